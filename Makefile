@@ -1,0 +1,80 @@
+# fairnif: the targets that a stranger guesses; `make help` lists them.
+#
+# `make demo` and `make test` do all their own set-up on a fresh Debian 12 machine. What rebar3 says
+# while it builds goes to stderr: stdout holds what the target is for (of bench-json: JSON only).
+
+SIZE         ?= 536870912
+SOAK_SECONDS ?= 600
+REBAR        ?= rebar3
+
+EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
+
+.PHONY: help deps deps-test compile demo test test-c test-eunit test-ct test-examples \
+	test-stranger bench bench-json soak sanitize lint docs clean
+
+# Everything meets in the same build directories and wants both cores for itself.
+.NOTPARALLEL:
+
+help:           ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=bytes]
+	@bin/fairnif demo --size $(SIZE)
+
+# Each runner is a target of its own, so that `make -k test` runs the others when one fails.
+test: deps-test lint test-c test-eunit test-ct test-examples test-stranger  ## all tests, lint first
+
+bench: compile  ## side by side with other ways to do the same work
+	@bin/fairnif bench
+
+bench-json: compile  ## the same, as JSON on stdout
+	@bin/fairnif bench --json -
+
+lint: deps-test compile  ## warnings as errors, xref, dialyzer, shellcheck, style
+	@tools/check_style
+	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
+	$(REBAR) do xref, dialyzer
+	@echo "lint: nothing found"
+
+docs: deps      ## reference of the Erlang modules, in _build/docs
+	@$(REBAR) compile >&2
+	@tools/docs
+
+clean:          ## removes everything built
+	@$(MAKE) -s -C apps/fairnif/c_src clean
+	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
+	rm -rf _build rebar.lock examples/*/rebar.lock
+
+soak: deps-test compile  ## the soak suites, for long [SOAK_SECONDS=600]
+	SOAK_SECONDS=$(SOAK_SECONDS) $(REBAR) ct --suite \
+		$$(echo apps/*/test/*_soak_SUITE.erl | tr ' ' ',')
+
+sanitize: deps-test  ## the C unit tests under address and undefined-behaviour sanitizers
+	$(MAKE) -C apps/fairnif/c_src sanitize
+
+compile: deps   ## the applications and the examples
+	@$(REBAR) compile >&2
+	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
+
+deps:           ## the Debian packages that building and running need
+	@tools/setup build
+
+deps-test:      ## those that testing needs as well
+	@tools/setup test
+
+test-c: deps-test
+	$(MAKE) -C apps/fairnif/c_src test
+
+test-eunit: deps-test
+	$(REBAR) eunit
+
+test-ct: deps-test
+	$(REBAR) ct
+
+test-examples: deps-test
+	@for example in $(EXAMPLES); do \
+		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
+	done
+
+test-stranger: deps-test
+	@tools/stranger_test

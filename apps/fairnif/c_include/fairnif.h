@@ -1,0 +1,740 @@
+/*
+ * fairnif.h - native functions that share the BEAM.
+ *
+ * A NIF written against this header is ordinary straight-line C that now and
+ * then says how much work it has done (`fair_tick`).  The runtime makes it
+ * give way to other Erlang processes, charges reductions for the time it
+ * used, stops it when its caller dies, and counts what it did.
+ *
+ *     #include <fairnif.h>
+ *
+ *     static ERL_NIF_TERM exor(fair_task *t)
+ *     {
+ *         fair_bin in, out;
+ *         unsigned byte;
+ *
+ *         if (!fair_get_bin(t, 0, &in) || !fair_get_uint(t, 1, &byte)
+ *             || byte > 255)
+ *             return fair_badarg(t);
+ *         if (!fair_new_bin(t, in.size, &out))
+ *             return fair_enomem(t);
+ *         for (size_t i = 0, n; i < in.size; i += n) {
+ *             n = in.size - i < BLOCK ? in.size - i : BLOCK;
+ *             xor_block(out.data + i, in.data + i, byte, n);
+ *             fair_tick(t, n);
+ *         }
+ *         return fair_bin_term(t, &out);
+ *     }
+ *
+ *     static ErlNifFunc nifs[] = {
+ *         FAIR_NIF("exor", 2, exor, FAIR_AUTO),
+ *         {"plain", 1, plain_nif, 0}            // others stay as they are
+ *     };
+ *     FAIR_NIF_INIT(my_module, nifs, load, NULL, upgrade, unload)
+ *
+ * and, in the Erlang module:
+ *
+ *     -on_load(init/0).
+ *     init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+ *
+ * Nothing is linked: the table of runtime functions travels with load_info.
+ *
+ * THE RULES OF A BODY.  A pause can happen in `fair_tick` and in every
+ * function below that says "may pause".  After a pause the body may be on
+ * another thread, and the process heap may have been moved by the garbage
+ * collector.  Therefore these do not survive a pause:
+ *   - ERL_NIF_TERM values in C variables (re-read arguments with `fair_arg`,
+ *     keep others with `fair_keep`/`fair_kept`), and pointers into terms
+ *     (enif_get_tuple, enif_inspect_binary);
+ *   - an ErlNifEnv (ask `fair_env` again);
+ *   - addresses of thread-local variables, errno among them.
+ * These do survive: C variables, the C stack, `fair_bin` data, memory from
+ * `fair_alloc` and malloc, resource objects got with `fair_get_resource`.
+ * Never pause while holding an enif_mutex or any other lock: the thread that
+ * goes on may be another one, and the lock's waiters hold schedulers.
+ *
+ * When the caller dies the body is not resumed: its C stack is dropped where
+ * it paused, and the functions given to `fair_defer` run.  So nothing that
+ * must be released may be reachable from the stack alone.
+ *
+ * The reference for authors is docs/manual/c-api.md; why it is built so is
+ * in docs/internals.
+ */
+#ifndef FAIRNIF_H
+#define FAIRNIF_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <erl_nif.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The binary interface between this header and the runtime.  A library loads
+ * when the major versions are equal and its minor one is not newer. */
+#define FAIR_ABI_MAJOR 1
+#define FAIR_ABI_MINOR 0
+
+/* ------------------------------------------------------------------------
+ * Modes: how a function runs.  One body can be registered in several.
+ * ------------------------------------------------------------------------ */
+
+enum fair_mode {
+    /* On the caller's scheduler to the end, as a plain NIF.  Ticks charge,
+     * count, and notice the caller's death; they never give way. */
+    FAIR_NORMAL = 1,
+    /* On normal schedulers, giving way after each slice (about 25 us). */
+    FAIR_YIELDING = 2,
+    /* On a dirty CPU scheduler to the end.  Gives way only while fairnif
+     * tasks hold every dirty CPU scheduler: the VM collects garbage there. */
+    FAIR_DIRTY_CPU = 3,
+    /* On a dirty I/O scheduler to the end. */
+    FAIR_DIRTY_IO = 4,
+    /* On dirty CPU schedulers, giving way after each dirty slice (1 ms). */
+    FAIR_YIELDING_DIRTY = 5,
+    /* The default choice: starts at once on the caller's scheduler, gives
+     * way like FAIR_YIELDING, and moves a function to the dirty CPU
+     * schedulers when its ticks prove to lie too far apart. */
+    FAIR_AUTO = 6
+};
+
+/* ------------------------------------------------------------------------
+ * Types
+ * ------------------------------------------------------------------------ */
+
+typedef struct fair_task fair_task;
+
+/* A fair function: called with the task, answers a term of the current
+ * `fair_env` or what fair_badarg, fair_enomem or fair_raise return. */
+typedef ERL_NIF_TERM (*fair_body)(fair_task *t);
+
+/* A binary whose bytes stay where they are until the task ends, however it
+ * ends.  Read `data` and `size`; the rest is the runtime's. */
+typedef struct {
+    unsigned char *data;
+    size_t size;
+    void *ref;
+} fair_bin;
+
+/* What one function may set for itself; zero means the default.  Given to
+ * FAIR_NIF_OPTIONS, must live as long as the library (static const). */
+typedef struct {
+    fair_body body;
+    size_t stack_size;      /* bytes of C stack; default 128 KiB, 16 KiB to
+                               64 MiB, rounded up to a power of two */
+    unsigned slice_us;      /* length of a slice on normal schedulers, us;
+                               default: calibrated, see fairnif:info/0 */
+    unsigned max_tasks;     /* how many calls may be under way at once; one
+                               more raises error:overloaded */
+} fair_options;
+
+struct fair__func;          /* the runtime's record of one function */
+struct fair__ops;
+
+/* One entry of the author's table, as the runtime wants it. */
+struct fair__nif {
+    fair_body body;
+    const fair_options *options;
+    const char *name;
+    unsigned arity;
+    unsigned mode;
+    struct fair__lib *lib;
+    struct fair__func *func;
+};
+
+/* The author's library.  `ops` and `type` are set by load and upgrade, once
+ * nothing can fail any more. */
+struct fair__lib {
+    const struct fair__ops *ops;
+    ErlNifResourceType *type;   /* of this library's tasks; its own property,
+                                   so the code stays mapped while one lives */
+};
+
+/* The part of a task that the inline functions below read.  The runtime's
+ * own fields follow it. */
+struct fair_task {
+    uint64_t budget;            /* units left until the clock is read */
+    const struct fair__ops *ops;
+    ErlNifEnv *env;             /* of the current slice only */
+    const ERL_NIF_TERM *argv;   /* of the current slice only */
+    unsigned argc;
+    unsigned env_used;          /* fair_env was called: terms may be made */
+    uint64_t yields;
+};
+
+/* What load and upgrade tell the runtime, and what it answers. */
+struct fair__handshake {
+    uint32_t size;              /* of this struct: first, never moves */
+    uint16_t abi_major, abi_minor;
+    uint32_t task_size, options_size, nif_size, ops_size;
+    const char *module;
+    struct fair__nif *nifs;
+    unsigned nif_count;
+    /* answers */
+    int error;                  /* 0 or one of FAIR_E_... */
+    const struct fair__ops *ops;
+    ErlNifResourceType *type;
+};
+
+/* load and upgrade of a library fail with these; what was wrong is also
+ * written to the log.  erlang:load_nif/2 shows the number. */
+#define FAIR_E_LOAD_INFO 4701   /* the second argument of load_nif is not what
+                                   fairnif:load_info/0,1 returned */
+#define FAIR_E_RUNTIME   4702   /* that value's runtime is not there */
+#define FAIR_E_ABI       4703   /* header and runtime do not fit together */
+#define FAIR_E_NIFS      4704   /* a bad entry: unknown mode, bad option */
+#define FAIR_E_NOMEM     4705
+
+/* The runtime's functions.  Appended to, never reordered, within a major
+ * version. */
+struct fair__ops {
+    uint32_t size;
+    uint16_t abi_major, abi_minor;
+    ERL_NIF_TERM (*enter)(struct fair__nif *nif, ErlNifEnv *env, int argc,
+                          const ERL_NIF_TERM argv[]);
+    void (*tick)(fair_task *t, size_t units);
+    void (*keep)(fair_task *t, unsigned slot, ERL_NIF_TERM term);
+    ERL_NIF_TERM (*kept)(fair_task *t, unsigned slot);
+    int (*inspect_bin)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
+    int (*inspect_iolist)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
+    int (*new_bin)(fair_task *t, size_t size, fair_bin *bin);
+    int (*resize_bin)(fair_task *t, fair_bin *bin, size_t size);
+    void (*release_bin)(fair_task *t, fair_bin *bin);
+    ERL_NIF_TERM (*bin_term)(fair_task *t, fair_bin *bin);
+    int (*list_length)(fair_task *t, ERL_NIF_TERM list, size_t *length);
+    int (*list_next)(fair_task *t, unsigned slot, ERL_NIF_TERM *head);
+    void (*list_push)(fair_task *t, unsigned slot, ERL_NIF_TERM head);
+    int (*list_reverse)(fair_task *t, unsigned slot);
+    int (*string)(fair_task *t, ERL_NIF_TERM list, char **chars,
+                  size_t *length);
+    int (*resource)(fair_task *t, ERL_NIF_TERM term, ErlNifResourceType *type,
+                    void **obj);
+    void *(*alloc)(fair_task *t, size_t size);
+    void *(*realloc)(fair_task *t, void *ptr, size_t size);
+    void (*free)(fair_task *t, void *ptr);
+    int (*defer)(fair_task *t, void (*fn)(void *), void *ptr);
+    int (*undefer)(fair_task *t, void (*fn)(void *), void *ptr);
+    ERL_NIF_TERM (*raise)(fair_task *t, ERL_NIF_TERM reason);
+    void (*move)(fair_task *t, enum fair_mode where);
+    enum fair_mode (*where)(const fair_task *t);
+    void (*call)(fair_task *t, size_t units, void (*fn)(void *), void *arg);
+    void (*blocking)(fair_task *t, void (*fn)(void *), void *arg);
+    void (*held_lock)(int change);
+    ERL_NIF_TERM (*seen_arg)(fair_task *t, ERL_NIF_TERM term);
+};
+
+/* ------------------------------------------------------------------------
+ * Giving way
+ * ------------------------------------------------------------------------ */
+
+/* Says that `units` of work were done since the last tick: bytes, rows,
+ * rounds, whatever the body does much of.  One subtraction and one branch;
+ * the runtime learns what a unit costs.  Tick at least every 5 us.  May pause.
+ * A nonsensical number (negative, huge) only makes the runtime read the clock.
+ */
+static inline void fair_tick(fair_task *t, size_t units)
+{
+    if (__builtin_expect(units <= t->budget, 1))
+        t->budget -= units;
+    else
+        t->ops->tick(t, units);
+}
+
+/* How often this task has given way so far. */
+static inline uint64_t fair_yields(const fair_task *t)
+{
+    return t->yields;
+}
+
+/* Goes on, from this line, on another kind of scheduler: FAIR_NORMAL,
+ * FAIR_DIRTY_CPU or FAIR_DIRTY_IO; it then gives way as that kind needs.
+ * Anything else changes nothing.  Costs about one dirty call.  Pauses. */
+static inline void fair_move(fair_task *t, enum fair_mode where)
+{
+    t->ops->move(t, where);
+}
+
+/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO. */
+static inline enum fair_mode fair_where(const fair_task *t)
+{
+    return t->ops->where(t);
+}
+
+/* Runs fn(arg), code that cannot tick, on a scheduler's own (large) stack:
+ * here while the learned cost of that many units is small beside a trip to a
+ * dirty scheduler, else on a dirty CPU scheduler.  `fn` must not use the task.
+ * May pause before and after, never during fn. */
+static inline void fair_call(fair_task *t, size_t units, void (*fn)(void *),
+                             void *arg)
+{
+    t->ops->call(t, units, fn, arg);
+}
+
+/* Runs fn(arg), code that waits, on a dirty I/O scheduler, and comes back.
+ * `fn` must not use the task.  Pauses before and after. */
+static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
+{
+    t->ops->blocking(t, fn, arg);
+}
+
+/* ------------------------------------------------------------------------
+ * Environment, arguments, roots
+ * ------------------------------------------------------------------------ */
+
+/* The environment of the current slice, for enif_make_ and enif_get_
+ * functions.  Ask again after each pause. */
+static inline ErlNifEnv *fair_env(fair_task *t)
+{
+    t->env_used = 1;
+    return t->env;
+}
+
+static inline unsigned fair_argc(const fair_task *t)
+{
+    return t->argc;
+}
+
+/* Argument `i` (from 0), valid until the next pause; an index that is out of
+ * range answers the atom badarg. */
+static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
+{
+    ERL_NIF_TERM arg = i < t->argc ? t->argv[i]
+        : enif_make_atom(t->env, "badarg");
+#ifdef FAIR_DEBUG
+    return t->ops->seen_arg(t, arg);
+#else
+    return arg;
+#endif
+}
+
+/* Roots: FAIR_ROOTS terms that live as long as the task.  A slot never kept
+ * holds []; a slot out of range is ignored and answers []. */
+#define FAIR_ROOTS 8
+
+static inline void fair_keep(fair_task *t, unsigned slot, ERL_NIF_TERM term)
+{
+    t->ops->keep(t, slot, term);
+}
+
+static inline ERL_NIF_TERM fair_kept(fair_task *t, unsigned slot)
+{
+    return t->ops->kept(t, slot);
+}
+
+/* The numbers: 1 and *value set, or 0 when argument i is something else or
+ * does not fit. */
+#define FAIR__GETTER(NAME, TYPE, ENIF)                                      \
+    static inline int fair_get_##NAME(fair_task *t, unsigned i, TYPE *value)\
+    {                                                                       \
+        return i < t->argc && ENIF(t->env, t->argv[i], value);              \
+    }
+FAIR__GETTER(int, int, enif_get_int)
+FAIR__GETTER(uint, unsigned, enif_get_uint)
+FAIR__GETTER(long, long, enif_get_long)
+FAIR__GETTER(ulong, unsigned long, enif_get_ulong)
+FAIR__GETTER(int64, ErlNifSInt64, enif_get_int64)
+FAIR__GETTER(uint64, ErlNifUInt64, enif_get_uint64)
+FAIR__GETTER(double, double, enif_get_double)
+FAIR__GETTER(pid, ErlNifPid, enif_get_local_pid)
+#undef FAIR__GETTER
+
+/* The name of an atom as a Latin-1 string with its final zero; 0 when it is
+ * no atom or `size` bytes are too few. */
+static inline int fair_get_atom(fair_task *t, unsigned i, char *buf,
+                                unsigned size)
+{
+    return i < t->argc
+        && enif_get_atom(t->env, t->argv[i], buf, size, ERL_NIF_LATIN1) > 0;
+}
+
+/* The resource object behind argument i; it is kept until the task ends. */
+static inline int fair_get_resource(fair_task *t, unsigned i,
+                                    ErlNifResourceType *type, void **obj)
+{
+    return i < t->argc && t->ops->resource(t, t->argv[i], type, obj);
+}
+
+/* ------------------------------------------------------------------------
+ * Binaries, iolists, strings
+ * ------------------------------------------------------------------------ */
+
+/* The bytes of argument i; 0 when it is no binary or memory is out.  Up to 64
+ * bytes are copied, of longer ones only the address is taken.  (The exception
+ * is the VM's: the bytes of a longer binary that begins within a byte, such as
+ * the B of <<_:1, B/binary>>, are copied in one go.) */
+static inline int fair_get_bin(fair_task *t, unsigned i, fair_bin *bin)
+{
+    return i < t->argc && t->ops->inspect_bin(t, t->argv[i], bin);
+}
+
+/* The same for any term of the current slice. */
+static inline int fair_inspect_bin(fair_task *t, ERL_NIF_TERM term,
+                                   fair_bin *bin)
+{
+    return t->ops->inspect_bin(t, term, bin);
+}
+
+/* The bytes of an iolist or binary, copied into one piece, in slices.  0 when
+ * it is no iolist or memory is out.  May pause. */
+static inline int fair_get_iolist(fair_task *t, unsigned i, fair_bin *bin)
+{
+    return i < t->argc && t->ops->inspect_iolist(t, t->argv[i], bin);
+}
+
+static inline int fair_inspect_iolist(fair_task *t, ERL_NIF_TERM term,
+                                      fair_bin *bin)
+{
+    return t->ops->inspect_iolist(t, term, bin);
+}
+
+/* A list of integers 0..255 as bytes with a final zero (not counted in
+ * *length), in slices; the memory goes with the task.  0 when the argument is
+ * no such list or memory is out.  May pause. */
+static inline int fair_get_string(fair_task *t, unsigned i, char **chars,
+                                  size_t *length)
+{
+    return i < t->argc && t->ops->string(t, t->argv[i], chars, length);
+}
+
+/* A new binary of `size` bytes, not zeroed, to be written and then turned
+ * into a term; 0 when memory is out.  Costs an allocation over 64 bytes. */
+static inline int fair_new_bin(fair_task *t, size_t size, fair_bin *bin)
+{
+    return t->ops->new_bin(t, size, bin);
+}
+
+/* Changes the size of a binary from fair_new_bin that is no term yet; its
+ * data may move.  0 when memory is out: the binary is then as it was.  The
+ * VM copies in one go what it cannot grow in place. */
+static inline int fair_resize_bin(fair_task *t, fair_bin *bin, size_t size)
+{
+    return t->ops->resize_bin(t, bin, size);
+}
+
+/* The term of a fair_bin (new or got).  Afterwards its bytes must not be
+ * changed any more.  Like any term it does not survive a pause, but it can be
+ * asked for again. */
+static inline ERL_NIF_TERM fair_bin_term(fair_task *t, fair_bin *bin)
+{
+    return t->ops->bin_term(t, bin);
+}
+
+/* Lets go of a binary before the task ends; its data and the fair_bin are not
+ * to be used any more.  For bodies that look at very many binaries. */
+static inline void fair_release_bin(fair_task *t, fair_bin *bin)
+{
+    t->ops->release_bin(t, bin);
+}
+
+/* ------------------------------------------------------------------------
+ * Lists, in slices.  The list stands in a root slot.
+ * ------------------------------------------------------------------------ */
+
+/* Takes the head off the list in `slot`: 1 and *head (valid until the next
+ * pause), or 0 when the slot holds no non-empty list: at the end it holds [],
+ * in an improper list the tail.  Tick in the loop that calls it. */
+static inline int fair_list_next(fair_task *t, unsigned slot,
+                                 ERL_NIF_TERM *head)
+{
+    return t->ops->list_next(t, slot, head);
+}
+
+/* Puts `head` before the list in `slot`. */
+static inline void fair_list_push(fair_task *t, unsigned slot,
+                                  ERL_NIF_TERM head)
+{
+    t->ops->list_push(t, slot, head);
+}
+
+/* Reverses the proper list in `slot`; 0, and [] in the slot, when it is no
+ * proper list.  May pause. */
+static inline int fair_list_reverse(fair_task *t, unsigned slot)
+{
+    return t->ops->list_reverse(t, slot);
+}
+
+/* The length of argument i; 0 when it is no proper list.  May pause. */
+static inline int fair_get_list_length(fair_task *t, unsigned i,
+                                       size_t *length)
+{
+    return i < t->argc && t->ops->list_length(t, t->argv[i], length);
+}
+
+/* ------------------------------------------------------------------------
+ * Memory and clean-up
+ * ------------------------------------------------------------------------ */
+
+/* Memory that goes with the task, aligned for any type; NULL when out of
+ * memory.  fair_realloc and fair_free take only what these returned. */
+static inline void *fair_alloc(fair_task *t, size_t size)
+{
+    return t->ops->alloc(t, size);
+}
+
+static inline void *fair_realloc(fair_task *t, void *ptr, size_t size)
+{
+    return t->ops->realloc(t, ptr, size);
+}
+
+static inline void fair_free(fair_task *t, void *ptr)
+{
+    t->ops->free(t, ptr);
+}
+
+/* fn(ptr) runs exactly once when the task ends: after the body returned, or
+ * when the caller died; last given, first run; on any thread, so it must not
+ * use the task nor the environment and should be quick.  When memory is out
+ * fn(ptr) is called at once and the answer is 0.  Nothing runs at halt. */
+static inline int fair_defer(fair_task *t, void (*fn)(void *), void *ptr)
+{
+    return t->ops->defer(t, fn, ptr);
+}
+
+/* Takes back the latest fair_defer of fn and ptr, without running it; 0 when
+ * there is none. */
+static inline int fair_undefer(fair_task *t, void (*fn)(void *), void *ptr)
+{
+    return t->ops->undefer(t, fn, ptr);
+}
+
+/* ------------------------------------------------------------------------
+ * Errors.  `return fair_badarg(t);`: the body must return what these return,
+ * and not tick in between.
+ * ------------------------------------------------------------------------ */
+
+/* error:Reason */
+static inline ERL_NIF_TERM fair_raise(fair_task *t, ERL_NIF_TERM reason)
+{
+    return t->ops->raise(t, reason);
+}
+
+static inline ERL_NIF_TERM fair_badarg(fair_task *t)
+{
+    return t->ops->raise(t, enif_make_atom(t->env, "badarg"));
+}
+
+static inline ERL_NIF_TERM fair_enomem(fair_task *t)
+{
+    return t->ops->raise(t, enif_make_atom(t->env, "enomem"));
+}
+
+/* ------------------------------------------------------------------------
+ * Registering functions
+ * ------------------------------------------------------------------------ */
+
+/* How many entries FAIR_NIF_INIT takes, plain ones included. */
+#define FAIR_MAX_NIFS 256
+
+#define FAIR__MARK      0xFA170000u
+#define FAIR__MARK_MASK 0xFFFF0000u
+#define FAIR__OPTIONS   0x00000100u
+
+typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
+
+/* An entry of the ErlNifFunc table.  Used with ERL_NIF_INIT instead of
+ * FAIR_NIF_INIT, the VM refuses the library ("Illegal flags field"). */
+#define FAIR_NIF(NAME, ARITY, BODY, MODE)                                   \
+    {(NAME), (ARITY),                                                       \
+     (fair__entry)(void (*)(void))(1 ? (BODY) : (fair_body)0),              \
+     FAIR__MARK | (unsigned)(MODE)}
+
+/* The same with options: OPTIONS is a `const fair_options *` whose `body` is
+ * set. */
+#define FAIR_NIF_OPTIONS(NAME, ARITY, OPTIONS, MODE)                        \
+    {(NAME), (ARITY),                                                       \
+     (fair__entry)(uintptr_t)(1 ? (OPTIONS) : (const fair_options *)0),     \
+     FAIR__MARK | FAIR__OPTIONS | (unsigned)(MODE)}
+
+/* The VM calls a NIF without saying which one it is, so each entry needs a C
+ * function of its own: 256 of them, 16 bytes each. */
+#define FAIR__X4(M, P)  M(P##0) M(P##1) M(P##2) M(P##3)
+#define FAIR__X16(M, P)                                                     \
+    M(P##0) M(P##1) M(P##2) M(P##3) M(P##4) M(P##5) M(P##6) M(P##7)         \
+    M(P##8) M(P##9) M(P##A) M(P##B) M(P##C) M(P##D) M(P##E) M(P##F)
+#define FAIR__X256(M)                                                       \
+    FAIR__X16(M, 0x0) FAIR__X16(M, 0x1) FAIR__X16(M, 0x2) FAIR__X16(M, 0x3) \
+    FAIR__X16(M, 0x4) FAIR__X16(M, 0x5) FAIR__X16(M, 0x6) FAIR__X16(M, 0x7) \
+    FAIR__X16(M, 0x8) FAIR__X16(M, 0x9) FAIR__X16(M, 0xA) FAIR__X16(M, 0xB) \
+    FAIR__X16(M, 0xC) FAIR__X16(M, 0xD) FAIR__X16(M, 0xE) FAIR__X16(M, 0xF)
+#define FAIR__ENTRY(N)                                                      \
+    static ERL_NIF_TERM fair__entry_##N(ErlNifEnv *env, int argc,           \
+                                        const ERL_NIF_TERM argv[])          \
+    {                                                                       \
+        return fair__lib.ops->enter(&fair__nifs[N], env, argc, argv);       \
+    }
+#define FAIR__ENTRY_NAME(N) fair__entry_##N,
+
+typedef int (*fair__load_fn)(ErlNifEnv *, void **, ERL_NIF_TERM);
+typedef int (*fair__upgrade_fn)(ErlNifEnv *, void **, void **, ERL_NIF_TERM);
+
+/* Takes {fairnif, Version, Runtime, AuthorsInfo} apart and binds the library
+ * to the runtime; 0 or an error number. */
+static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
+                             const char *module, struct fair__nif *nifs,
+                             unsigned nif_count, struct fair__handshake *hs,
+                             ERL_NIF_TERM *authors_info)
+{
+    const ERL_NIF_TERM *elems;
+    int arity;
+    ERL_NIF_TERM fairnif = enif_make_atom(env, "fairnif");
+
+    if (!enif_get_tuple(env, load_info, &arity, &elems) || arity != 4
+        || !enif_is_identical(elems[0], fairnif))
+        return FAIR_E_LOAD_INFO;
+    memset(hs, 0, sizeof *hs);
+    hs->size = (uint32_t)sizeof *hs;
+    hs->abi_major = FAIR_ABI_MAJOR;
+    hs->abi_minor = FAIR_ABI_MINOR;
+    hs->task_size = (uint32_t)sizeof(struct fair_task);
+    hs->options_size = (uint32_t)sizeof(fair_options);
+    hs->nif_size = (uint32_t)sizeof(struct fair__nif);
+    hs->ops_size = (uint32_t)sizeof(struct fair__ops);
+    hs->module = module;
+    hs->nifs = nifs;
+    hs->nif_count = nif_count;
+    *authors_info = elems[3];
+    if (enif_dynamic_resource_call(env, fairnif,
+                                   enif_make_atom(env, "fairnif_runtime"),
+                                   elems[2], hs) != 0)
+        return FAIR_E_RUNTIME;
+    return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
+}
+
+/* As with ERL_NIF_INIT an upgrade is refused without an upgrade function, but
+ * not if there is no load function either: then there is no state to carry
+ * over. */
+#define FAIR__MAY_UPGRADE(LOAD, UPGRADE)                                    \
+    ((fair__upgrade_fn)(UPGRADE) != NULL || (fair__load_fn)(LOAD) == NULL)
+
+/* Replaces ERL_NIF_INIT; the same arguments.  The author's load and upgrade
+ * are called with the term that was given to fairnif:load_info/1 (undefined
+ * without).  `fair__lib` changes only when nothing can fail any more: the same
+ * statics may serve an older instance of the module that goes on. */
+#define FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD)           \
+static struct fair__lib fair__lib;                                          \
+static struct fair__nif fair__nifs[FAIR_MAX_NIFS];                          \
+static ErlNifFunc fair__funcs[FAIR_MAX_NIFS];                               \
+FAIR__LIB_OPS                                                               \
+FAIR__X256(FAIR__ENTRY)                                                     \
+static const fair__entry fair__entries[] = {FAIR__X256(FAIR__ENTRY_NAME)};  \
+static int fair__load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)       \
+{                                                                           \
+    struct fair__handshake hs;                                              \
+    fair__load_fn load = LOAD;                                              \
+    int error = fair__bind(env, info, #NAME, fair__nifs,                    \
+                           sizeof(FUNCS) / sizeof(*FUNCS), &hs, &info);     \
+    if (!error && load)                                                     \
+        error = load(env, priv, info);                                      \
+    if (!error)                                                             \
+        fair__lib.ops = hs.ops, fair__lib.type = hs.type;                   \
+    FAIR__SET_LIB_OPS                                                       \
+    return error;                                                           \
+}                                                                           \
+static int fair__upgrade(ErlNifEnv *env, void **priv, void **old_priv,      \
+                         ERL_NIF_TERM info)                                 \
+{                                                                           \
+    struct fair__handshake hs;                                              \
+    fair__upgrade_fn upgrade = UPGRADE;                                     \
+    int error = fair__bind(env, info, #NAME, fair__nifs,                    \
+                           sizeof(FUNCS) / sizeof(*FUNCS), &hs, &info);     \
+    if (!error && upgrade)                                                  \
+        error = upgrade(env, priv, old_priv, info);                         \
+    if (!error)                                                             \
+        fair__lib.ops = hs.ops, fair__lib.type = hs.type;                   \
+    FAIR__SET_LIB_OPS                                                       \
+    return error;                                                           \
+}                                                                           \
+ERL_NIF_INIT_PROLOGUE                                                       \
+ERL_NIF_INIT_GLOB                                                           \
+ERL_NIF_INIT_DECL(NAME);                                                    \
+ERL_NIF_INIT_DECL(NAME)                                                     \
+{                                                                           \
+    static ErlNifEntry entry;                                               \
+    unsigned n;                                                             \
+    FAIR__STATIC_ASSERT(sizeof(FUNCS) / sizeof(*FUNCS) <= FAIR_MAX_NIFS,    \
+                        "FAIR_NIF_INIT takes at most 256 functions");       \
+    for (n = 0; n < sizeof(FUNCS) / sizeof(*FUNCS); n++) {                  \
+        fair__funcs[n] = (FUNCS)[n];                                        \
+        if (((FUNCS)[n].flags & FAIR__MARK_MASK) == FAIR__MARK) {           \
+            fair__describe(&fair__nifs[n], &fair__lib, &(FUNCS)[n]);        \
+            fair__funcs[n].fptr = fair__entries[n];                         \
+            fair__funcs[n].flags = 0;                                       \
+        }                                                                   \
+    }                                                                       \
+    entry.major = ERL_NIF_MAJOR_VERSION;                                    \
+    entry.minor = ERL_NIF_MINOR_VERSION;                                    \
+    entry.name = #NAME;                                                     \
+    entry.num_of_funcs = sizeof(FUNCS) / sizeof(*FUNCS);                    \
+    entry.funcs = fair__funcs;                                              \
+    entry.load = fair__load;                                                \
+    entry.reload = RELOAD;                                                  \
+    entry.upgrade = FAIR__MAY_UPGRADE(LOAD, UPGRADE) ? fair__upgrade : NULL;\
+    entry.unload = UNLOAD;                                                  \
+    entry.vm_variant = ERL_NIF_VM_VARIANT;                                  \
+    entry.options = 1;                                                      \
+    entry.sizeof_ErlNifResourceTypeInit = sizeof(ErlNifResourceTypeInit);   \
+    entry.min_erts = ERL_NIF_MIN_ERTS_VERSION;                              \
+    ERL_NIF_INIT_BODY;                                                      \
+    return &entry;                                                          \
+}                                                                           \
+ERL_NIF_INIT_EPILOGUE
+
+/* Idempotent: the VM runs the init function again when the same file is
+ * loaded for an upgrade, and the statics are then in use.  (Clang and GCC
+ * turn the stores of equal values into plain stores: other threads read the
+ * same value before and after.) */
+static inline void fair__describe(struct fair__nif *nif, struct fair__lib *lib,
+                                  const ErlNifFunc *f)
+{
+    if (f->flags & FAIR__OPTIONS) {
+        nif->options = (const fair_options *)(uintptr_t)f->fptr;
+        nif->body = nif->options->body;
+    } else {
+        nif->body = (fair_body)(void (*)(void))f->fptr;
+    }
+    nif->name = f->name;
+    nif->arity = f->arity;
+    nif->mode = f->flags & 0xFFu;
+    nif->lib = lib;
+}
+
+#ifdef __cplusplus
+#  define FAIR__STATIC_ASSERT(C, M) static_assert(C, M)
+#else
+#  define FAIR__STATIC_ASSERT(C, M) _Static_assert(C, M)
+#endif
+
+/* ------------------------------------------------------------------------
+ * Compiled with -DFAIR_DEBUG, a library reports ticks taken while one of the
+ * VM's mutexes is held, and with fairnif:debug/1's check_terms also arguments
+ * kept across a tick.  (The switches of fairnif:debug/1 need no compilation.)
+ * ------------------------------------------------------------------------ */
+#ifdef FAIR_DEBUG
+extern __attribute__((visibility("hidden")))
+const struct fair__ops *fair__lib_ops;
+#  define FAIR__LIB_OPS const struct fair__ops *fair__lib_ops;
+#  define FAIR__SET_LIB_OPS if (!error) fair__lib_ops = fair__lib.ops;
+static inline void fair__locked(int change)
+{
+    if (fair__lib_ops)
+        fair__lib_ops->held_lock(change);
+}
+#  define enif_mutex_lock(M) (enif_mutex_lock(M), fair__locked(1))
+#  define enif_mutex_unlock(M) (fair__locked(-1), enif_mutex_unlock(M))
+#  define enif_rwlock_rlock(L) (enif_rwlock_rlock(L), fair__locked(1))
+#  define enif_rwlock_runlock(L) (fair__locked(-1), enif_rwlock_runlock(L))
+#  define enif_rwlock_rwlock(L) (enif_rwlock_rwlock(L), fair__locked(1))
+#  define enif_rwlock_rwunlock(L) (fair__locked(-1), enif_rwlock_rwunlock(L))
+#else
+#  define FAIR__LIB_OPS
+#  define FAIR__SET_LIB_OPS
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FAIRNIF_H */

@@ -1,0 +1,214 @@
+/*
+ * binary.c - binaries whose bytes stay where they are until the task ends.
+ *
+ * Up to 64 bytes the VM keeps a binary on the process heap, where the garbage
+ * collector moves it: such bytes are copied into the task.  Longer ones lie
+ * outside, counted by references: the slice's own term holds them, and at the
+ * first pause a copy of that term in an environment of ours (0.2 us), so that
+ * they outlive the caller.
+ */
+#include "rt.h"
+
+static struct fair__bin *new_record(struct fair__task *t)
+{
+    struct fair__bin *r;
+
+    if (t->inline_bins_used < FAIR__INLINE_BINS) {
+        r = &t->inline_bins[t->inline_bins_used++];
+        r->on_heap = false;
+    } else {
+        r = enif_alloc(sizeof *r);
+        if (!r)
+            return NULL;
+        r->on_heap = true;
+    }
+    r->prev = NULL;
+    r->next = t->bins;
+    if (t->bins)
+        t->bins->prev = r;
+    t->bins = r;
+    return r;
+}
+
+static void unlink_record(struct fair__task *t, struct fair__bin *r)
+{
+    *(r->prev ? &r->prev->next : &t->bins) = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    if (r->on_heap)
+        enif_free(r);
+}
+
+static void let_go(struct fair__bin *r)
+{
+    if (r->kind == B_OWNED) {
+        enif_release_binary(&r->bin);
+    } else if (r->kind == B_KEPT && --r->keeper->refs == 0) {
+        enif_free_env(r->keeper->env);
+        enif_free(r->keeper);
+    }
+}
+
+void fair__release_bin(fair_task *pub, fair_bin *bin)
+{
+    struct fair__bin *r = bin->ref;
+
+    let_go(r);
+    unlink_record(fair__of(pub), r);
+    bin->ref = bin->data = NULL;
+    bin->size = 0;
+}
+
+void fair__bins_release(struct fair__task *t)
+{
+    for (struct fair__bin *r = t->bins, *next; r; r = next) {
+        next = r->next;
+        let_go(r);
+        if (r->on_heap)
+            enif_free(r);
+    }
+    t->bins = NULL;
+}
+
+bool fair__bins_pause(struct fair__task *t)
+{
+    struct fair__keeper *keeper = NULL;
+
+    for (struct fair__bin *r = t->bins; r; r = r->next) {
+        if (r->kind != B_TERM)
+            continue;
+        if (!keeper) {
+            keeper = enif_alloc(sizeof *keeper);
+            if (!keeper)
+                return false;
+            keeper->refs = 0;
+            keeper->env = enif_alloc_env();
+            if (!keeper->env) {
+                enif_free(keeper);
+                return false;
+            }
+        }
+        r->term = enif_make_copy(keeper->env, r->term);
+        r->keeper = keeper;
+        r->kind = B_KEPT;
+        keeper->refs++;
+    }
+    return true;
+}
+
+static int filled(fair_bin *bin, struct fair__bin *r, unsigned char *data,
+                  size_t size)
+{
+    bin->data = data;
+    bin->size = size;
+    bin->ref = r;
+    return 1;
+}
+
+/* The bytes of a binary that begins within a byte were copied by the VM into
+ * memory that ends with this slice. */
+static bool is_temporary(ErlNifEnv *env, ERL_NIF_TERM term,
+                         const ErlNifBinary *bin)
+{
+    ErlNifBinary part;
+    ERL_NIF_TERM sub = enif_make_sub_binary(env, term, 0, FAIR__SMALL_BIN + 1);
+
+    return !enif_inspect_binary(env, sub, &part) || part.data != bin->data;
+}
+
+int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
+{
+    struct fair__task *t = fair__of(pub);
+    ErlNifBinary seen;
+    struct fair__bin *r;
+
+    fair__term_in(t, term);
+    if (!enif_inspect_binary(pub->env, term, &seen) || !(r = new_record(t)))
+        return 0;
+    if (seen.size <= FAIR__SMALL_BIN) {
+        r->kind = B_SMALL;
+        memcpy(r->small, seen.data, seen.size);
+        return filled(bin, r, r->small, seen.size);
+    }
+    if (!is_temporary(pub->env, term, &seen)) {
+        r->kind = B_TERM;
+        r->term = term;
+        return filled(bin, r, seen.data, seen.size);
+    }
+    if (!enif_alloc_binary(seen.size, &r->bin)) {
+        r->kind = B_SMALL;
+        unlink_record(t, r);
+        return 0;
+    }
+    r->kind = B_OWNED;
+    memcpy(r->bin.data, seen.data, seen.size);
+    return filled(bin, r, r->bin.data, seen.size);
+}
+
+int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fair__bin *r = new_record(t);
+
+    if (!r)
+        return 0;
+    r->kind = B_SMALL;
+    if (size <= FAIR__SMALL_BIN)
+        return filled(bin, r, r->small, size);
+    if (!enif_alloc_binary(size, &r->bin)) {
+        unlink_record(t, r);
+        return 0;
+    }
+    r->kind = B_OWNED;
+    return filled(bin, r, r->bin.data, size);
+}
+
+int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
+{
+    struct fair__bin *r = bin->ref;
+
+    (void)pub;
+    if (r->kind == B_OWNED) {
+        if (!enif_realloc_binary(&r->bin, size))
+            return 0;
+    } else if (r->kind != B_SMALL) {
+        return 0;                       /* a term already */
+    } else if (size > FAIR__SMALL_BIN) {
+        if (!enif_alloc_binary(size, &r->bin))
+            return 0;
+        memcpy(r->bin.data, r->small, bin->size);
+        r->kind = B_OWNED;
+    } else {
+        bin->size = size;
+        return 1;
+    }
+    return filled(bin, r, r->bin.data, size);
+}
+
+ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fair__bin *r = bin->ref;
+    ERL_NIF_TERM term = 0;
+    unsigned char *bytes;
+
+    switch (r->kind) {
+    case B_SMALL:
+        bytes = enif_make_new_binary(pub->env, bin->size, &term);
+        if (bytes)
+            memcpy(bytes, r->small, bin->size);
+        break;
+    case B_OWNED:
+        term = r->term = enif_make_binary(pub->env, &r->bin);
+        r->kind = B_TERM;
+        break;
+    case B_TERM:
+        term = r->term;
+        break;
+    case B_KEPT:
+        term = enif_make_copy(pub->env, r->term);
+        break;
+    }
+    t->made += FAIR__SMALL_BIN;
+    return fair__term_out(t, term);
+}

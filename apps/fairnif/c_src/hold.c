@@ -1,0 +1,226 @@
+/*
+ * hold.c - what goes with a task: roots, memory, deferred functions, resource
+ * objects.  All of it is let go in fair__hold_release, on whatever thread the
+ * task ends.
+ */
+#include "rt.h"
+
+void fair__hold_init(struct fair__task *t)
+{
+    t->bins = NULL;
+    t->inline_bins_used = 0;
+    t->defers = t->inline_defers;
+    t->defers_used = 0;
+    t->defers_size = FAIR__INLINE_DEFERS;
+    t->blocks = NULL;
+    t->resources = NULL;
+    t->seen = NULL;
+}
+
+/* -- roots ----------------------------------------------------------------- */
+
+static ERL_NIF_TERM nil(struct fair__task *t)
+{
+    return enif_make_list(t->pub.env, 0);
+}
+
+/* Slots from FAIR_ROOTS on are the runtime's own. */
+void fair__root_set(struct fair__task *t, unsigned slot, ERL_NIF_TERM term)
+{
+    while (t->roots_used <= slot)
+        t->roots[t->roots_used++] = nil(t);
+    t->roots[slot] = term;
+}
+
+void fair__keep(fair_task *pub, unsigned slot, ERL_NIF_TERM term)
+{
+    struct fair__task *t = fair__of(pub);
+
+    fair__term_in(t, term);
+    if (slot < FAIR_ROOTS)
+        fair__root_set(t, slot, term);
+}
+
+ERL_NIF_TERM fair__kept(fair_task *pub, unsigned slot)
+{
+    struct fair__task *t = fair__of(pub);
+
+    if (slot >= FAIR_ROOTS || slot >= t->roots_used)
+        return nil(t);
+    return fair__term_out(t, t->roots[slot]);
+}
+
+ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason)
+{
+    return enif_raise_exception(pub->env, reason);
+}
+
+/* -- memory ---------------------------------------------------------------- */
+
+static struct fair__block *block_of(void *ptr)
+{
+    return (struct fair__block *)ptr - 1;
+}
+
+static void link_block(struct fair__task *t, struct fair__block *b)
+{
+    if (b->prev)
+        b->prev->next = b;
+    else
+        t->blocks = b;
+    if (b->next)
+        b->next->prev = b;
+}
+
+void *fair__alloc(fair_task *pub, size_t size)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fair__block *b;
+
+    if (size > SIZE_MAX - sizeof *b)
+        return NULL;
+    b = enif_alloc(sizeof *b + size);
+    if (!b)
+        return NULL;
+    b->prev = NULL;
+    b->next = t->blocks;
+    b->size = size;
+    link_block(t, b);
+    return b + 1;
+}
+
+void *fair__realloc(fair_task *pub, void *ptr, size_t size)
+{
+    struct fair__block *b;
+
+    if (!ptr)
+        return fair__alloc(pub, size);
+    if (size > SIZE_MAX - sizeof *b)
+        return NULL;
+    b = enif_realloc(block_of(ptr), sizeof *b + size);
+    if (!b)
+        return NULL;
+    b->size = size;
+    link_block(fair__of(pub), b);
+    return b + 1;
+}
+
+void fair__free(fair_task *pub, void *ptr)
+{
+    struct fair__block *b;
+
+    if (!ptr)
+        return;
+    b = block_of(ptr);
+    *(b->prev ? &b->prev->next : &fair__of(pub)->blocks) = b->next;
+    if (b->next)
+        b->next->prev = b->prev;
+    enif_free(b);
+}
+
+/* -- deferred functions ---------------------------------------------------- */
+
+int fair__defer(fair_task *pub, void (*fn)(void *), void *ptr)
+{
+    struct fair__task *t = fair__of(pub);
+
+    if (t->defers_used == t->defers_size) {
+        size_t size = 2 * (size_t)t->defers_size;
+        struct fair__defer *bigger = enif_alloc(size * sizeof *bigger);
+
+        if (!bigger) {
+            fn(ptr);
+            return 0;
+        }
+        memcpy(bigger, t->defers, t->defers_used * sizeof *bigger);
+        if (t->defers != t->inline_defers)
+            enif_free(t->defers);
+        t->defers = bigger;
+        t->defers_size = (unsigned)size;
+    }
+    t->defers[t->defers_used++] = (struct fair__defer){fn, ptr};
+    return 1;
+}
+
+int fair__undefer(fair_task *pub, void (*fn)(void *), void *ptr)
+{
+    struct fair__task *t = fair__of(pub);
+
+    for (unsigned i = t->defers_used; i-- > 0; ) {
+        struct fair__defer *d = &t->defers[i];
+
+        if (d->fn == fn && d->ptr == ptr) {
+            t->defers_used--;
+            memmove(d, d + 1, (t->defers_used - i) * sizeof *d);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* -- resource objects ------------------------------------------------------ */
+
+int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
+                   void **obj)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fair__held *held;
+
+    fair__term_in(t, term);
+    if (!enif_get_resource(pub->env, term, type, obj))
+        return 0;
+    held = enif_alloc(sizeof *held);
+    if (!held)
+        return 0;
+    enif_keep_resource(*obj);
+    held->obj = *obj;
+    held->next = t->resources;
+    t->resources = held;
+    return 1;
+}
+
+/* -- pause and end --------------------------------------------------------- */
+
+/* Before a pause: whatever only this slice's terms hold gets a holder that
+ * outlives them, and the caller.  False when out of memory. */
+bool fair__hold_pause(struct fair__task *t)
+{
+    return fair__bins_pause(t);
+}
+
+/* The author's functions first, last given first run: what they use is still
+ * there. */
+static void __attribute__((noinline)) release_all(struct fair__task *t)
+{
+    while (t->defers_used > 0) {
+        struct fair__defer d = t->defers[--t->defers_used];
+
+        d.fn(d.ptr);
+    }
+    if (t->defers != t->inline_defers)
+        enif_free(t->defers);
+    while (t->blocks) {
+        struct fair__block *b = t->blocks;
+
+        t->blocks = b->next;
+        enif_free(b);
+    }
+    while (t->resources) {
+        struct fair__held *held = t->resources;
+
+        t->resources = held->next;
+        enif_release_resource(held->obj);
+        enif_free(held);
+    }
+    fair__bins_release(t);
+    enif_free(t->seen);
+}
+
+void fair__hold_release(struct fair__task *t)
+{
+    if (t->bins || t->defers_used || t->blocks || t->resources
+        || t->seen)
+        release_all(t);
+    else if (fair_unlikely(t->defers != t->inline_defers))
+        enif_free(t->defers);
+}

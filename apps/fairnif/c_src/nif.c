@@ -1,0 +1,481 @@
+/*
+ * nif.c - the NIF library of module fairnif itself: configuration, what
+ * fairnif:info/0 and fairnif:tasks/0 show, and two measurements for the
+ * calibration.
+ *
+ * The module may be loaded anew, even from another file, while authors'
+ * libraries are bound to this runtime.  So its NIFs go through the table that
+ * priv_data points to, which an upgrade hands on; and the library is linked
+ * with -z nodelete, so that the code behind the table stays.
+ */
+#include <stdio.h>
+
+#include "rt.h"
+
+#ifndef FAIRNIF_VERSION
+#define FAIRNIF_VERSION "0.0.0"
+#endif
+
+typedef ERL_NIF_TERM (*nif)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
+
+/* What one loaded copy of this library offers to the module. */
+struct runtime {
+    uint32_t size;
+    uint16_t abi_major, abi_minor;
+    const char *version;
+    void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
+    nif set, info, tasks, reschedule_ns, dirty_trip_ns;
+};
+static const struct runtime this_runtime;
+
+struct runtime_object {
+    const struct runtime *runtime;
+};
+static ErlNifResourceType *runtime_type;
+
+static ERL_NIF_TERM atom(ErlNifEnv *env, const char *name)
+{
+    return enif_make_atom(env, name);
+}
+
+/* -- settings ----------------------------------------------------------------*/
+
+/* The settings as data: name, where, bounds. */
+static const struct setting {
+    const char *name;
+    fair__u64 *number;
+    _Atomic bool *flag;
+    uint64_t least, most;
+} settings[] = {
+    {"slice_ns", &fair__config.slice_ns, NULL, 1000, 1000000000},
+    {"fair_ns", &fair__config.fair_ns, NULL, 1000, 1000000},
+    {"dirty_slice_ns", &fair__config.dirty_slice_ns, NULL, 10000, 1000000000},
+    {"dirty_trip_ns", &fair__config.dirty_trip_ns, NULL, 1, 1000000000},
+    {"adapt_gap_ns", &fair__config.adapt_gap_ns, NULL, 10000, 1000000000000},
+    {"max_tasks", &fair__config.max_tasks, NULL, 0, INT32_MAX},
+    {"dirty_cpus", &fair__config.dirty_cpus, NULL, 1, 4096},
+    {"pause_every_tick", NULL, &fair__config.pause_every_tick, 0, 1},
+    {"check_terms", NULL, &fair__config.check_terms, 0, 1},
+    {"measure_cpu", NULL, &fair__config.measure_cpu, 0, 1},
+};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+/* set(Name, Integer) -> ok | badarg */
+static ERL_NIF_TERM set(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    char name[32];
+    ErlNifUInt64 value;
+
+    (void)argc;
+    if (!enif_get_atom(env, argv[0], name, sizeof name, ERL_NIF_LATIN1)
+        || !enif_get_uint64(env, argv[1], &value))
+        return enif_make_badarg(env);
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        const struct setting *s = &settings[i];
+
+        if (strcmp(s->name, name) != 0)
+            continue;
+        if (value < s->least || value > s->most)
+            break;
+        if (s->flag)
+            SET(*s->flag, value != 0);
+        else
+            SET(*s->number, value);
+        return atom(env, "ok");
+    }
+    return enif_make_badarg(env);
+}
+
+/* -- info ----------------------------------------------------------------------*/
+
+static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key,
+                ERL_NIF_TERM value)
+{
+    enif_make_map_put(env, *map, atom(env, key), value, map);
+}
+
+static void put_number(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key,
+                       uint64_t value)
+{
+    put(env, map, key, enif_make_uint64(env, value));
+}
+
+static void put_double(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key,
+                       double value)
+{
+    put(env, map, key, enif_make_double(env, value));
+}
+
+enum how { SUM, MAX };
+
+static void gather(uint64_t *total, enum how how, uint64_t value)
+{
+    if (how == SUM)
+        *total += value;
+    else if (value > *total)
+        *total = value;
+}
+
+struct totals {
+#define COUNTER(NAME, HOW, UNIT, MEANING) uint64_t NAME;
+#include "counters.def"
+#undef COUNTER
+    uint64_t histogram[FAIR__BUCKETS];
+};
+
+static void gather_stat(struct totals *sum, const struct fair__fstat *st)
+{
+    if (!st)
+        return;
+#define COUNTER(NAME, HOW, UNIT, MEANING) \
+    gather(&sum->NAME, HOW, GET(st->NAME));
+#include "counters.def"
+#undef COUNTER
+    for (unsigned i = 0; i < FAIR__BUCKETS; i++)
+        sum->histogram[i] += GET(st->histogram[i]);
+}
+
+/* [{UpperNs, Count}], the empty ones left out */
+static ERL_NIF_TERM histogram(ErlNifEnv *env, const uint64_t *counts)
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+
+    for (unsigned i = FAIR__BUCKETS; i-- > 0; )
+        if (counts[i] > 0)
+            list = enif_make_list_cell(
+                env, enif_make_tuple2(
+                    env, enif_make_uint64(env, fair__bucket_ns(i)),
+                    enif_make_uint64(env, counts[i])), list);
+    return list;
+}
+
+static ERL_NIF_TERM function_name(ErlNifEnv *env, const struct fair__func *f)
+{
+    return enif_make_tuple3(env, atom(env, f->module), atom(env, f->name),
+                            enif_make_uint(env, f->arity));
+}
+
+static ERL_NIF_TERM function_info(ErlNifEnv *env, struct fair__func *f)
+{
+    ERL_NIF_TERM map = enif_make_new_map(env);
+    struct totals sum = {0};
+    uint64_t slice = GET(f->slice_ns);
+
+    gather_stat(&sum, f->elsewhere);
+    for (struct fair__thread *th = fair__threads(); th; th = th->next)
+        gather_stat(&sum, fair__stat_of(th, f->index));
+    put(env, &map, "function", function_name(env, f));
+    put(env, &map, "mode", atom(env, fair__modes[GET(f->mode)].name));
+    put(env, &map, "adapted", atom(env, GET(f->adapted) ? "true" : "false"));
+    put_number(env, &map, "stack_size", fair__stack_size(GET(f->stack_class)));
+    put_number(env, &map, "slice_ns",
+               slice ? slice : GET(fair__config.slice_ns));
+    put_number(env, &map, "max_tasks", GET(f->max_tasks));
+    put_double(env, &map, "unit_ns", GET(f->unit_ns));
+    put_double(env, &map, "call_ns", GET(f->call_ns));
+    put_double(env, &map, "fair_call_unit_ns", GET(f->call_unit_ns));
+    put_double(env, &map, "fair_call_cutoff_units",
+               GET(f->call_unit_ns) > 0
+               ? 10 * (double)GET(fair__config.dirty_trip_ns)
+                 / GET(f->call_unit_ns) : 0);
+#define COUNTER(NAME, HOW, UNIT, MEANING) \
+    put_number(env, &map, #NAME, sum.NAME);
+#include "counters.def"
+#undef COUNTER
+    put(env, &map, "slice_histogram", histogram(env, sum.histogram));
+    return map;
+}
+
+/* info() -> {Runtime :: map(), [Function :: map()]} */
+static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM map = enif_make_new_map(env);
+    ERL_NIF_TERM functions = enif_make_list(env, 0);
+    struct fair__stack_counts c = fair__stack_counts();
+
+    (void)argc, (void)argv;
+    put(env, &map, "version",
+        enif_make_string(env, FAIRNIF_VERSION, ERL_NIF_LATIN1));
+    put(env, &map, "interface",
+        enif_make_tuple2(env, enif_make_uint(env, FAIR_ABI_MAJOR),
+                         enif_make_uint(env, FAIR_ABI_MINOR)));
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        const struct setting *s = &settings[i];
+
+        if (s->flag)
+            put(env, &map, s->name, atom(env, GET(*s->flag) ? "true"
+                                         : "false"));
+        else
+            put_number(env, &map, s->name, GET(*s->number));
+    }
+    put_number(env, &map, "stacks_mapped", c.mapped);
+    put_number(env, &map, "stacks_idle", c.pooled);
+    put(env, &map, "stacks_limit",
+        c.guard_installs ? atom(env, "infinity")
+        : enif_make_uint64(env, c.limit));
+    put(env, &map, "stack_guard",
+        atom(env, c.guard_installs ? "madvise" : "mprotect"));
+    for (unsigned i = fair__func_count(); i-- > 0; )
+        functions = enif_make_list_cell(
+            env, function_info(env, fair__func_nth(i)), functions);
+    return enif_make_tuple2(env, map, functions);
+}
+
+/* -- tasks ---------------------------------------------------------------------*/
+
+static const char *const where_names[] = {
+    [W_NORMAL] = "normal", [W_DIRTY_CPU] = "dirty_cpu",
+    [W_DIRTY_IO] = "dirty_io", [W_OTHER] = "other"
+};
+
+struct listing {
+    ErlNifEnv *env;
+    ERL_NIF_TERM list;
+    uint64_t now;
+};
+
+static void list_task(struct listing *l, const struct fair__func *f,
+                      const char *state, uint64_t since, uint64_t yields,
+                      ERL_NIF_TERM owner, ERL_NIF_TERM where)
+{
+    ERL_NIF_TERM map = enif_make_new_map(l->env);
+
+    put(l->env, &map, "function", function_name(l->env, f));
+    put(l->env, &map, "state", atom(l->env, state));
+    put_number(l->env, &map, "age_ns", l->now > since ? l->now - since : 0);
+    put_number(l->env, &map, "yields", yields);
+    put(l->env, &map, "owner", owner);
+    put(l->env, &map, "where", where);
+    l->list = enif_make_list_cell(l->env, map, l->list);
+}
+
+static void list_suspended(void *arg, struct fair__task *t)
+{
+    struct listing *l = arg;
+    int state = GET(t->state);
+
+    if (state == S_RUNNING)
+        return;                         /* its thread shows it */
+    list_task(l, t->func, state == S_QUEUED ? "queued" : "suspended",
+              GET(t->since_ns), t->pub.yields, enif_make_pid(l->env, &t->owner),
+              atom(l->env, where_names[t->target]));
+}
+
+/* What a thread runs, read without waiting for it; false after a few attempts
+ * that met a change: it then runs short calls one after the other. */
+static bool read_slot(const struct fair__thread *th, struct fair__func **func,
+                      uint64_t *since, uint64_t *yields, ERL_NIF_TERM *owner)
+{
+    const struct fair__slot *slot = &th->slot;
+
+    for (int attempt = 0; attempt < 8; attempt++) {
+        uint32_t seq = atomic_load_explicit(&slot->seq, memory_order_acquire);
+
+        *func = GET(slot->func);
+        *since = GET(slot->since_ns);
+        *yields = GET(slot->yields);
+        *owner = GET(slot->owner);
+        atomic_thread_fence(memory_order_acquire);
+        if (seq % 2 == 0 && GET(slot->seq) == seq)
+            return *func != NULL;
+    }
+    return false;
+}
+
+/* tasks() -> [map()] */
+static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct listing l = {env, enif_make_list(env, 0), fair__now()};
+
+    (void)argc, (void)argv;
+    fair__each_suspended(list_suspended, &l);
+    for (struct fair__thread *th = fair__threads(); th; th = th->next) {
+        struct fair__func *func;
+        uint64_t since, yields;
+        ErlNifPid owner;
+
+        if (read_slot(th, &func, &since, &yields, &owner.pid))
+            list_task(&l, func, "running", since, yields,
+                      enif_make_pid(env, &owner),
+                      enif_make_tuple2(env, atom(env, where_names[th->where]),
+                                       enif_make_uint(env, th->number)));
+    }
+    return l.list;
+}
+
+/* -- measurements ----------------------------------------------------------------*/
+
+/* reschedule_ns(N): N reschedules in a row -> nanoseconds of one */
+static ERL_NIF_TERM reschedule_step(ErlNifEnv *env, int argc,
+                                    const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 begin;
+    unsigned total, left;
+    ERL_NIF_TERM next[3] = {argv[0], argv[1], 0};
+
+    enif_get_uint64(env, argv[0], &begin);
+    enif_get_uint(env, argv[1], &total);
+    enif_get_uint(env, argv[2], &left);
+    if (left == 0)
+        return enif_make_uint64(env, (fair__now() - begin) / total);
+    next[2] = enif_make_uint(env, left - 1);
+    return enif_schedule_nif(env, "reschedule_ns", 0, reschedule_step, argc,
+                             next);
+}
+
+/* dirty_trip_ns(N): N times to a dirty CPU scheduler and back -> of one */
+static ERL_NIF_TERM trip_step(ErlNifEnv *env, int argc,
+                              const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 begin;
+    unsigned total, left;
+    ERL_NIF_TERM next[3] = {argv[0], argv[1], 0};
+    bool dirty = enif_thread_type() == ERL_NIF_THR_DIRTY_CPU_SCHEDULER;
+
+    enif_get_uint64(env, argv[0], &begin);
+    enif_get_uint(env, argv[1], &total);
+    enif_get_uint(env, argv[2], &left);
+    if (left == 0)
+        return enif_make_uint64(env, (fair__now() - begin) / total);
+    next[2] = enif_make_uint(env, left - (dirty ? 1 : 0));
+    return enif_schedule_nif(env, "dirty_trip_ns",
+                             dirty ? 0 : ERL_NIF_DIRTY_JOB_CPU_BOUND,
+                             trip_step, argc, next);
+}
+
+static ERL_NIF_TERM measure(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                            const char *name, nif step)
+{
+    unsigned n;
+
+    if (!enif_get_uint(env, argv[0], &n) || n < 1 || n > 1000000)
+        return enif_make_badarg(env);
+    return enif_schedule_nif(env, name, 0, step, 3,
+                             (ERL_NIF_TERM[]){
+                                 enif_make_uint64(env, fair__now()),
+                                 argv[0], argv[0]});
+}
+
+static ERL_NIF_TERM reschedule_ns(ErlNifEnv *env, int argc,
+                                  const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return measure(env, argv, "reschedule_ns", reschedule_step);
+}
+
+static ERL_NIF_TERM dirty_trip_ns(ErlNifEnv *env, int argc,
+                                  const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return measure(env, argv, "dirty_trip_ns", trip_step);
+}
+
+/* -- the module's entries ----------------------------------------------------------*/
+
+static const struct runtime this_runtime = {
+    .size = sizeof this_runtime,
+    .abi_major = FAIR_ABI_MAJOR,
+    .abi_minor = FAIR_ABI_MINOR,
+    .version = FAIRNIF_VERSION,
+    .bind = fair__bind_library,
+    .set = set,
+    .info = info,
+    .tasks = tasks,
+    .reschedule_ns = reschedule_ns,
+    .dirty_trip_ns = dirty_trip_ns,
+};
+
+static const struct runtime *runtime_of(ErlNifEnv *env)
+{
+    return enif_priv_data(env);
+}
+
+#define ENTRY(NAME)                                                         \
+    static ERL_NIF_TERM nif_##NAME(ErlNifEnv *env, int argc,                \
+                                   const ERL_NIF_TERM argv[])               \
+    {                                                                       \
+        return runtime_of(env)->NAME(env, argc, argv);                      \
+    }
+ENTRY(set)
+ENTRY(info)
+ENTRY(tasks)
+ENTRY(reschedule_ns)
+ENTRY(dirty_trip_ns)
+
+static ERL_NIF_TERM nif_runtime(ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
+{
+    struct runtime_object *obj =
+        enif_alloc_resource(runtime_type, sizeof *obj);
+    ERL_NIF_TERM term;
+
+    (void)argc, (void)argv;
+    if (!obj)
+        return enif_raise_exception(env, atom(env, "enomem"));
+    obj->runtime = runtime_of(env);
+    term = enif_make_resource(env, obj);
+    enif_release_resource(obj);
+    return term;
+}
+
+static void bind(ErlNifEnv *env, void *obj, void *handshake)
+{
+    ((struct runtime_object *)obj)->runtime->bind(env, handshake);
+}
+
+static int open_type(ErlNifEnv *env, ErlNifResourceFlags flags)
+{
+    ErlNifResourceTypeInit init = {.dyncall = bind, .members = 4};
+    ErlNifResourceType *type =
+        enif_init_resource_type(env, "fairnif_runtime", &init, flags, NULL);
+
+    if (!type)
+        return FAIR_E_NOMEM;
+    runtime_type = type;
+    return 0;
+}
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
+{
+    static bool initialised;    /* the library stays when the module goes */
+
+    (void)load_info;
+    if (!initialised && fair__stack_init() != 0)
+        return FAIR_E_NOMEM;
+    initialised = true;
+    *priv = (void *)(uintptr_t)&this_runtime;
+    return open_type(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER);
+}
+
+/* The runtime that is loaded stays: authors' libraries point to it. */
+static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
+                   ERL_NIF_TERM load_info)
+{
+    const struct runtime *old = *old_priv;
+
+    (void)load_info;
+    if (old->abi_major != FAIR_ABI_MAJOR || old->size != sizeof *old
+        || strcmp(old->version, FAIRNIF_VERSION) != 0) {
+        fprintf(stderr, "fairnif: runtime %s (interface %u.%u) is loaded and "
+                "cannot be replaced by %s (%u.%u) in a running node: restart "
+                "it\n", old->version, (unsigned)old->abi_major,
+                (unsigned)old->abi_minor, FAIRNIF_VERSION, FAIR_ABI_MAJOR,
+                FAIR_ABI_MINOR);
+        return FAIR_E_ABI;
+    }
+    *priv = *old_priv;
+    return open_type(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER);
+}
+
+/* Both listings may be long, and dirty I/O schedulers are the ones that are
+ * seldom all busy. */
+static ErlNifFunc nifs[] = {
+    {"nif_set", 2, nif_set, 0},
+    {"nif_info", 0, nif_info, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"nif_tasks", 0, nif_tasks, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"nif_runtime", 0, nif_runtime, 0},
+    {"nif_reschedule_ns", 1, nif_reschedule_ns, 0},
+    {"nif_dirty_trip_ns", 1, nif_dirty_trip_ns, 0},
+};
+
+ERL_NIF_INIT(fairnif, nifs, load, NULL, upgrade, NULL)

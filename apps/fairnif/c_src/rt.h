@@ -1,0 +1,450 @@
+/*
+ * rt.h - the runtime's own view of itself.
+ *
+ * Who owns what:
+ *   - a `fair__func` belongs to the runtime and is never freed: counters
+ *     outlive the library that declared the function;
+ *   - a `fair__thread` belongs to one scheduler thread, is written only by it,
+ *     read by anyone, never freed (scheduler threads live as long as the VM);
+ *   - a `fair__task` lies at the top of its own stack's mapping.  While it
+ *     runs it belongs to the thread that runs it.  While it is suspended it
+ *     belongs to the resource object in the arguments of its scheduled NIF:
+ *     if that object is destroyed, the task is dropped, on whatever thread
+ *     the VM does it.
+ *
+ * What must never be done here: keep a pointer into an author's library
+ * longer than a resource object of that library's task type lives; register
+ * anything to run at exit; read a thread-local on a task's stack.
+ */
+#ifndef FAIR_RT_H
+#define FAIR_RT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "fairnif.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#  define FAIR_ASAN 1
+#endif
+
+#define FAIR_HIDDEN __attribute__((visibility("hidden")))
+#define fair_likely(C) __builtin_expect(!!(C), 1)
+#define fair_unlikely(C) __builtin_expect(!!(C), 0)
+
+/* Plain loads and stores that other threads may see at any time. */
+#define GET(X) atomic_load_explicit(&(X), memory_order_relaxed)
+#define SET(X, V) atomic_store_explicit(&(X), (V), memory_order_relaxed)
+/* For the single writer of X. */
+#define ADD(X, V) SET(X, GET(X) + (V))
+#define RAISE_TO(X, V) do { if ((V) > GET(X)) SET(X, V); } while (0)
+
+typedef _Atomic uint64_t fair__u64;
+typedef _Atomic double fair__num;
+
+/* -- limits, all in one place ------------------------------------------- */
+
+enum {
+    FAIR__MAX_ARITY = 240,          /* of 255: the rest are roots and ours */
+    FAIR__GUARD = 64 * 1024,
+    FAIR__STACK_DEFAULT = 128 * 1024,
+    FAIR__STACK_MIN = 16 * 1024,
+    FAIR__STACK_MAX = 64 * 1024 * 1024,
+    FAIR__CLASSES = 13,             /* stack sizes: powers of two, MIN..MAX */
+    FAIR__POOLED = 64,              /* idle stacks kept for all threads */
+    FAIR__CACHED = 4,               /* idle default stacks kept per thread */
+    FAIR__INLINE_BINS = 4,
+    FAIR__INLINE_DEFERS = 4,
+    FAIR__SMALL_BIN = 64,           /* ERL_ONHEAP_BIN_LIMIT: lie on the heap,
+                                       and move */
+    FAIR__SHARDS = 16,
+    FAIR__TURNS_MOST = 1000,        /* that a call sits out: 25 ms */
+    FAIR__SLOTS_OWN = 4,            /* hidden roots, for sliced traversals */
+    FAIR__BUCKETS = 1 + 20 * 8      /* under 1 us; 8 to an octave up to 1 s */
+};
+
+#define FAIR__NS_PER_US 1000u
+#define FAIR__BOGUS_UNITS ((uint64_t)1 << 31)   /* more in one tick: a bug */
+
+/* -- functions ----------------------------------------------------------- */
+
+enum fair__where { W_NORMAL, W_DIRTY_CPU, W_DIRTY_IO, W_OTHER };
+
+/* Modes as data. */
+struct fair__mode {
+    const char *name;
+    enum fair__where start;     /* where the body begins */
+    bool yields;                /* gives way when its slice is up */
+    bool adapts;                /* may begin elsewhere: AUTO */
+};
+extern FAIR_HIDDEN const struct fair__mode fair__modes[FAIR_AUTO + 1];
+
+struct fair__func {
+    unsigned index;
+    const char *module, *name;  /* the runtime's copies */
+    unsigned arity;
+    /* from the newest library that declared it */
+    _Atomic unsigned mode, stack_class, max_tasks;
+    fair__u64 slice_ns;         /* 0: the runtime's */
+    /* learned */
+    fair__num unit_ns;          /* cost of a unit; 0 while unknown */
+    fair__num call_ns;          /* cost of a call beside its units */
+    fair__u64 first_budget;     /* units for the first slice; 0 with unit_ns */
+    fair__num mean_ns;          /* of calls that end in their first slice */
+    fair__num call_unit_ns;     /* fair_call's cost of a unit */
+    _Atomic int suspect;        /* so many slices will be timed in CPU time,
+                                   since a long gap was seen */
+    _Atomic int long_gaps;      /* those that were the body's own, less the
+                                   calls without; bounded */
+    _Atomic bool adapted;       /* AUTO: ticks too far apart, begin dirty */
+    _Atomic int64_t active;     /* calls under way, counted under a limit */
+    struct fair__fstat *elsewhere;  /* counters of threads without their own;
+                                       several writers */
+};
+
+struct fair__fstat {
+#define COUNTER(NAME, HOW, UNIT, MEANING) fair__u64 NAME;
+#include "counters.def"
+#undef COUNTER
+    fair__u64 histogram[FAIR__BUCKETS]; /* of slices on normal schedulers */
+    unsigned countdown;         /* calls until one is timed */
+};
+
+/* -- threads ------------------------------------------------------------- */
+
+/* What a thread runs, for readers that must not wait (a watchdog's own OS
+ * thread): odd `seq` while it is being written; read seq, fields, seq. */
+struct fair__slot {
+    _Atomic uint32_t seq;
+    struct fair__func *_Atomic func;    /* NULL: no fair function */
+    fair__u64 since_ns;                 /* CLOCK_MONOTONIC; first slices: of
+                                           the coarse clock, 1 to 4 ms late */
+    fair__u64 yields;
+    fair__u64 owner;                    /* ErlNifPid.pid */
+};
+
+struct fair__thread {
+    struct fair__slot slot;
+    enum fair__where where;
+    unsigned number;            /* as in the thread's name: 1, 2, ... */
+    int tid;
+    struct fair__task *current;
+    struct fair__task *cache;   /* idle stacks of the default class */
+    unsigned cache_class;
+    _Atomic unsigned cached;
+    double debt_ns;             /* used, not charged yet: under a slice */
+    uint32_t seed;
+    int locks;                  /* FAIR_DEBUG: enif mutexes held */
+    /* by function index; the size is published after the array */
+    _Atomic unsigned stats_size;
+    struct fair__fstat *_Atomic *_Atomic stats;
+    struct fair__thread *next;
+};
+
+/* -- tasks --------------------------------------------------------------- */
+
+/* The assembly knows this layout. */
+struct fair__ctx {
+    void *sp;
+    void *sched_sp;
+    void *top;
+    uint32_t mxcsr, fcw;
+    uint32_t sched_mxcsr, sched_fcw;
+};
+
+enum fair__state {
+    S_RUNNING,
+    S_SUSPENDED,                /* waits for its next slice on a normal one */
+    S_QUEUED                    /* waits for a dirty scheduler */
+};
+
+/* Why the task's stack was left. */
+enum fair__exit { X_DONE, X_PAUSE, X_CALL, X_DROP };
+
+/* Keeps the binaries of one slice alive: copies of their terms, which refer
+ * to the same bytes. */
+struct fair__keeper {
+    ErlNifEnv *env;
+    unsigned refs;
+};
+
+/* A binary the task holds: what fair_bin.ref points to. */
+struct fair__bin {
+    enum {
+        B_SMALL,                /* its bytes are in `small` */
+        B_OWNED,                /* `bin` is ours to release */
+        B_TERM,                 /* `term` of this slice holds the bytes */
+        B_KEPT                  /* `term` of keeper->env holds them */
+    } kind;
+    bool on_heap;               /* enif_alloc'ed, not one of inline_bins */
+    ErlNifBinary bin;
+    ERL_NIF_TERM term;
+    struct fair__keeper *keeper;
+    struct fair__bin *prev, *next;
+    unsigned char small[FAIR__SMALL_BIN];
+};
+
+struct fair__defer {
+    void (*fn)(void *);
+    void *ptr;
+};
+
+/* A block of fair_alloc; the caller's bytes follow. */
+struct fair__block {
+    struct fair__block *prev, *next;
+    size_t size;
+    size_t unused;              /* keeps what follows aligned to 16 */
+};
+
+struct fair__held {             /* a resource object of the author's */
+    void *obj;
+    struct fair__held *next;
+};
+
+struct fair__handle {           /* the resource object */
+    struct fair__task *task;    /* NULL once it has ended */
+};
+
+struct fair__task {
+    struct fair_task pub;
+    struct fair__ctx ctx;
+    /* the mapping: guard, stack, this struct; stays while pooled */
+    struct fair__task *pool_next;
+    char *map;
+    size_t map_size;
+    unsigned stack_class;
+    /* identity */
+    struct fair__nif *nif;
+    struct fair__func *func;
+    struct fair__handle *handle;
+    ERL_NIF_TERM handle_term;   /* in this slice */
+    ErlNifPid owner;
+    bool counted;               /* under a limit */
+    bool listed;
+    _Atomic int state;
+    fair__u64 since_ns;         /* of the call */
+    struct fair__task *prev, *next;
+    /* the slice */
+    struct fair__thread *thread;
+    struct fair__fstat *stat;
+    enum fair__where where;
+    enum fair__where target;
+    enum fair__exit exit;
+    bool begun;                 /* the body has started */
+    bool yielding;              /* gives way when its slice is up */
+    bool hop;                   /* pass through a normal scheduler first */
+    bool timed;                 /* slice_start is known */
+    bool estimated;             /* win_start is computed, not read */
+    bool single;                /* timed from its begin, not paused yet */
+    uint64_t slice_ns;
+    uint64_t slice_start;
+    uint64_t slice_before;      /* used before slice_start without giving way
+                                   (modes that do not) */
+    uint64_t cpu_start;         /* of the slice; 0: not read */
+    uint64_t win_start;
+    uint64_t refill;            /* units given at win_start */
+    uint64_t units;             /* units of the call before win_start */
+    uint64_t now;               /* the clock at the last look */
+    uint64_t made;              /* bytes of terms made by fair_ functions
+                                   since the last normal slice */
+    double unit_ns;
+    double debt_ns;
+    /* fair_call, fair_blocking */
+    void (*call_fn)(void *);
+    void *call_arg;
+    uint64_t call_ns;
+    /* what goes with the task */
+    ERL_NIF_TERM result;
+    ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
+    unsigned roots_used;        /* highest slot kept, plus one */
+    struct fair__bin *bins;     /* newest first: B_TERM ones stand before all
+                                   that an earlier pause has kept */
+    struct fair__bin inline_bins[FAIR__INLINE_BINS];
+    unsigned inline_bins_used;
+    struct fair__defer inline_defers[FAIR__INLINE_DEFERS];
+    struct fair__defer *defers;
+    unsigned defers_used, defers_size;
+    struct fair__block *blocks;
+    struct fair__held *resources;
+    struct fair__seen *seen;    /* debug: terms handed out, see debug.c */
+#ifdef FAIR_ASAN
+    void *fake_stack;
+    const void *sched_bottom;
+    size_t sched_size;
+#endif
+};
+
+/* -- the runtime --------------------------------------------------------- */
+
+/* Set once by fairnif:load_runtime and then by fairnif:configure; read
+ * everywhere. */
+struct fair__config {
+    fair__u64 slice_ns;         /* on normal schedulers */
+    fair__u64 fair_ns;          /* what 4000 reductions take: the price */
+    fair__u64 dirty_slice_ns;
+    fair__u64 dirty_trip_ns;    /* a dirty call there and back */
+    fair__u64 adapt_gap_ns;     /* AUTO: mean gap from which calls begin
+                                   dirty */
+    fair__u64 max_tasks;        /* 0: no limit */
+    fair__u64 dirty_cpus;       /* dirty CPU schedulers online */
+    _Atomic bool pause_every_tick;
+    _Atomic bool check_terms;
+    _Atomic bool measure_cpu;
+    /* not settings, but as global */
+    _Atomic int64_t active;         /* calls under way, with max_tasks set */
+    _Atomic int64_t dirty_running;  /* tasks that hold a dirty CPU scheduler */
+};
+extern FAIR_HIDDEN struct fair__config fair__config;
+
+/* thread.c */
+FAIR_HIDDEN uint64_t fair__now(void);           /* CLOCK_MONOTONIC, ns, 20 ns */
+FAIR_HIDDEN uint64_t fair__now_coarse(void);    /* the same, 4 ms late, 3 ns */
+FAIR_HIDDEN uint64_t fair__cpu_now(void);       /* of the thread, ns, 400 ns */
+FAIR_HIDDEN struct fair__thread *fair__self(void);
+FAIR_HIDDEN struct fair__thread *fair__threads(void);
+FAIR_HIDDEN struct fair__task *fair__current_task(void);
+FAIR_HIDDEN void fair__slot_enter(struct fair__thread *th,
+                                  struct fair__func *func, uint64_t since,
+                                  uint64_t yields, ERL_NIF_TERM owner);
+FAIR_HIDDEN void fair__slot_leave(struct fair__thread *th);
+
+/* func.c */
+FAIR_HIDDEN struct fair__func *fair__func_declare(const char *module,
+                                                  const struct fair__nif *nif);
+FAIR_HIDDEN unsigned fair__func_count(void);
+FAIR_HIDDEN struct fair__func *fair__func_nth(unsigned index);
+FAIR_HIDDEN struct fair__fstat *fair__stat(struct fair__thread *th,
+                                           struct fair__func *func);
+FAIR_HIDDEN const struct fair__fstat *fair__stat_of(
+    const struct fair__thread *th, unsigned index);
+FAIR_HIDDEN unsigned fair__bucket(uint64_t ns);
+FAIR_HIDDEN uint64_t fair__bucket_ns(unsigned bucket);  /* its upper end */
+
+/* stack.c */
+FAIR_HIDDEN unsigned fair__stack_class(size_t size);    /* or FAIR__CLASSES */
+FAIR_HIDDEN size_t fair__stack_size(unsigned stack_class);
+FAIR_HIDDEN struct fair__task *fair__stack_take(struct fair__thread *th,
+                                                unsigned stack_class,
+                                                const char **error);
+FAIR_HIDDEN void fair__stack_give(struct fair__thread *th,
+                                  struct fair__task *t);
+FAIR_HIDDEN int fair__stack_init(void);
+struct fair__stack_counts {
+    uint64_t mapped, pooled, limit, guard_installs;
+};
+FAIR_HIDDEN struct fair__stack_counts fair__stack_counts(void);
+
+/* task.c */
+FAIR_HIDDEN ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env,
+                                     int argc, const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
+FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
+typedef void (*fair__visit)(void *arg, struct fair__task *t);
+FAIR_HIDDEN void fair__each_suspended(fair__visit visit, void *arg);
+
+/* slice.c */
+FAIR_HIDDEN void fair__first_slice(struct fair__task *t);
+FAIR_HIDDEN void fair__next_slice(struct fair__task *t);
+FAIR_HIDDEN void fair__slice_end(struct fair__task *t);
+FAIR_HIDDEN void fair__charge(ErlNifEnv *env, double *debt_ns);
+FAIR_HIDDEN void fair__tick(fair_task *pub, size_t units);
+/* For the runtime's own sliced loops: fair__work_begin, then fair__work every
+ * few microseconds, then fair__work_end.  Their time is no unit's. */
+FAIR_HIDDEN void fair__work_begin(struct fair__task *t);
+FAIR_HIDDEN void fair__work(struct fair__task *t);
+FAIR_HIDDEN void fair__work_end(struct fair__task *t);
+FAIR_HIDDEN void fair__move(fair_task *pub, enum fair_mode where);
+FAIR_HIDDEN enum fair_mode fair__where(const fair_task *pub);
+FAIR_HIDDEN void fair__call(fair_task *pub, size_t units, void (*fn)(void *),
+                            void *arg);
+FAIR_HIDDEN void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg);
+FAIR_HIDDEN void fair__force_look(struct fair__task *t);
+
+/* debug.c: rules of a body */
+FAIR_HIDDEN void fair__held_lock(int change);
+FAIR_HIDDEN void fair__misuse(struct fair__task *t, const char *what);
+FAIR_HIDDEN void fair__see_out(struct fair__task *t, ERL_NIF_TERM term);
+FAIR_HIDDEN void fair__see_in(struct fair__task *t, ERL_NIF_TERM term);
+FAIR_HIDDEN ERL_NIF_TERM fair__seen_arg(fair_task *pub, ERL_NIF_TERM term);
+
+/* hold.c: what goes with a task */
+FAIR_HIDDEN void fair__keep(fair_task *pub, unsigned slot, ERL_NIF_TERM term);
+FAIR_HIDDEN ERL_NIF_TERM fair__kept(fair_task *pub, unsigned slot);
+FAIR_HIDDEN void *fair__alloc(fair_task *pub, size_t size);
+FAIR_HIDDEN void *fair__realloc(fair_task *pub, void *ptr, size_t size);
+FAIR_HIDDEN void fair__free(fair_task *pub, void *ptr);
+FAIR_HIDDEN int fair__defer(fair_task *pub, void (*fn)(void *), void *ptr);
+FAIR_HIDDEN int fair__undefer(fair_task *pub, void (*fn)(void *), void *ptr);
+FAIR_HIDDEN int fair__resource(fair_task *pub, ERL_NIF_TERM term,
+                               ErlNifResourceType *type, void **obj);
+FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
+FAIR_HIDDEN bool fair__hold_pause(struct fair__task *t);
+FAIR_HIDDEN void fair__hold_release(struct fair__task *t);
+FAIR_HIDDEN void fair__root_set(struct fair__task *t, unsigned slot,
+                                ERL_NIF_TERM term);
+FAIR_HIDDEN bool fair__bins_pause(struct fair__task *t);
+FAIR_HIDDEN void fair__bins_release(struct fair__task *t);
+
+/* binary.c, list.c */
+FAIR_HIDDEN int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term,
+                                  fair_bin *bin);
+FAIR_HIDDEN int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin);
+FAIR_HIDDEN int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size);
+FAIR_HIDDEN void fair__release_bin(fair_task *pub, fair_bin *bin);
+FAIR_HIDDEN ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin);
+FAIR_HIDDEN int fair__inspect_iolist(fair_task *pub, ERL_NIF_TERM term,
+                                     fair_bin *bin);
+FAIR_HIDDEN int fair__string(fair_task *pub, ERL_NIF_TERM list, char **chars,
+                             size_t *length);
+FAIR_HIDDEN int fair__list_length(fair_task *pub, ERL_NIF_TERM list,
+                                  size_t *length);
+FAIR_HIDDEN int fair__list_next(fair_task *pub, unsigned slot,
+                                ERL_NIF_TERM *head);
+FAIR_HIDDEN void fair__list_push(fair_task *pub, unsigned slot,
+                                 ERL_NIF_TERM head);
+FAIR_HIDDEN int fair__list_reverse(fair_task *pub, unsigned slot);
+FAIR_HIDDEN ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason);
+
+/* arch/ */
+FAIR_HIDDEN void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *),
+                                  void *arg);
+FAIR_HIDDEN void fair__arch_resume(struct fair__ctx *ctx);
+FAIR_HIDDEN void fair__arch_pause(struct fair__ctx *ctx);
+
+/* load.c */
+FAIR_HIDDEN void fair__bind_library(ErlNifEnv *env,
+                                    struct fair__handshake *hs);
+
+/* A term goes to the body, or comes from it. */
+static inline ERL_NIF_TERM fair__term_out(struct fair__task *t,
+                                          ERL_NIF_TERM term)
+{
+    if (fair_unlikely(GET(fair__config.check_terms)))
+        fair__see_out(t, term);
+    return term;
+}
+
+static inline void fair__term_in(struct fair__task *t, ERL_NIF_TERM term)
+{
+    if (fair_unlikely(GET(fair__config.check_terms)))
+        fair__see_in(t, term);
+}
+
+enum { FAIR__TERMS_ON_DIRTY = 1 << 20 };    /* bytes; see give_way */
+
+/* The runtime made a term of that many bytes for the body. */
+static inline void fair__made(struct fair__task *t, size_t bytes)
+{
+    t->made += bytes;
+    if (fair_unlikely(t->where != W_NORMAL
+                      && t->made >= FAIR__TERMS_ON_DIRTY))
+        fair__force_look(t);
+}
+
+static inline struct fair__task *fair__of(fair_task *pub)
+{
+    return (struct fair__task *)pub;    /* its first member */
+}
+
+#endif

@@ -1,0 +1,524 @@
+/*
+ * slice.c - time: when a task gives way, what it is charged, what is learned.
+ *
+ * A tick only counts down.  The clock is read when the count is used up: at
+ * four fifths of a slice, by the learned cost of a unit, and once more near
+ * its end.  What lies between two reads is a *window*; its time divided by its
+ * units is a sample of the rate.  The first slice of a call does not even read
+ * the clock at its begin, but for one call in about 64 (every call, where
+ * calls are so long that it does not show), and is charged by what was
+ * learned.
+ *
+ * Wall time is what a neighbour waits, and cheap; but it contains what the
+ * operating system took away.  So a sample may move the rate only so far, and
+ * a gap without ticks counts as the body's own only when CPU time confirms it.
+ */
+#include "rt.h"
+
+struct fair__config fair__config = {
+    .slice_ns = 25000,
+    .fair_ns = 25000,
+    .dirty_slice_ns = 1000000,
+    .dirty_trip_ns = 2000,
+    .adapt_gap_ns = 1000000,
+    .dirty_cpus = 1,
+};
+
+/* Part of a slice after which the clock is read first; part from which a
+ * slice counts as used up. */
+static const double first_look = 0.8, used_up = 0.85;
+
+enum {
+    SHORT_WINDOW_NS = 500,      /* too short to learn from: the clock itself
+                                   takes 20 */
+    TIME_ALWAYS_NS = 5000,      /* calls of this mean length are all timed:
+                                   2 x 20 ns are under 1 % of it */
+    OUTLIER_NS = 100000,        /* what one sample of a call may add at most */
+    SURE_GAP_NS = 50000000,     /* no scheduler of an operating system... */
+    SUSPECT_SLICES = 32,
+    GAPS_ENOUGH = 4, GAPS_MOST = 16,
+    COARSE_NS = 8000000         /* two steps of the coarse clock */
+};
+static const uint64_t most_units = (uint64_t)1 << 40;
+
+static double min_d(double a, double b) { return a < b ? a : b; }
+static double max_d(double a, double b) { return a > b ? a : b; }
+
+/* -- learning ------------------------------------------------------------ */
+
+static uint64_t units_for(double ns, double unit_ns)
+{
+    double units = ns / unit_ns;
+
+    return units < 1 ? 1 : units > (double)most_units ? most_units
+        : (uint64_t)units;
+}
+
+static uint64_t slice_of(const struct fair__task *t)
+{
+    uint64_t own = GET(t->func->slice_ns);
+
+    if (t->where != W_NORMAL)
+        return GET(fair__config.dirty_slice_ns);
+    return own ? own : GET(fair__config.slice_ns);
+}
+
+static void learn_unit(struct fair__task *t, double sample)
+{
+    struct fair__func *f = t->func;
+    double old = GET(f->unit_ns), unit_ns;
+    uint64_t slice = GET(f->slice_ns);
+
+    if (old > 0) {
+        sample = max_d(old / 4, min_d(old * 4, sample));
+        unit_ns = old + (sample - old) / 8;
+    } else {
+        unit_ns = sample;
+    }
+    t->unit_ns = t->unit_ns > 0 ? (t->unit_ns + sample) / 2 : unit_ns;
+    SET(f->unit_ns, unit_ns);
+    if (!slice)
+        slice = GET(fair__config.slice_ns);
+    SET(f->first_budget, units_for(first_look * (double)slice, unit_ns));
+}
+
+static double average(double old, double sample, double most)
+{
+    sample = max_d(0, min_d(sample, most));
+    return old > 0 ? old + (sample - old) / 8 : sample;
+}
+
+/* A call that was timed as a whole. */
+static void learn_call(struct fair__task *t, double elapsed)
+{
+    struct fair__func *f = t->func;
+    double units = (double)t->units, unit_ns = GET(f->unit_ns), rest;
+
+    SET(f->mean_ns, average(GET(f->mean_ns), elapsed, OUTLIER_NS));
+    if (units > 0 && unit_ns <= 0) {
+        learn_unit(t, max_d(elapsed, 1) / units);
+        return;
+    }
+    rest = elapsed - units * unit_ns;
+    if (rest < 0 && elapsed >= SHORT_WINDOW_NS)
+        learn_unit(t, elapsed / units);
+    SET(f->call_ns, average(GET(f->call_ns), rest, OUTLIER_NS));
+}
+
+/* -- gaps ---------------------------------------------------------------- */
+
+static void judge_adaption(struct fair__func *f, int change)
+{
+    int gaps = GET(f->long_gaps) + change;
+
+    gaps = gaps < 0 ? 0 : gaps > GAPS_MOST ? GAPS_MOST : gaps;
+    SET(f->long_gaps, gaps);
+    if (!fair__modes[GET(f->mode)].adapts)
+        return;
+    if (gaps >= GAPS_ENOUGH)
+        SET(f->adapted, true);
+    else if (gaps == 0)
+        SET(f->adapted, false);
+}
+
+/* `ns` without a tick.  On the thread that ran them. */
+static void note_gap(struct fair__task *t, uint64_t ns)
+{
+    struct fair__func *f = t->func;
+
+    if (ns > 4 * GET(fair__config.slice_ns)) {
+        if (t->cpu_start) {
+            uint64_t cpu = fair__cpu_now() - t->cpu_start;
+
+            ns = cpu < ns ? cpu : ns;
+        } else if (ns < SURE_GAP_NS) {
+            SET(f->suspect, SUSPECT_SLICES);
+            return;
+        }
+        if (ns >= GET(fair__config.adapt_gap_ns))
+            judge_adaption(f, 1);
+    }
+    RAISE_TO(t->stat->longest_gap_ns, ns);
+}
+
+/* -- windows ------------------------------------------------------------- */
+
+static void open_window(struct fair__task *t, uint64_t now, uint64_t units)
+{
+    if (fair_unlikely(GET(fair__config.pause_every_tick)))
+        units = 0;
+    t->win_start = now;
+    t->refill = units;
+    t->pub.budget = units;
+}
+
+/* The units of the window, of which `last` belong to the tick that ends it. */
+static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
+{
+    uint64_t units = t->refill - t->pub.budget + last;
+    double rate = t->unit_ns > 0 ? t->unit_ns : GET(t->func->unit_ns);
+    double elapsed, ticked;
+
+    if (!t->timed) {
+        /* An untimed first slice: its begin by what was learned. */
+        t->win_start = now - (uint64_t)((double)units * rate
+                                        + GET(t->func->call_ns));
+        t->slice_start = t->win_start;
+        t->timed = t->estimated = true;
+    }
+    t->single = false;
+    t->units += units;
+    t->refill = t->pub.budget;
+    elapsed = (double)(now - t->win_start);
+    ticked = (double)(units - last) * rate;
+    if (t->estimated)
+        t->estimated = false;
+    else if (units > 0 && elapsed >= SHORT_WINDOW_NS)
+        learn_unit(t, elapsed / (double)units);
+    if (elapsed > ticked)
+        note_gap(t, (uint64_t)(elapsed - ticked));
+}
+
+/* Goes on with what is left of the slice. */
+static void reopen_window(struct fair__task *t, uint64_t now)
+{
+    double left = (double)t->slice_ns - (double)(now - t->slice_start);
+    double rate = t->unit_ns > 0 ? t->unit_ns : GET(t->func->unit_ns);
+
+    open_window(t, now, rate > 0 ? units_for(left * 0.9, rate) : 0);
+}
+
+/* -- slices -------------------------------------------------------------- */
+
+static bool due_for_timing(struct fair__task *t)
+{
+    struct fair__fstat *st = t->stat;
+    struct fair__thread *th = t->thread;
+
+    if (fair_likely(--st->countdown != 0))
+        return false;
+    if (GET(t->func->mean_ns) >= TIME_ALWAYS_NS || GET(t->func->suspect) > 0) {
+        st->countdown = 1;
+    } else {
+        th->seed ^= th->seed << 13;
+        th->seed ^= th->seed >> 17;
+        th->seed ^= th->seed << 5;
+        st->countdown = 32 + th->seed % 64;
+    }
+    return true;
+}
+
+static void read_clocks(struct fair__task *t)
+{
+    if (fair_unlikely(GET(t->func->suspect) > 0)) {
+        atomic_fetch_sub_explicit(&t->func->suspect, 1, memory_order_relaxed);
+        t->cpu_start = fair__cpu_now();
+    } else if (fair_unlikely(GET(fair__config.measure_cpu))) {
+        t->cpu_start = fair__cpu_now();
+    }
+    t->slice_start = fair__now();
+    t->timed = true;
+}
+
+/* The slice in which a call begins, in place on the caller's scheduler. */
+void fair__first_slice(struct fair__task *t)
+{
+    t->slice_ns = slice_of(t);
+    t->timed = t->estimated = t->single = false;
+    t->cpu_start = 0;
+    t->slice_before = 0;
+    t->units = 0;
+    if (due_for_timing(t) || fair_unlikely(GET(fair__config.measure_cpu))) {
+        read_clocks(t);
+        t->single = true;
+    }
+    open_window(t, t->slice_start, GET(t->func->first_budget));
+}
+
+void fair__next_slice(struct fair__task *t)
+{
+    double rate = t->unit_ns > 0 ? t->unit_ns : GET(t->func->unit_ns);
+
+    t->slice_ns = slice_of(t);
+    t->estimated = t->single = false;
+    t->cpu_start = 0;
+    t->slice_before = 0;
+    read_clocks(t);
+    open_window(t, t->slice_start,
+                rate > 0 ? units_for(first_look * (double)t->slice_ns, rate)
+                : 0);
+}
+
+static void count_slice(struct fair__task *t, uint64_t elapsed)
+{
+    struct fair__fstat *st = t->stat;
+    uint64_t held = elapsed += t->slice_before;
+
+    ADD(st->slices, 1);
+    if (t->where != W_NORMAL) {
+        ADD(st->dirty_ns, elapsed);
+        return;
+    }
+    ADD(st->normal_ns, elapsed);
+    if (t->timed) {
+        if (t->cpu_start)
+            held = fair__cpu_now() - t->cpu_start;
+        RAISE_TO(st->longest_slice_ns, held);
+        ADD(st->histogram[fair__bucket(held)], 1);
+    }
+    /* What the operating system took is not charged: at most four slices
+     * without proof. */
+    if (!t->cpu_start && elapsed < SURE_GAP_NS) {
+        uint64_t most = 4 * GET(fair__config.slice_ns);
+
+        held = elapsed < most ? elapsed : most;
+    }
+    t->debt_ns += (double)held;
+}
+
+/* After the stack was left, by a pause (t->now is then the clock) or for
+ * good. */
+void fair__slice_end(struct fair__task *t)
+{
+    struct fair__func *f = t->func;
+    double elapsed;
+
+    if (t->exit == X_PAUSE) {
+        count_slice(t, t->now - t->slice_start);
+        return;
+    }
+    if (fair_likely(!t->timed)) {
+        uint64_t units = t->refill - t->pub.budget;
+        uint64_t coarse = fair__now_coarse() - GET(t->since_ns);
+
+        elapsed = GET(f->call_ns) + (double)units * GET(f->unit_ns);
+        if (fair_unlikely(coarse >= COARSE_NS)) {
+            elapsed = (double)coarse;
+            note_gap(t, coarse);
+        }
+        count_slice(t, (uint64_t)elapsed);
+        return;
+    }
+    t->now = fair__now();
+    elapsed = (double)(t->now - t->slice_start);
+    if (t->single) {
+        /* All of it is one window: the call as a whole is the sample. */
+        double ticked;
+
+        t->units = t->refill - t->pub.budget;
+        ticked = (double)t->units * GET(f->unit_ns);
+        learn_call(t, elapsed);
+        if (elapsed > ticked)
+            note_gap(t, (uint64_t)(elapsed - ticked));
+    } else {
+        close_window(t, t->now, 0);
+    }
+    if (GET(f->long_gaps) > 0 && elapsed < (double)GET(fair__config.adapt_gap_ns))
+        judge_adaption(f, -1);
+    count_slice(t, (uint64_t)elapsed);
+}
+
+/* Charges reductions for *debt_ns, and leaves there what is too little to be
+ * charged or more than the process has left in this turn.  In steps, since
+ * the VM does not say how much of a charge found reductions to take. */
+void fair__charge(ErlNifEnv *env, double *debt_ns)
+{
+    double percent_ns = (double)GET(fair__config.fair_ns) / 100;
+
+    while (*debt_ns >= percent_ns) {
+        double percent = min_d(*debt_ns / percent_ns, 10);
+
+        *debt_ns -= (int)percent * percent_ns;
+        if (enif_consume_timeslice(env, (int)percent))
+            break;
+    }
+}
+
+/* -- giving way ---------------------------------------------------------- */
+
+static void give_way(struct fair__task *t, enum fair__where target)
+{
+    t->target = target;
+    t->pub.yields++;
+    if (t->where != W_NORMAL && (t->made > 0 || t->pub.env_used)) {
+        /* What is made on a dirty scheduler is not collected between dirty
+         * slices, only when a normal scheduler has the process. */
+        t->hop = target != W_NORMAL;
+        t->made = 0;
+        t->pub.env_used = 0;
+    }
+    fair__leave(t, X_PAUSE);
+}
+
+static bool must_give_way(struct fair__task *t)
+{
+    if (t->yielding)
+        return true;
+    /* The VM collects large heaps on the dirty CPU schedulers. */
+    return t->where == W_DIRTY_CPU
+        && GET(fair__config.dirty_running)
+           >= (int64_t)GET(fair__config.dirty_cpus);
+}
+
+/* The slice is up. */
+static void slice_is_up(struct fair__task *t)
+{
+    if (!enif_is_current_process_alive(t->pub.env))
+        fair__leave(t, X_DROP);         /* does not return */
+    if (must_give_way(t)) {
+        give_way(t, t->where);
+    } else {
+        t->slice_before += t->now - t->slice_start;
+        t->slice_start = t->now;
+        reopen_window(t, t->now);
+    }
+}
+
+static bool is_up(const struct fair__task *t)
+{
+    return (double)(t->now - t->slice_start)
+           >= used_up * (double)t->slice_ns
+        || (t->where != W_NORMAL && t->made >= FAIR__TERMS_ON_DIRTY)
+        || GET(fair__config.pause_every_tick);
+}
+
+void fair__tick(fair_task *pub, size_t units)
+{
+    struct fair__task *t = fair__of(pub);
+
+    t->now = fair__now();
+    close_window(t, t->now, units > FAIR__BOGUS_UNITS ? 0 : units);
+    if (fair_unlikely(t->thread->locks > 0)) {
+        fair__misuse(t, "ticked while holding an enif mutex or rwlock");
+        reopen_window(t, t->now);
+    } else if (enif_has_pending_exception(pub->env, NULL)) {
+        fair__misuse(t, "ticked after raising an exception");
+        reopen_window(t, t->now);
+    } else if (is_up(t)) {
+        slice_is_up(t);
+    } else {
+        reopen_window(t, t->now);
+    }
+}
+
+/* The next tick reads the clock. */
+void fair__force_look(struct fair__task *t)
+{
+    t->refill -= t->pub.budget;
+    t->pub.budget = 0;
+}
+
+void fair__work_begin(struct fair__task *t)
+{
+    t->now = fair__now();
+    close_window(t, t->now, 0);
+}
+
+void fair__work(struct fair__task *t)
+{
+    t->now = fair__now();
+    if (is_up(t))
+        slice_is_up(t);
+}
+
+void fair__work_end(struct fair__task *t)
+{
+    t->now = fair__now();
+    reopen_window(t, t->now);
+}
+
+/* -- elsewhere ----------------------------------------------------------- */
+
+static void go(struct fair__task *t, enum fair__where where)
+{
+    if (t->where == where)
+        return;
+    t->now = fair__now();
+    close_window(t, t->now, 0);
+    t->yielding = where != fair__modes[GET(t->func->mode)].start
+        || fair__modes[GET(t->func->mode)].yields;
+    give_way(t, where);
+}
+
+void fair__move(fair_task *pub, enum fair_mode where)
+{
+    switch (where) {
+    case FAIR_NORMAL:
+        go(fair__of(pub), W_NORMAL);
+        break;
+    case FAIR_DIRTY_CPU:
+        go(fair__of(pub), W_DIRTY_CPU);
+        break;
+    case FAIR_DIRTY_IO:
+        go(fair__of(pub), W_DIRTY_IO);
+        break;
+    default:
+        break;
+    }
+}
+
+enum fair_mode fair__where(const fair_task *pub)
+{
+    switch (((const struct fair__task *)pub)->where) {
+    case W_DIRTY_CPU:
+        return FAIR_DIRTY_CPU;
+    case W_DIRTY_IO:
+        return FAIR_DIRTY_IO;
+    default:
+        return FAIR_NORMAL;
+    }
+}
+
+/* On the thread's own stack, which has room for a library's needs. */
+static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
+{
+    fair__work_begin(t);
+    t->call_fn = fn;
+    t->call_arg = arg;
+    fair__leave(t, X_CALL);
+    fair__work_end(t);
+}
+
+/* A guess that was too low is corrected at once, one that was too high with
+ * the calls that are then made in place. */
+static void learn_fair_call(struct fair__task *t, size_t units)
+{
+    struct fair__func *f = t->func;
+    double sample = (double)t->call_ns / (double)(units ? units : 1);
+    double old = GET(f->call_unit_ns);
+
+    SET(f->call_unit_ns, old <= 0 || sample > 2 * old ? sample
+        : old + (sample - old) / 4);
+}
+
+void fair__call(fair_task *pub, size_t units, void (*fn)(void *), void *arg)
+{
+    struct fair__task *t = fair__of(pub);
+    double rate = GET(t->func->call_unit_ns);
+    double cost = rate * (double)(units ? units : 1);
+    enum fair__where back = t->where;
+
+    if (back == W_NORMAL && GET(t->func->mode) != FAIR_NORMAL
+        && (rate <= 0 || cost > 10 * (double)GET(fair__config.dirty_trip_ns)))
+        go(t, W_DIRTY_CPU);
+    ADD(*(t->where == back ? &t->stat->inline_calls : &t->stat->dirty_calls),
+        1);
+    run_here(t, fn, arg);
+    learn_fair_call(t, units);
+    go(t, back);
+    t->now = fair__now();
+    if (is_up(t) && t->where == W_NORMAL) {
+        fair__work_begin(t);
+        slice_is_up(t);
+    }
+}
+
+void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg)
+{
+    struct fair__task *t = fair__of(pub);
+    enum fair__where back = t->where;
+
+    go(t, W_DIRTY_IO);
+    run_here(t, fn, arg);
+    go(t, back);
+}

@@ -1,0 +1,449 @@
+/*
+ * task.c - the life of a task: called, run in slices, finished or dropped.
+ *
+ *     enter --> run --> DONE: finish, the result goes to the caller
+ *       |        ^ |--> PAUSE: reschedule --> (queue) --> proceed --> run
+ *       |        | |--> CALL: the thread runs a function, then the task again
+ *       |        | |--> DROP: the caller is dead: clean up
+ *       |        |
+ *       '--> begin on a dirty scheduler: reschedule before the first line
+ *
+ * A suspended task hangs on the resource object in the first argument of its
+ * scheduled NIF.  When the caller dies, is purged, or is killed while queued,
+ * the VM frees those arguments and with them the task: fair__handle_dtor.
+ * At halt it does neither, and nothing here relies on it.
+ *
+ * Everything in this file but fair__leave and `body_main` runs on a
+ * scheduler's own stack.
+ */
+#include "rt.h"
+
+#ifdef FAIR_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+/* -- the list of suspended tasks, for fairnif:tasks/0 --------------------- */
+
+static struct shard {
+    pthread_mutex_t lock;
+    struct fair__task *first;
+} shards[FAIR__SHARDS] = {
+    [0 ... FAIR__SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}
+};
+
+static struct shard *shard_of(const struct fair__task *t)
+{
+    return &shards[((uintptr_t)t->map >> 16) % FAIR__SHARDS];
+}
+
+static void enlist(struct fair__task *t)
+{
+    struct shard *s = shard_of(t);
+
+    pthread_mutex_lock(&s->lock);
+    t->prev = NULL;
+    t->next = s->first;
+    if (s->first)
+        s->first->prev = t;
+    s->first = t;
+    pthread_mutex_unlock(&s->lock);
+    t->listed = true;
+}
+
+static void delist(struct fair__task *t)
+{
+    struct shard *s = shard_of(t);
+
+    if (!t->listed)
+        return;
+    pthread_mutex_lock(&s->lock);
+    *(t->prev ? &t->prev->next : &s->first) = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    pthread_mutex_unlock(&s->lock);
+    t->listed = false;
+}
+
+/* Calls `visit` for every task that has been suspended at least once and has
+ * not ended, with its shard's lock held: what it reads stays valid. */
+void fair__each_suspended(fair__visit visit, void *arg)
+{
+    for (unsigned i = 0; i < FAIR__SHARDS; i++) {
+        pthread_mutex_lock(&shards[i].lock);
+        for (struct fair__task *t = shards[i].first; t; t = t->next)
+            visit(arg, t);
+        pthread_mutex_unlock(&shards[i].lock);
+    }
+}
+
+/* -- limits --------------------------------------------------------------- */
+
+/* Counts only where a limit is set: the counters are shared by all threads. */
+static bool admit(struct fair__func *f, bool *counted)
+{
+    int64_t own = GET(f->max_tasks), all = (int64_t)GET(fair__config.max_tasks);
+
+    *counted = own || all;
+    if (fair_likely(!*counted))
+        return true;
+    if (atomic_fetch_add(&f->active, 1) >= own && own)
+        goto refused;
+    if (atomic_fetch_add(&fair__config.active, 1) >= all && all) {
+        atomic_fetch_sub(&fair__config.active, 1);
+        goto refused;
+    }
+    return true;
+refused:
+    atomic_fetch_sub(&f->active, 1);
+    return false;
+}
+
+static void dismiss(struct fair__task *t)
+{
+    if (t->counted) {
+        atomic_fetch_sub(&t->func->active, 1);
+        atomic_fetch_sub(&fair__config.active, 1);
+    }
+}
+
+/* -- the switch ------------------------------------------------------------ */
+
+static void body_main(void *arg)
+{
+    struct fair__task *t = arg;
+
+#ifdef FAIR_ASAN
+    __sanitizer_finish_switch_fiber(NULL, &t->sched_bottom, &t->sched_size);
+#endif
+    t->result = t->nif->body(&t->pub);
+    fair__term_in(t, t->result);
+    t->exit = X_DONE;
+#ifdef FAIR_ASAN
+    __sanitizer_start_switch_fiber(NULL, t->sched_bottom, t->sched_size);
+#endif
+}
+
+/* From the task's stack: back to the scheduler, because of `exit`. */
+void fair__leave(struct fair__task *t, enum fair__exit exit)
+{
+    t->exit = exit;
+#ifdef FAIR_ASAN
+    __sanitizer_start_switch_fiber(&t->fake_stack, t->sched_bottom,
+                                   t->sched_size);
+#endif
+    fair__arch_pause(&t->ctx);
+#ifdef FAIR_ASAN
+    __sanitizer_finish_switch_fiber(t->fake_stack, &t->sched_bottom,
+                                    &t->sched_size);
+#endif
+}
+
+static void switch_to(struct fair__task *t)
+{
+#ifdef FAIR_ASAN
+    void *fake;
+    char *low = t->map + FAIR__GUARD;
+
+    __sanitizer_start_switch_fiber(&fake, low, (size_t)((char *)t - low));
+#endif
+    if (!t->begun) {
+        t->begun = true;
+        fair__arch_start(&t->ctx, body_main, t);
+    } else {
+        fair__arch_resume(&t->ctx);
+    }
+#ifdef FAIR_ASAN
+    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#endif
+}
+
+/* -- ends -------------------------------------------------------------------*/
+
+/* Everything the task holds is let go; `th` is NULL where no tasks run. */
+static void end(struct fair__task *t, struct fair__thread *th)
+{
+    fair__hold_release(t);
+    delist(t);
+    dismiss(t);
+    if (t->handle)
+        t->handle->task = NULL;
+    fair__stack_give(th, t);
+}
+
+static ERL_NIF_TERM drop(struct fair__task *t, struct fair__thread *th)
+{
+    ErlNifEnv *env = t->pub.env;
+
+    ADD(t->stat->cancels, 1);
+    end(t, th);
+    return enif_make_atom(env, "cancelled");    /* nobody will see it */
+}
+
+/* The destructor of an author's task type.  On any thread, also ones that are
+ * no schedulers; the author's code is still mapped, since the object's type
+ * is his. */
+void fair__handle_dtor(ErlNifEnv *env, void *obj)
+{
+    struct fair__task *t = ((struct fair__handle *)obj)->task;
+
+    (void)env;
+    if (!t)
+        return;
+    t->handle = NULL;
+    atomic_fetch_add(&t->func->elsewhere->cancels, 1);
+    end(t, NULL);
+}
+
+/* A process that used several slices at once, in code that did not tick, sits
+ * out as many turns before it gets its result. */
+static ERL_NIF_TERM sit_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    unsigned long turns;
+    char name[256];
+    ERL_NIF_TERM next[3];
+
+    enif_get_ulong(env, argv[1], &turns);
+    enif_consume_timeslice(env, 100);
+    if (turns <= 1 || !enif_get_atom(env, argv[2], name, sizeof name,
+                                     ERL_NIF_LATIN1))
+        return argv[0];
+    next[0] = argv[0];
+    next[1] = enif_make_ulong(env, turns - 1);
+    next[2] = argv[2];
+    return enif_schedule_nif(env, name, 0, sit_out, argc, next);
+}
+
+static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
+                        struct fair__func *f, double debt,
+                        ERL_NIF_TERM result)
+{
+    double slice = (double)GET(fair__config.fair_ns);
+    unsigned long turns;
+
+    th->debt_ns += debt;
+    fair__charge(env, &th->debt_ns);
+    if (fair_likely(th->debt_ns < 2 * slice))
+        return result;
+    turns = (unsigned long)(th->debt_ns / slice);
+    th->debt_ns -= (double)turns * slice;
+    if (!fair__modes[GET(f->mode)].yields
+        || enif_has_pending_exception(env, NULL))
+        return result;
+    if (turns > FAIR__TURNS_MOST)
+        turns = FAIR__TURNS_MOST;
+    return enif_schedule_nif(env, f->name, 0, sit_out, 3,
+                             (ERL_NIF_TERM[]){result,
+                                              enif_make_ulong(env, turns),
+                                              enif_make_atom(env, f->name)});
+}
+
+static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
+{
+    ErlNifEnv *env = t->pub.env;
+    struct fair__func *f = t->func;
+    ERL_NIF_TERM result = t->result;
+    double debt = t->debt_ns;
+    bool normal = t->where == W_NORMAL;
+
+    end(t, th);
+    return fair_likely(normal) ? pay(th, env, f, debt, result) : result;
+}
+
+/* -- between slices ----------------------------------------------------------*/
+
+static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
+                            const ERL_NIF_TERM argv[]);
+
+static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
+                             enum fair__where where, int argc,
+                             const ERL_NIF_TERM argv[])
+{
+    int flags = where == W_DIRTY_CPU ? ERL_NIF_DIRTY_JOB_CPU_BOUND
+        : where == W_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND : 0;
+
+    SET(t->state, where == W_NORMAL ? S_SUSPENDED : S_QUEUED);
+    return enif_schedule_nif(env, t->func->name, flags, proceed, argc, argv);
+}
+
+/* The arguments of the scheduled NIF: what must live until the next slice.
+ * The address of the task is a small integer: it is valid as long as the
+ * first argument holds the object. */
+static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
+{
+    ErlNifEnv *env = t->pub.env;
+    ERL_NIF_TERM argv[2 + FAIR__MAX_ARITY + FAIR_ROOTS + FAIR__SLOTS_OWN];
+    int argc = 0;
+
+    if (!t->handle) {
+        t->handle = enif_alloc_resource(t->nif->lib->type, sizeof *t->handle);
+        if (!t->handle)
+            goto no_memory;
+        t->handle->task = t;
+        t->handle_term = enif_make_resource(env, t->handle);
+        enif_release_resource(t->handle);   /* the argument keeps it */
+        enlist(t);
+    }
+    if (!fair__hold_pause(t))
+        goto no_memory;
+    argv[argc++] = t->handle_term;
+    argv[argc++] = enif_make_uint64(env, (uintptr_t)t);
+    for (unsigned i = 0; i < t->pub.argc; i++)
+        argv[argc++] = t->pub.argv[i];
+    for (unsigned i = 0; i < t->roots_used; i++)
+        argv[argc++] = t->roots[i];
+    if (t->where == W_NORMAL)
+        fair__charge(env, &t->debt_ns);
+    return schedule(t, env, t->hop ? W_NORMAL : t->target, argc, argv);
+no_memory:
+    end(t, th);
+    return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+}
+
+static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
+                        uint64_t since)
+{
+    bool dirty_cpu = t->where == W_DIRTY_CPU;
+
+    if (dirty_cpu)
+        atomic_fetch_add(&fair__config.dirty_running, 1);
+    th->current = t;
+    fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
+    switch_to(t);
+    while (fair_unlikely(t->exit == X_CALL)) {
+        uint64_t begin = fair__now();
+
+        t->call_fn(t->call_arg);
+        t->call_ns = fair__now() - begin;
+        if (!enif_is_current_process_alive(t->pub.env))
+            t->exit = X_DROP;
+        else
+            switch_to(t);
+    }
+    th->current = NULL;
+    fair__slot_leave(th);
+    if (dirty_cpu)
+        atomic_fetch_sub(&fair__config.dirty_running, 1);
+    fair__slice_end(t);
+    switch (t->exit) {
+    case X_PAUSE:
+        ADD(t->stat->yields, 1);
+        return reschedule(t, th);
+    case X_DROP:
+        return drop(t, th);
+    default:
+        return finish(t, th);
+    }
+}
+
+static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
+                            const ERL_NIF_TERM argv[])
+{
+    struct fair__thread *th = fair__self();
+    struct fair__task *t;
+    ErlNifUInt64 address;
+
+    enif_get_uint64(env, argv[1], &address);
+    t = (struct fair__task *)(uintptr_t)address;
+    t->pub.env = env;
+    if (t->hop) {
+        t->hop = false;
+        return schedule(t, env, t->target, argc, argv);
+    }
+    if (!th) {
+        end(t, NULL);
+        return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+    }
+    if (t->target == W_NORMAL
+        && t->debt_ns >= (double)GET(fair__config.fair_ns)) {
+        /* More was used than one turn could pay for. */
+        fair__charge(env, &t->debt_ns);
+        return schedule(t, env, W_NORMAL, argc, argv);
+    }
+    t->thread = th;
+    t->where = t->target;
+    t->stat = fair__stat(th, t->func);
+    if (!t->stat)
+        t->stat = t->func->elsewhere;
+    t->handle_term = argv[0];
+    t->pub.argv = argv + 2;
+    for (unsigned i = 0; i < t->roots_used; i++)
+        t->roots[i] = argv[2 + t->pub.argc + i];
+    if (!enif_is_current_process_alive(env))
+        return drop(t, th);
+    SET(t->state, S_RUNNING);
+    fair__next_slice(t);
+    return run(t, th, GET(t->since_ns));
+}
+
+/* -- the first slice ---------------------------------------------------------*/
+
+static void init(struct fair__task *t, struct fair__nif *nif,
+                 struct fair__thread *th, struct fair__fstat *st,
+                 ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    t->pub.ops = nif->lib->ops;
+    t->pub.env = env;
+    t->pub.argv = argv;
+    t->pub.argc = (unsigned)argc;
+    t->pub.env_used = 0;
+    t->pub.yields = 0;
+    t->nif = nif;
+    t->func = nif->func;
+    t->handle = NULL;
+    t->listed = false;
+    SET(t->state, S_RUNNING);
+    SET(t->since_ns, fair__now_coarse());
+    t->thread = th;
+    t->stat = st;
+    t->where = W_NORMAL;
+    t->begun = false;
+    t->hop = false;
+    t->yielding = fair__modes[nif->mode].yields;
+    t->made = 0;
+    t->unit_ns = 0;
+    t->debt_ns = 0;
+    t->roots_used = 0;
+    fair__hold_init(t);
+    enif_self(env, &t->owner);
+}
+
+ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
+                         const ERL_NIF_TERM argv[])
+{
+    struct fair__func *f = nif->func;
+    struct fair__thread *th = fair__self();
+    struct fair__fstat *st = th ? fair__stat(th, f) : NULL;
+    const char *error = "enomem";
+    struct fair__task *t;
+    bool counted;
+
+    if (fair_unlikely(!st))
+        goto failed;
+    if (fair_unlikely(!admit(f, &counted))) {
+        ADD(st->overloaded, 1);
+        error = "overloaded";
+        goto failed;
+    }
+    t = fair__stack_take(th, GET(f->stack_class), &error);
+    if (fair_unlikely(!t)) {
+        if (counted) {
+            atomic_fetch_sub(&f->active, 1);
+            atomic_fetch_sub(&fair__config.active, 1);
+        }
+        goto failed;
+    }
+    t->counted = counted;
+    init(t, nif, th, st, env, argc, argv);
+    ADD(st->calls, 1);
+    if (fair_unlikely(fair__modes[nif->mode].start != W_NORMAL
+                      || GET(f->adapted))) {
+        t->target = fair__modes[nif->mode].start;
+        if (t->target == W_NORMAL)
+            t->target = W_DIRTY_CPU;
+        return reschedule(t, th);
+    }
+    fair__first_slice(t);
+    return run(t, th, GET(t->since_ns));
+failed:
+    return enif_raise_exception(env, enif_make_atom(env, error));
+}

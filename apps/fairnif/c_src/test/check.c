@@ -1,0 +1,196 @@
+/*
+ * check.c - runs the tests, each in a process of its own.
+ *
+ *     fairnif_test [-v] [PART OF A FILE NAME OR SENTENCE ...]
+ *
+ * Prints a line for each check that failed, and at the end the totals.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { TIME_LIMIT_S = 120 };
+
+static struct check_test *tests, **last = &tests;
+static const struct check_test *current;
+static int failures;
+
+/* A report must end a test whatever else it does. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "abort_on_error=1:detect_leaks=1:allocator_may_return_null=1:"
+           "handle_abort=0:quarantine_size_mb=64";
+}
+
+const char *__ubsan_default_options(void);
+const char *__ubsan_default_options(void)
+{
+    return "halt_on_error=1:abort_on_error=1:print_stacktrace=1";
+}
+
+/* Threads that are joined, and memory of the dynamic linker. */
+const char *__lsan_default_options(void);
+const char *__lsan_default_options(void)
+{
+    return "print_suppressions=0";
+}
+
+void check_add(struct check_test *test)
+{
+    *last = test;
+    last = &test->next;
+}
+
+int check_failures(void)
+{
+    return __atomic_load_n(&failures, __ATOMIC_RELAXED);
+}
+
+static const char *base(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+
+    return slash ? slash + 1 : file;
+}
+
+void check_that(bool holds, const char *file, int line, const char *format,
+                ...)
+{
+    char text[2048];
+    va_list ap;
+
+    if (holds)
+        return;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+    printf("FAILED %s: %s (%s:%d)\n", current->sentence, text, base(file),
+           line);
+    fflush(stdout);
+}
+
+void check_text(const char *is, const char *should, const char *file,
+                int line)
+{
+    check_that(!strcmp(is, should), file, line, "%s instead of %s", is,
+               should);
+}
+
+void check_call(const char *name, const char *args, const char *should,
+                const char *file, int line)
+{
+    const char *is = finished(spawn_call(name, args));
+
+    check_that(!strcmp(is, should), file, line, "%s(%.200s) is %s instead of "
+               "%s", name, args, is, should);
+}
+
+/* Exits 0 when it passed.  By exit and not _exit: then LeakSanitizer looks. */
+static void run_here(const struct check_test *test)
+{
+    current = test;
+    alarm(TIME_LIMIT_S);
+    node_start(test->init);
+    test->fn();
+    node_stop();
+    fflush(NULL);
+    exit(check_failures() ? 1 : 0);
+}
+
+/* Its stderr to `words`, with which it must end; what did not fit is lost. */
+static pid_t start(const struct check_test *test, char *words, size_t size)
+{
+    size_t used = 0;
+    int out[2];
+    pid_t pid;
+
+    fflush(NULL);
+    if (pipe(out) || (pid = fork()) < 0) {
+        perror("check");
+        exit(2);
+    }
+    if (pid == 0) {
+        if (test->last_words)
+            dup2(out[1], STDERR_FILENO);
+        close(out[0]);
+        close(out[1]);
+        run_here(test);
+    }
+    close(out[1]);
+    for (ssize_t n = 1; n > 0; used += n > 0 ? (size_t)n : 0) {
+        char rest[4096];
+
+        if (used < size - 1)
+            n = read(out[0], words + used, size - 1 - used);
+        else
+            used -= (size_t)(n = read(out[0], rest, sizeof rest));
+    }
+    words[used] = 0;
+    close(out[0]);
+    return pid;
+}
+
+static bool run(const struct check_test *test)
+{
+    static char words[1 << 16];
+    pid_t pid = start(test, words, sizeof words);
+    int status;
+
+    waitpid(pid, &status, 0);
+    if (test->last_words) {
+        bool died = WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM
+            && strstr(words, test->last_words);
+
+        if (!died)
+            printf("FAILED %s: status %#x, without saying \"%s\": %.1000s "
+                   "(%s)\n", test->sentence, (unsigned)status,
+                   test->last_words, words, base(test->file));
+        return died;
+    }
+    if (WIFSIGNALED(status))
+        printf("FAILED %s: died of signal %d%s (%s)\n", test->sentence,
+               WTERMSIG(status),
+               WTERMSIG(status) == SIGALRM ? ", out of time" : "",
+               base(test->file));
+    else if (WEXITSTATUS(status) > 1)
+        printf("FAILED %s: exit status %d (%s)\n", test->sentence,
+               WEXITSTATUS(status), base(test->file));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool chosen(const struct check_test *test, char **parts)
+{
+    if (!*parts)
+        return true;
+    for (; *parts; parts++)
+        if (strstr(test->sentence, *parts) || strstr(test->file, *parts))
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    bool verbose = argc > 1 && !strcmp(argv[1], "-v");
+    int passed = 0, failed = 0;
+
+    for (struct check_test *t = tests; t; t = t->next) {
+        bool ok;
+
+        if (!chosen(t, argv + 1 + verbose))
+            continue;
+        ok = run(t);
+        *(ok ? &passed : &failed) += 1;
+        if (verbose)
+            printf("%-6s %s: %s\n", ok ? "ok" : "FAILED", base(t->file),
+                   t->sentence);
+    }
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,125 @@
+/*
+ * check.h - tests, and the node they run on.
+ *
+ * A test is a function whose name for people is a sentence.  Each runs in a
+ * process of its own, on a fresh node (vm.h) with the runtime and the test
+ * file's author's library loaded, under a time limit.  It passes when every
+ * check held, nothing was left behind, and no sanitizer had a complaint.
+ *
+ * Every test file is an author's library: it has bodies, a table of them, and
+ * FAIR_NIF_INIT (the Makefile gives each file's nif_init a name of its own).
+ */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "../../c_include/fairnif.h"
+#include "vm.h"
+
+ErlNifEntry *nif_init(void);
+
+struct check_test {
+    const char *file, *sentence;
+    void (*fn)(void);
+    vm_init_fn init;
+    const char *last_words;     /* it must die of a signal, with that in what
+                                   it wrote to stderr; NULL: it must not */
+    struct check_test *next;
+};
+void check_add(struct check_test *test);
+
+#define TEST(FN, SENTENCE) TEST_DIES(FN, SENTENCE, NULL)
+/* A test that must end the program, saying LAST_WORDS. */
+#define TEST_DIES(FN, SENTENCE, LAST_WORDS)                                 \
+    static void FN(void);                                                   \
+    __attribute__((constructor)) static void add_##FN(void)                 \
+    {                                                                       \
+        static struct check_test test = {__FILE__, SENTENCE, FN, nif_init,  \
+                                         LAST_WORDS, NULL};                 \
+        check_add(&test);                                                   \
+    }                                                                       \
+    static void FN(void)
+
+__attribute__((format(printf, 4, 5)))
+void check_that(bool holds, const char *file, int line, const char *format,
+                ...);
+void check_text(const char *is, const char *should, const char *file,
+                int line);
+void check_call(const char *name, const char *args, const char *should,
+                const char *file, int line);
+
+#define CHECK(COND) check_that((COND), __FILE__, __LINE__, "%s", #COND)
+#define CHECK_NUMBERS(A, REL, B)                                            \
+    do {                                                                    \
+        long a__ = (long)(A), b__ = (long)(B);                              \
+        check_that(a__ REL b__, __FILE__, __LINE__,                         \
+                   "%s is %ld, not %s %s = %ld", #A, a__, #REL, #B, b__);   \
+    } while (0)
+#define CHECK_TEXT(IS, SHOULD) check_text((IS), (SHOULD), __FILE__, __LINE__)
+/* Calls a function of the library to its end, in a process of its own.  What
+ * comes is a term as Erlang writes it, or error:Reason. */
+#define CHECK_CALL(NAME, ARGS, SHOULD)                                      \
+    check_call((NAME), (ARGS), (SHOULD), __FILE__, __LINE__)
+int check_failures(void);
+
+/* -- the node ------------------------------------------------------------ */
+
+extern vm_lib *lib;             /* the test file's */
+
+void node_start(vm_init_fn init);
+void node_stop(void);           /* checks that nothing was left behind */
+
+/* {fairnif, Version, Runtime, Info}, as fairnif:load_info/1; a term of p. */
+vm_term node_load_info(vm_proc *p, const char *info);
+/* The runtime's settings (nif.c), by name. */
+void node_set(const char *name, uint64_t value);
+/* What fairnif:info/0 shows of a function of the library, summed over its
+ * arities: a counter, or -1. */
+long node_counter(const char *function, const char *counter);
+/* fairnif:tasks/0 as text. */
+const char *node_tasks(char *buf, size_t size);
+/* Stacks in use: one for each call that has begun and not ended. */
+long node_stacks(void);
+/* All there are, the idle ones included. */
+long node_stacks_mapped(void);
+/* What there is more, or less, than when the node was started, as text.  Not
+ * counted: malloc, which the runtime uses for what it keeps for good (threads,
+ * functions, counters); LeakSanitizer looks after that. */
+const char *node_leftovers(void);
+
+/* A new process with a call of the library scheduled. */
+vm_proc *spawn_call(const char *name, const char *args);
+/* The result or error:Reason of a call, in one of a few buffers. */
+const char *outcome(vm_proc *p);
+/* Frees p after its call has come to its end, and answers that. */
+const char *finished(vm_proc *p);
+
+/* -- one body in every mode ----------------------------------------------- */
+
+#define ALL_MODES(NAME, ARITY, BODY)                                        \
+    FAIR_NIF(NAME "_normal", ARITY, BODY, FAIR_NORMAL),                     \
+    FAIR_NIF(NAME "_yielding", ARITY, BODY, FAIR_YIELDING),                 \
+    FAIR_NIF(NAME "_dirty_cpu", ARITY, BODY, FAIR_DIRTY_CPU),               \
+    FAIR_NIF(NAME "_dirty_io", ARITY, BODY, FAIR_DIRTY_IO),                 \
+    FAIR_NIF(NAME "_yielding_dirty", ARITY, BODY, FAIR_YIELDING_DIRTY),     \
+    FAIR_NIF(NAME "_auto", ARITY, BODY, FAIR_AUTO)
+
+struct mode {
+    const char *name;
+    bool yields;            /* pauses at every tick when told to */
+    char first;             /* vm_kinds of the first slice of the body */
+    bool queued;            /* the body begins in the second slice */
+};
+extern const struct mode modes[6];
+/* "exor", modes[1] -> "exor_yielding" */
+const char *in_mode(const char *name, const struct mode *mode);
+
+/* -- what bodies and deferred functions write down ------------------------- */
+
+/* A text that any thread may append to; note("%d", n). */
+__attribute__((format(printf, 1, 2)))
+void note(const char *format, ...);
+const char *notes(void);
+void clear_notes(void);
+void note_defer(void *text);    /* for fair_defer: notes the text */
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * node.c - the node a test runs on: the VM's stand-in with the runtime and
+ * the test file's library loaded, through the same doors as in a real node.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "../rt.h"
+
+ErlNifEntry *fairnif_nif_init(void);
+
+vm_lib *lib;
+
+static vm_lib *runtime;
+static vm_proc *shell;          /* holds the author's load_info */
+static struct vm_counts at_start;
+
+const struct mode modes[6] = {
+    {"normal", false, 'n', false},
+    {"yielding", true, 'n', false},
+    {"dirty_cpu", false, 'c', true},
+    {"dirty_io", false, 'i', true},
+    {"yielding_dirty", true, 'c', true},
+    {"auto", true, 'n', false},
+};
+
+const char *in_mode(const char *name, const struct mode *mode)
+{
+    static char buf[8][64];
+    static int n;
+
+    n = (n + 1) % 8;
+    snprintf(buf[n], sizeof buf[n], "%s_%s", name, mode->name);
+    return buf[n];
+}
+
+/* -- start and stop -------------------------------------------------------- */
+
+/* Calls a NIF of the runtime. */
+static vm_term ask(vm_proc *p, const char *name, const char *args)
+{
+    vm_call(p, runtime, name, args);
+    if (vm_finish(p) != VM_DONE)
+        vm_misuse("fairnif:%s(%s): %s", name, args, outcome(p));
+    return vm_result(p);
+}
+
+vm_term node_load_info(vm_proc *p, const char *info)
+{
+    vm_term object = ask(p, "nif_runtime", "");
+    ErlNifEnv *env = vm_env(p);
+
+    return enif_make_tuple4(env, enif_make_atom(env, "fairnif"),
+                            enif_make_string(env, "0", ERL_NIF_LATIN1),
+                            object, vm_parse(env, info));
+}
+
+void node_start(vm_init_fn init)
+{
+    int error;
+
+    vm_start(3, 2, 2);
+    shell = vm_spawn();
+    runtime = vm_load(shell, fairnif_nif_init, VM_NIL, NULL, &error);
+    if (!runtime)
+        vm_misuse("loading the runtime: %d", error);
+    lib = vm_load(shell, init, node_load_info(shell, "undefined"), NULL,
+                  &error);
+    if (!lib)
+        vm_misuse("loading the library: %d", error);
+    vm_free(shell);
+    shell = NULL;
+    at_start = vm_counts();
+}
+
+const char *node_leftovers(void)
+{
+    static char buf[512];
+    const char *differs = vm_differs(&at_start, buf, sizeof buf);
+
+    return differs ? differs : "";
+}
+
+void node_stop(void)
+{
+    vm_run_destructors();
+    CHECK_NUMBERS(node_stacks(), ==, 0);
+    CHECK_TEXT(node_leftovers(), "");
+    CHECK_NUMBERS(vm_counts().maps - at_start.maps, ==, node_stacks_mapped());
+    vm_stop();
+}
+
+/* -- settings and figures ---------------------------------------------------- */
+
+void node_set(const char *name, uint64_t value)
+{
+    vm_proc *p = vm_spawn();
+    char args[64];
+
+    snprintf(args, sizeof args, "%s, %lu", name, (unsigned long)value);
+    ask(p, "nif_set", args);
+    vm_free(p);
+}
+
+long node_stacks(void)
+{
+    struct fair__stack_counts c = fair__stack_counts();
+
+    return (long)(c.mapped - c.pooled);
+}
+
+long node_stacks_mapped(void)
+{
+    return (long)fair__stack_counts().mapped;
+}
+
+const char *node_tasks(char *buf, size_t size)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_print(ask(p, "nif_tasks", ""), buf, size);
+    vm_free(p);
+    return buf;
+}
+
+long node_counter(const char *function, const char *counter)
+{
+    vm_proc *p = vm_spawn();
+    ErlNifEnv *env = vm_env(p);
+    vm_term list, head, value;
+    const vm_term *elems;
+    char name[128];
+    long n, sum = -1;
+    int arity;
+
+    enif_get_tuple(env, ask(p, "nif_info", ""), &arity, &elems);
+    list = elems[1];
+    while (enif_get_list_cell(env, list, &head, &list)) {
+        if (!enif_get_map_value(env, head, vm_parse(env, "function"), &value)
+            || !enif_get_tuple(env, value, &arity, &elems))
+            continue;
+        enif_get_atom(env, elems[1], name, sizeof name, ERL_NIF_LATIN1);
+        if (strcmp(name, function))
+            continue;
+        if (enif_get_map_value(env, head, vm_parse(env, counter), &value)
+            && enif_get_long(env, value, &n))
+            sum = (sum < 0 ? 0 : sum) + n;
+    }
+    vm_free(p);
+    return sum;
+}
+
+/* -- calls ------------------------------------------------------------------- */
+
+vm_proc *spawn_call(const char *name, const char *args)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_call(p, lib, name, args);
+    return p;
+}
+
+const char *outcome(vm_proc *p)
+{
+    static char bufs[4][4096];
+    static unsigned next;
+    char *buf = bufs[next++ % 4];
+
+    switch (vm_state(p)) {
+    case VM_DONE:
+        return vm_print(vm_result(p), buf, sizeof bufs[0]);
+    case VM_RAISED:
+        strcpy(buf, "error:");
+        vm_print(vm_result(p), buf + 6, sizeof bufs[0] - 6);
+        return buf;
+    case VM_DEAD:
+        return "dead";
+    case VM_READY:
+        return "scheduled";
+    case VM_RUNNING:
+        return "running";
+    case VM_IDLE:
+        break;
+    }
+    return "idle";
+}
+
+const char *finished(vm_proc *p)
+{
+    const char *text;
+
+    vm_finish(p);
+    text = outcome(p);
+    vm_free(p);
+    return text;
+}
+
+/* -- notes ------------------------------------------------------------------- */
+
+static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
+static char noted[8192];
+static size_t noted_length;
+
+void note(const char *format, ...)
+{
+    va_list ap;
+
+    pthread_mutex_lock(&notes_lock);
+    va_start(ap, format);
+    vsnprintf(noted + noted_length, sizeof noted - noted_length, format, ap);
+    va_end(ap);
+    noted_length = strlen(noted);
+    pthread_mutex_unlock(&notes_lock);
+}
+
+const char *notes(void)
+{
+    return noted;
+}
+
+void clear_notes(void)
+{
+    noted_length = 0;
+    noted[0] = 0;
+}
+
+void note_defer(void *text)
+{
+    note("%s", (const char *)text);
+}

@@ -1,0 +1,334 @@
+/*
+ * vm_sys.c - memory that can run out, the clock, and what is counted.
+ *
+ * The executable is linked with --wrap for the functions below, so that the
+ * runtime's own calls of libc pass here.  Faults are for slices only: what
+ * the VM and the tests do between slices always succeeds.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "vm_int.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void __real_free(void *p);
+void *__real_mmap(void *, size_t, int, int, int, off_t);
+int __real_munmap(void *, size_t);
+int __real_mprotect(void *, size_t, int);
+int __real_madvise(void *, size_t, int);
+int __real_clock_gettime(clockid_t, struct timespec *);
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+char *__wrap_strdup(const char *s);
+void __wrap_free(void *p);
+void *__wrap_mmap(void *, size_t, int, int, int, off_t);
+int __wrap_munmap(void *, size_t);
+int __wrap_mprotect(void *, size_t, int);
+int __wrap_madvise(void *, size_t, int);
+int __wrap_clock_gettime(clockid_t, struct timespec *);
+
+struct vm_counts vm__counts;
+
+void vm_misuse(const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    fprintf(stderr, "misuse of the VM: ");
+    vfprintf(stderr, format, ap);
+    fprintf(stderr, "\n");
+    va_end(ap);
+    fflush(NULL);
+    abort();
+}
+
+/* -- faults -------------------------------------------------------------- */
+
+static unsigned fault_kinds;
+static long fault_countdown;
+static bool fault_and_on;
+
+void vm_fail(unsigned kinds, long n, bool and_on)
+{
+    fault_kinds = 0;
+    __atomic_store_n(&fault_countdown, n, __ATOMIC_SEQ_CST);
+    fault_and_on = and_on;
+    fault_kinds = n > 0 ? kinds : 0;
+}
+
+bool vm_failed(void)
+{
+    return fault_kinds
+        && __atomic_load_n(&fault_countdown, __ATOMIC_SEQ_CST) <= 0;
+}
+
+bool vm__fails(enum vm_fault kind)
+{
+    long n;
+
+    COUNT(total_allocs, 1);
+    if (!(fault_kinds & kind) || !vm__self || !vm__self->slice)
+        return false;
+    n = __atomic_sub_fetch(&fault_countdown, 1, __ATOMIC_SEQ_CST);
+    return n == 0 || (n < 0 && fault_and_on);
+}
+
+/* -- memory -------------------------------------------------------------- */
+
+void *vm__malloc(size_t size)
+{
+    void *p = __real_malloc(size);
+
+    if (!p)
+        vm_misuse("out of memory: %zu bytes", size);
+    return p;
+}
+
+void *vm__realloc(void *p, size_t size)
+{
+    p = __real_realloc(p, size);
+    if (!p)
+        vm_misuse("out of memory: %zu bytes", size);
+    return p;
+}
+
+void vm__free(void *p)
+{
+    __real_free(p);
+}
+
+void *enif_alloc(size_t size)
+{
+    void *p = vm__fails(VM_F_ALLOC) ? NULL : __real_malloc(size);
+
+    if (p) {
+        memset(p, 0xA1, size < 4096 ? size : 4096);
+        COUNT(allocs, 1);
+    }
+    return p;
+}
+
+void *enif_realloc(void *p, size_t size)
+{
+    void *q = vm__fails(VM_F_ALLOC) ? NULL : __real_realloc(p, size);
+
+    if (q && !p)
+        COUNT(allocs, 1);
+    return q;
+}
+
+void enif_free(void *p)
+{
+    if (p)
+        COUNT(allocs, -1);
+    __real_free(p);
+}
+
+void *__wrap_malloc(size_t size)
+{
+    void *p = vm__fails(VM_F_MALLOC) ? NULL : __real_malloc(size);
+
+    if (p)
+        COUNT(mallocs, 1);
+    return p;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    void *p = vm__fails(VM_F_MALLOC) ? NULL : __real_calloc(n, size);
+
+    if (p)
+        COUNT(mallocs, 1);
+    return p;
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    void *q = vm__fails(VM_F_MALLOC) ? NULL : __real_realloc(p, size);
+
+    if (q && !p)
+        COUNT(mallocs, 1);
+    return q;
+}
+
+char *__wrap_strdup(const char *s)
+{
+    size_t size = strlen(s) + 1;
+    char *p = __wrap_malloc(size);
+
+    return p ? memcpy(p, s, size) : NULL;
+}
+
+void __wrap_free(void *p)
+{
+    if (p)
+        COUNT(mallocs, -1);
+    __real_free(p);
+}
+
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd,
+                  off_t offset)
+{
+    void *p;
+
+    if (vm__fails(VM_F_MMAP)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    p = __real_mmap(at, size, prot, flags, fd, offset);
+    if (p != MAP_FAILED && !(flags & MAP_FIXED))
+        COUNT(maps, 1);
+    return p;
+}
+
+int __wrap_munmap(void *at, size_t size)
+{
+    COUNT(maps, -1);
+    return __real_munmap(at, size);
+}
+
+int __wrap_mprotect(void *at, size_t size, int prot)
+{
+    if (vm__fails(VM_F_MPROTECT)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_mprotect(at, size, prot);
+}
+
+int __wrap_madvise(void *at, size_t size, int advice)
+{
+    if (vm__fails(VM_F_MADVISE)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return __real_madvise(at, size, advice);
+}
+
+/* -- the clock ----------------------------------------------------------- */
+
+enum { LOOK_NS = 20, WORD_NS = 1 };
+
+static uint64_t virtual_now = 1000000000000;
+
+void vm__cost(uint64_t ns)
+{
+    if (vm_options.virtual_time)
+        __atomic_add_fetch(&virtual_now, ns, __ATOMIC_RELAXED);
+}
+
+void vm_work(uint64_t ns)
+{
+    vm__cost(ns);
+}
+
+static uint64_t real_now(void)
+{
+    struct timespec ts;
+
+    __real_clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t vm_now(void)
+{
+    return vm_options.virtual_time
+        ? __atomic_load_n(&virtual_now, __ATOMIC_RELAXED) : real_now();
+}
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+    uint64_t now;
+
+    if (!vm_options.virtual_time)
+        return __real_clock_gettime(id, ts);
+    vm__cost(LOOK_NS);
+    now = vm_now();
+    if (id == CLOCK_MONOTONIC_COARSE)
+        now -= now % 4000000;
+    ts->tv_sec = (time_t)(now / 1000000000);
+    ts->tv_nsec = (long)(now % 1000000000);
+    return 0;
+}
+
+ErlNifTime enif_monotonic_time(ErlNifTimeUnit unit)
+{
+    static const ErlNifTime per_unit[] = {
+        [ERL_NIF_SEC] = 1000000000, [ERL_NIF_MSEC] = 1000000,
+        [ERL_NIF_USEC] = 1000, [ERL_NIF_NSEC] = 1
+    };
+
+    vm__cost(3 * LOOK_NS);
+    return (ErlNifTime)vm_now() / per_unit[unit];
+}
+
+/* -- counts -------------------------------------------------------------- */
+
+void vm__max(long *max, long value)
+{
+    long old = __atomic_load_n(max, __ATOMIC_RELAXED);
+
+    while (value > old
+           && !__atomic_compare_exchange_n(max, &old, value, true,
+                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* What the present enif_ call did beside its fixed cost; 0 begins one.  A
+ * walk reports itself piece by piece. */
+void vm__walked(size_t work)
+{
+    static __thread size_t so_far;
+
+    if (work == 0) {
+        so_far = 0;
+        return;
+    }
+    so_far += work;
+    vm__cost(work * WORD_NS);
+    if (vm__self && vm__self->slice)
+        vm__max(&vm__counts.max_work, (long)so_far);
+}
+
+struct vm_counts vm_counts(void)
+{
+    return vm__counts;
+}
+
+void vm_reset_maxima(void)
+{
+    vm__counts.max_work = 0;
+    vm__counts.max_slice_ns = 0;
+}
+
+const char *vm_differs(const struct vm_counts *since, char *buf, size_t size)
+{
+#define WHAT(NAME) {#NAME, offsetof(struct vm_counts, NAME)}
+    static const struct { const char *name; size_t at; } whats[] = {
+        WHAT(processes), WHAT(heaps), WHAT(envs), WHAT(binaries),
+        WHAT(resources), WHAT(allocs), WHAT(mutexes), WHAT(temporary)
+    };
+    size_t used = 0;
+
+    buf[0] = 0;
+    for (size_t i = 0; i < sizeof whats / sizeof *whats; i++) {
+        long was, is;
+
+        memcpy(&was, (const char *)since + whats[i].at, sizeof was);
+        memcpy(&is, (char *)&vm__counts + whats[i].at, sizeof is);
+        if (was != is && used < size)
+            used += (size_t)snprintf(buf + used, size - used, " %s %+ld",
+                                     whats[i].name, is - was);
+    }
+    return used ? buf : NULL;
+}

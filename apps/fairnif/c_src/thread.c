@@ -1,0 +1,137 @@
+/*
+ * thread.c - what the runtime knows of each scheduler thread.
+ *
+ * A thread's record is made at its first fair call and lives as long as the
+ * VM.  There is no thread-local destructor: at halt such code would run while
+ * dirty schedulers are still at work.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rt.h"
+
+/* A pointer fits into what the C library keeps for libraries loaded later, and
+ * is then read like a static one; also by a signal handler. */
+static _Thread_local __attribute__((tls_model("initial-exec")))
+struct fair__thread *self;
+static struct fair__thread *_Atomic threads;
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec ts;
+
+    clock_gettime(id, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t fair__now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t fair__now_coarse(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
+uint64_t fair__cpu_now(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* "1_scheduler", "1_dirty_cpu_sch" (OTP 25); "erts_sched_1", "erts_dcpus_1"
+ * (OTP 26 on): the only number in the name. */
+static unsigned number_of_name(void)
+{
+    char name[17] = "";
+    const char *p = name;
+
+    prctl(PR_GET_NAME, name);
+    while (*p && (*p < '0' || *p > '9'))
+        p++;
+    return (unsigned)strtoul(p, NULL, 10);
+}
+
+static enum fair__where where_of_thread(void)
+{
+    switch (enif_thread_type()) {
+    case ERL_NIF_THR_NORMAL_SCHEDULER:
+        return W_NORMAL;
+    case ERL_NIF_THR_DIRTY_CPU_SCHEDULER:
+        return W_DIRTY_CPU;
+    case ERL_NIF_THR_DIRTY_IO_SCHEDULER:
+        return W_DIRTY_IO;
+    default:
+        return W_OTHER;
+    }
+}
+
+static __attribute__((noinline, cold)) struct fair__thread *new_thread(void)
+{
+    struct fair__thread *th = calloc(1, sizeof *th);
+
+    if (!th)
+        return NULL;
+    th->where = where_of_thread();
+    th->number = number_of_name();
+    th->tid = (int)syscall(SYS_gettid);
+    th->cache_class = fair__stack_class(FAIR__STACK_DEFAULT);
+    th->seed = (uint32_t)th->tid * 2654435761u | 1;
+    th->next = atomic_load(&threads);
+    while (!atomic_compare_exchange_weak(&threads, &th->next, th))
+        ;
+    self = th;
+    return th;
+}
+
+/* NULL when out of memory.  Only to be called on a scheduler's own stack: on
+ * a task's the compiler might keep the address of `self` across a pause. */
+struct fair__thread *fair__self(void)
+{
+    struct fair__thread *th = self;
+
+    return fair_likely(th != NULL) ? th : new_thread();
+}
+
+struct fair__thread *fair__threads(void)
+{
+    return atomic_load_explicit(&threads, memory_order_acquire);
+}
+
+/* The task this thread runs, or NULL; async-signal-safe on threads that have
+ * run one. */
+struct fair__task *fair__current_task(void)
+{
+    return self ? self->current : NULL;
+}
+
+/* A seqlock with one writer.  The two fences are free on x86-64. */
+void fair__slot_enter(struct fair__thread *th, struct fair__func *func,
+                      uint64_t since, uint64_t yields, ERL_NIF_TERM owner)
+{
+    struct fair__slot *slot = &th->slot;
+    uint32_t seq = GET(slot->seq);
+
+    SET(slot->seq, seq + 1);
+    atomic_thread_fence(memory_order_release);
+    SET(slot->func, func);
+    SET(slot->since_ns, since);
+    SET(slot->yields, yields);
+    SET(slot->owner, owner);
+    atomic_store_explicit(&slot->seq, seq + 2, memory_order_release);
+}
+
+void fair__slot_leave(struct fair__thread *th)
+{
+    struct fair__slot *slot = &th->slot;
+    uint32_t seq = GET(slot->seq);
+
+    SET(slot->seq, seq + 1);
+    atomic_thread_fence(memory_order_release);
+    SET(slot->func, NULL);
+    atomic_store_explicit(&slot->seq, seq + 2, memory_order_release);
+}

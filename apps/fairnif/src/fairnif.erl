@@ -1,0 +1,255 @@
+%% @doc Native functions that share the BEAM.
+%%
+%% An author's module loads its NIF library with
+%% ```
+%% -on_load(init/0).
+%% init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+%% '''
+%% The first call of this module loads the runtime, `priv/fairnif.so', and
+%% calibrates it (about 15 ms).  This module has no `-on_load' of its own: in a
+%% release in embedded mode an author's on_load may run before it.
+%%
+%% Application environment of `fairnif' (all optional; read when the runtime is
+%% loaded and again when the application starts):
+%% <dl>
+%% <dt>`slice_us'</dt><dd>length of a slice on normal schedulers, us, 1 to
+%%   1000000; default: calibrated</dd>
+%% <dt>`dirty_slice_us'</dt><dd>length of a slice on dirty schedulers, us;
+%%   default 1000</dd>
+%% <dt>`adapt_gap_us'</dt><dd>a function in mode AUTO whose ticks lie further
+%%   apart than this, us, begins on dirty schedulers; default 1000</dd>
+%% <dt>`max_tasks'</dt><dd>how many calls of all fair functions may be under
+%%   way at once; one more raises `error:overloaded'; default 0, no
+%%   limit</dd>
+%% </dl>
+-module(fairnif).
+
+-export([path/1, load_info/0, load_info/1, include_dir/0]).
+-export([info/0, info/1, tasks/0, debug/1, configure/0, calibrate/0]).
+
+-export_type([info/0, function_info/0, task/0]).
+
+-nifs([nif_set/2, nif_info/0, nif_tasks/0, nif_runtime/0,
+       nif_reschedule_ns/1, nif_dirty_trip_ns/1]).
+
+%% For fairnif_calibration.
+-export([nif_reschedule_ns/1, nif_dirty_trip_ns/1]).
+
+-type info() :: #{version := string(),
+                  interface := {non_neg_integer(), non_neg_integer()},
+                  calibration := fairnif_calibration:result(),
+                  functions := [function_info()],
+                  atom() => term()}.
+%% What {@link info/0} returns: the settings in force, in ns, the calibration
+%% they come from, stacks, and every function.
+
+-type function_info() :: #{function := mfa(),
+                           mode := mode(),
+                           atom() => term()}.
+%% One function: its counters (docs/manual/info.md lists them with their
+%% units), what the runtime has learned of it, and the histogram of its slices
+%% on normal schedulers as `[{UpToNs, Count}]'.
+
+-type mode() :: normal | yielding | dirty_cpu | dirty_io | yielding_dirty | auto.
+
+-type task() :: #{function := mfa(),
+                  state := running | suspended | queued,
+                  owner := pid(),
+                  age_ns := non_neg_integer(),
+                  yields := non_neg_integer(),
+                  where := place() | {place(), Scheduler :: non_neg_integer()}}.
+%% A call under way.  `suspended': has given way and waits for its next slice
+%% on a normal scheduler; `queued': waits for a dirty scheduler; `running': now
+%% executes, on the scheduler named.  `age_ns' is the time since the call, late
+%% by up to 4 ms.
+
+-type place() :: normal | dirty_cpu | dirty_io | other.
+
+%% @doc The path of the NIF library of `Module', for the first argument of
+%% `erlang:load_nif/2': `Module' without extension, in the `priv' directory of
+%% the application that `Module' belongs to.
+-spec path(module()) -> file:filename().
+path(Module) ->
+    Ebin = case code:which(Module) of
+               File when is_list(File), File =/= [] -> filename:dirname(File);
+               _ -> "ebin"
+           end,
+    filename:join([filename:dirname(Ebin), "priv", atom_to_list(Module)]).
+
+%% @equiv load_info(undefined)
+-spec load_info() -> term().
+load_info() ->
+    load_info(undefined).
+
+%% @doc The second argument of `erlang:load_nif/2' for a library made with
+%% `FAIR_NIF_INIT'.  The library's own load and upgrade functions get
+%% `AuthorsInfo'.
+%%
+%% Raises `error:{fairnif, Reason}' when the runtime cannot be loaded.
+-spec load_info(AuthorsInfo :: term()) -> term().
+load_info(AuthorsInfo) ->
+    {fairnif, 1, native(fun nif_runtime/0), AuthorsInfo}.
+
+%% @doc The directory that holds `fairnif.h', for the compiler's `-I'.
+-spec include_dir() -> file:filename().
+include_dir() ->
+    %% Not lib_dir/c_include: in rebar3's umbrella and checkout builds that
+    %% directory has links to some folders only, and priv is one of them.
+    Candidates = [filename:join([lib_dir(), "c_include"]),
+                  filename:join([lib_dir(), "priv", "..", "c_include"]),
+                  filename:join([source_dir(), "..", "c_include"])],
+    case [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "fairnif.h"))] of
+        [Dir | _] -> Dir;
+        [] -> error({fairnif, {no_header_in, Candidates}})
+    end.
+
+%% @doc Everything the runtime knows of itself and of each fair function.
+%% Costs some microseconds for each function, on a dirty I/O scheduler.
+-spec info() -> info().
+info() ->
+    {Runtime, Functions} = native(fun nif_info/0),
+    Runtime#{calibration => persistent_term:get({fairnif, calibration}, #{}),
+             functions => Functions}.
+
+%% @doc The part of {@link info/0} that belongs to one function; raises
+%% `error:{fairnif, {no_function, MFA}}' for one that no library declared.
+-spec info(mfa()) -> function_info().
+info(MFA) ->
+    #{functions := Functions} = info(),
+    case [F || F = #{function := Name} <- Functions, Name =:= MFA] of
+        [Function] -> Function;
+        [] -> error({fairnif, {no_function, MFA}})
+    end.
+
+%% @doc The calls that are under way now: suspended, queued for a dirty
+%% scheduler, or running.  Costs about a microsecond for each, on a dirty I/O
+%% scheduler.
+-spec tasks() -> [task()].
+tasks() ->
+    native(fun nif_tasks/0).
+
+%% @doc Switches for testing a body; they hold for the whole node.
+%% <dl>
+%% <dt>`pause_every_tick'</dt><dd>every tick gives way, where the mode gives way
+%%   at all: shows what does not survive a pause</dd>
+%% <dt>`check_terms'</dt><dd>reports, on standard error and in the counter
+%%   `misuses', a term that a body kept across a pause</dd>
+%% <dt>`measure_cpu'</dt><dd>slices are timed in CPU time of their thread
+%%   instead of wall time, at 1 us a slice</dd>
+%% </dl>
+-spec debug(#{pause_every_tick | check_terms | measure_cpu => boolean()}) -> ok.
+debug(Switches) ->
+    _ = native(fun nif_runtime/0),
+    maps:foreach(
+      fun(Name, On) when is_boolean(On),
+                         (Name =:= pause_every_tick orelse Name =:= check_terms
+                          orelse Name =:= measure_cpu) ->
+              ok = nif_set(Name, case On of true -> 1; false -> 0 end);
+         (Name, Value) ->
+              error({fairnif, {bad_switch, {Name, Value}}})
+      end, Switches).
+
+%% @doc Reads the application environment again.  A value out of bounds raises
+%% `error:{fairnif, {bad_env, {Name, Value}}}' and leaves the rest unread.
+-spec configure() -> ok.
+configure() ->
+    #{slice_ns := Calibrated} = calibration(),
+    set_env(slice_ns, slice_us, 1000, Calibrated),
+    set_env(dirty_slice_ns, dirty_slice_us, 1000, 1000000),
+    set_env(adapt_gap_ns, adapt_gap_us, 1000, 1000000),
+    set_env(max_tasks, max_tasks, 1, 0).
+
+%% @doc Measures anew what 4000 reductions, a reschedule and a dirty call cost
+%% here; for nodes that moved to another machine or came up on a very busy one.
+%% Takes about 15 ms of the caller's time.
+-spec calibrate() -> fairnif_calibration:result().
+calibrate() ->
+    _ = native(fun nif_runtime/0),
+    Result = fairnif_calibration:run(),
+    persistent_term:put({fairnif, calibration}, Result),
+    #{fair_ns := Fair, dirty_trip_ns := Trip} = Result,
+    ok = nif_set(fair_ns, Fair),
+    ok = nif_set(dirty_trip_ns, Trip),
+    ok = nif_set(dirty_cpus, erlang:system_info(dirty_cpu_schedulers_online)),
+    ok = configure(),
+    Result.
+
+%% -- the runtime -------------------------------------------------------------
+
+%% The NIFs.  A stub may not load the runtime and go on: loading writes over its
+%% code.
+nif_set(_Name, _Value) -> erlang:nif_error(not_loaded).
+nif_info() -> erlang:nif_error(not_loaded).
+nif_tasks() -> erlang:nif_error(not_loaded).
+nif_runtime() -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_reschedule_ns(pos_integer()) -> non_neg_integer().
+nif_reschedule_ns(_N) -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_dirty_trip_ns(pos_integer()) -> non_neg_integer().
+nif_dirty_trip_ns(_N) -> erlang:nif_error(not_loaded).
+
+%% Calls a NIF, and loads the runtime first if that has not been done.
+native(Nif) ->
+    try
+        Nif()
+    catch
+        error:not_loaded ->
+            load_runtime(),
+            Nif()
+    end.
+
+%% Two processes may come here at once: the second finds it loaded.  Called on
+%% a copy of this module that is being replaced, load_nif refuses (old_code);
+%% the caller then goes on in the new one.
+load_runtime() ->
+    case erlang:load_nif(filename:join([lib_dir(), "priv", "fairnif"]), ?MODULE) of
+        ok ->
+            _ = calibrate(),
+            ok;
+        {error, {Reason, _}} when Reason =:= reload; Reason =:= old_code ->
+            ok;
+        {error, Reason} ->
+            error({fairnif, Reason})
+    end.
+
+calibration() ->
+    case persistent_term:get({fairnif, calibration}, undefined) of
+        undefined -> calibrate();
+        Result -> Result
+    end.
+
+set_env(Setting, Key, Factor, Default) ->
+    case env(Key) of
+        undefined ->
+            ok = nif_set(Setting, Default);
+        Value ->
+            try
+                ok = nif_set(Setting, Value * Factor)
+            catch
+                error:_ -> error({fairnif, {bad_env, {Key, Value}}})
+            end
+    end.
+
+%% While a release boots in embedded mode there is no application controller
+%% yet; the environment is then read when this application starts.
+env(Key) ->
+    try application:get_env(fairnif, Key) of
+        {ok, Value} -> Value;
+        undefined -> undefined
+    catch
+        error:badarg -> undefined
+    end.
+
+lib_dir() ->
+    case code:which(?MODULE) of
+        File when is_list(File), File =/= [] ->
+            filename:dirname(filename:dirname(File));
+        _ ->
+            filename:join(source_dir(), "..")
+    end.
+
+source_dir() ->
+    filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile), "src/x")).

@@ -1,0 +1,63 @@
+%% @doc How long the fair slice is on this machine: what 4000 reductions of
+%% ordinary Erlang take.
+%%
+%% The VM gives an Erlang process 4000 reductions before the next one has its
+%% turn.  A reduction is about a function call, so their time depends on the
+%% code; the mix below is data, and every part of it is work that ordinary
+%% programs do.
+-module(fairnif_calibration).
+
+-export([run/0, mix/0]).
+
+-export_type([result/0]).
+
+-type result() :: #{fair_ns := pos_integer(),
+                    slice_ns := pos_integer(),
+                    reschedule_ns := pos_integer(),
+                    dirty_trip_ns := pos_integer(),
+                    mix := [{Name :: atom(), NsOf4000 :: pos_integer()}]}.
+%% `fair_ns': 4000 reductions of the mix, the smallest of 20 runs, 10 to 100 us;
+%% `slice_ns': the same, and at least 100 reschedules, so that giving way costs
+%% at most 1 percent.
+
+-define(RUNS, 20).
+-define(CONTEXT_REDS, 4000).
+
+%% @doc Runs the mix and the two native measurements; about 15 ms.
+-spec run() -> result().
+run() ->
+    Parts = [{Name, smallest(fun() -> ns_of_context_reds(Work) end)}
+             || {Name, Work} <- mix()],
+    Mean = lists:sum([Ns || {_, Ns} <- Parts]) div length(Parts),
+    Fair = min(100000, max(10000, Mean)),
+    Reschedule = max(1, smallest(fun() -> fairnif:nif_reschedule_ns(50) end)),
+    Trip = max(1, smallest(fun() -> fairnif:nif_dirty_trip_ns(10) end)),
+    #{fair_ns => Fair,
+      slice_ns => max(Fair, 100 * Reschedule),
+      reschedule_ns => Reschedule,
+      dirty_trip_ns => Trip,
+      mix => Parts}.
+
+%% @doc The mix: sorting, maps, binaries.  Each part takes about 100 us.
+-spec mix() -> [{atom(), fun(() -> term())}].
+mix() ->
+    Numbers = [(N * 7919) rem 1009 || N <- lists:seq(1, 400)],
+    Text = binary:copy(<<"the quick brown fox ">>, 40),
+    [{sort, fun() -> lists:sort(Numbers) end},
+     {maps, fun() ->
+                    lists:foldl(fun(N, Map) -> maps:put(N rem 64, N, Map) end,
+                                #{}, Numbers)
+            end},
+     {binaries, fun() -> << <<(C bxor 32)>> || <<C>> <= Text >> end}].
+
+ns_of_context_reds(Work) ->
+    {reductions, Reds0} = process_info(self(), reductions),
+    T0 = erlang:monotonic_time(nanosecond),
+    _ = Work(),
+    _ = Work(),
+    T1 = erlang:monotonic_time(nanosecond),
+    {reductions, Reds1} = process_info(self(), reductions),
+    (T1 - T0) * ?CONTEXT_REDS div max(1, Reds1 - Reds0).
+
+smallest(Measure) ->
+    lists:min([Measure() || _ <- lists:seq(1, ?RUNS)]).

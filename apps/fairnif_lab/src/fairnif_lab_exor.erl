@@ -1,0 +1,381 @@
+%% The experiment of Vinoski's talk: a large binary XORed by each form of the
+%% example `bitwise', from the NIF that blocks its scheduler to the one that
+%% shares it.
+%%
+%% Each form has two nodes of its own.  In the first its result is checked, it
+%% is timed, and then, in other passes, its slices are traced.  In the second,
+%% with one normal scheduler, it runs beside a busy Erlang neighbour.
+-module(fairnif_lab_exor).
+
+-behaviour(fairnif_lab_experiment).
+
+-export([name/0, description/0, steps/1, run/1, format/1]).
+%% What runs inside the peer nodes.
+-export([prepare/1, check/1, timed/1, sliced/1, shared/1]).
+-export([default_size/0, memory_needed/1]).
+
+-define(DEFAULT_SIZE, 536870912).
+-define(BYTE, 16#5A).
+%% The input repeats one block of random bytes: a generator would take longer
+%% than all forms together.
+-define(BLOCK, 1048576).
+-define(INPUT, {?MODULE, input}).
+%% Passes: {at least, at most}, and beyond the least none after so long.  The
+%% first runs of a node get fresh memory from the kernel, which can take longer
+%% than the XOR; three are needed for a median without them.
+-define(TIMED, {3, 5}).
+-define(TRACED, {2, 3}).
+-define(PASSES_MS, 1500).
+%% A neighbour whose rounds alone spread by more was not alone on the machine.
+-define(NOISE, 0.1).
+%% The VM itself, and the tables of slices.
+-define(VM_BYTES, 268435456).
+
+%% Steve Vinoski, "Tackling dirty jobs with Erlang's schedulers": the figures
+%% on his slides, measured on his machine of 2014 with a binary of
+%% 2,000,000,000 bytes.
+talk() ->
+    #{exor_bad => #{seconds => 5.86, yields => 0, reductions => 4},
+      exor_chunks => #{seconds => 7.87, yields => 476, reductions => 1445},
+      exor_yield => #{seconds => 5.41, yields => 3906, reductions => 7815912},
+      exor_dirty => #{seconds => 5.95, yields => 0, reductions => 8}}.
+
+%% In the order of the table.
+forms() ->
+    [{exor_bad, "plain NIF"},
+     {exor_chunks, "plain NIF, 4 MiB at a time"},
+     {exor_dirty, "dirty CPU scheduler"},
+     {exor_dirty_yield, "dirty, yielding"},
+     {exor_flip, "normal, dirty, normal"},
+     {exor_yield, "fair slices"},
+     {exor, "auto"}].
+
+%% @doc `exor'.
+-spec name() -> exor.
+name() ->
+    exor.
+
+%% @doc One line for the list of experiments.
+-spec description() -> unicode:chardata().
+description() ->
+    "a large binary XORed by each form of the example bitwise (Vinoski's talk)".
+
+%% @doc Two per form: alone, and beside a neighbour.
+-spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+steps(_) ->
+    2 * length(forms()).
+
+%% @doc Runs all forms; half a minute at the default size.  A form that fails
+%% has an `error' in its row, and the others go on.  `cannot_say' before
+%% anything is started when memory does not suffice.
+-spec run(fairnif_lab_experiment:options()) ->
+          {ok, fairnif_lab_experiment:result()}
+        | {error, fairnif_lab_experiment:error()}.
+run(Opts) ->
+    Size = maps:get(size, Opts, ?DEFAULT_SIZE),
+    Progress = maps:get(progress, Opts, fairnif_lab_progress:none()),
+    case enough_memory(Size, fairnif_lab_machine:memory_available()) of
+        ok -> run(Size, Progress, code:which(bitwise));
+        {error, _} = Error -> Error
+    end.
+
+%% @doc The size of the binary in bytes when none is given.
+-spec default_size() -> pos_integer().
+default_size() ->
+    ?DEFAULT_SIZE.
+
+%% @doc Bytes that the hungriest form needs: exor_chunks holds input, chunks
+%% and result at once.
+-spec memory_needed(pos_integer()) -> pos_integer().
+memory_needed(Size) ->
+    3 * Size + ?VM_BYTES.
+
+%% @doc The table and what to see in it.
+-spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+format(#{size := Size, rows := Rows}) ->
+    [fairnif_lab_table:render(columns(), [cells(R) || R <- Rows]),
+     footnotes(Size, Rows), conclusion(Rows)].
+
+%% ---- running ----
+
+enough_memory(Size, Available) ->
+    case memory_needed(Size) of
+        Needed when Needed > Available ->      % true of no atom
+            {error, {cannot_say, io_lib:format(
+              "~ts of input need ~ts of memory, and ~ts are available; "
+              "give a smaller size",
+              [fairnif_lab_table:bytes(Size),
+               fairnif_lab_table:bytes(Needed),
+               fairnif_lab_table:bytes(Available)])}};
+        _ ->
+            ok
+    end.
+
+run(_, _, non_existing) ->
+    {error, {failed, "the example bitwise is not built "
+                     "(rebar3 compile in examples/bitwise)"}};
+run(Size, Progress, _) ->
+    Rows = [row(Form, Note, Size, Progress) || {Form, Note} <- forms()],
+    fairnif_lab_progress:stop(Progress),
+    {ok, #{ok => not lists:any(fun(R) -> is_map_key(error, R) end, Rows),
+           size => Size,
+           flags => #{alone => flags(fairnif_lab_slices),
+                      beside => flags(fairnif_lab_share)},
+           units => <<"elapsed in us; slices, holds in ns; share: 1 is all">>,
+           rows => Rows}}.
+
+row(Form, Note, Size, Progress) ->
+    fairnif_lab_progress:step(
+      Progress, io_lib:format("~s: time, reductions, slices", [Form])),
+    Alone = in_peer(fairnif_lab_slices:flags(), Size,
+                    fun(Peer) -> alone(Peer, Form, Size) end),
+    fairnif_lab_progress:step(
+      Progress, io_lib:format("~s: beside an Erlang neighbour", [Form])),
+    Beside = case Alone of
+                 #{error := _} -> #{};
+                 _ -> in_peer(fairnif_lab_share:flags(), Size,
+                              fun(Peer) -> beside(Peer, Form, Size) end)
+             end,
+    Row = maps:merge(Alone, Beside),
+    Row#{form => Form, note => list_to_binary(Note),
+         talk => maps:get(Form, talk(), undefined)}.
+
+in_peer(Flags, Size, Fun) ->
+    try fairnif_lab_peer:with(
+          Flags, fun(Peer) -> _ = ask(Peer, prepare, Size, Size), Fun(Peer) end)
+    of
+        {error, Reason} -> #{error => text(fairnif_lab_peer:format_error(Reason))};
+        Row -> Row
+    catch
+        throw:{failed, Text} -> #{error => text(Text)}
+    end.
+
+alone(Peer, Form, Size) ->
+    case ask(Peer, check, Form, Size) of
+        ok -> ok;
+        {wrong, What} -> throw({failed, ["wrong result: ", What]})
+    end,
+    Timed = passes(?TIMED, fun() -> ask(Peer, timed, Form, Size) end),
+    Traced = passes(?TRACED, fun() -> ask(Peer, sliced, Form, Size) end),
+    Us = [U || {U, _, _} <- Timed],
+    #{elapsed_us => fairnif_lab_stats:median(Us),
+      %% One and the same run gives both.
+      yields => element(2, middle(Timed)),
+      reductions => element(3, middle(Timed)),
+      hold_longest => hold(longest, Traced),
+      hold_p99 => hold(p99, Traced),
+      timed => [#{elapsed_us => U, yields => Y, reductions => R}
+                || {U, Y, R} <- Timed],
+      traced => Traced}.
+
+beside(Peer, Form, Size) ->
+    Share = ask(Peer, shared, Form, Size),
+    #{share => maps:get(share, Share), neighbour => Share}.
+
+%% The run whose time is the median, or just above it.
+middle(Timed) ->
+    lists:nth(length(Timed) div 2 + 1, lists:sort(Timed)).
+
+%% Of several passes the median: what the operating system took away in the
+%% middle of one slice seldom hits more than one pass.
+hold(Which, Traced) ->
+    fairnif_lab_stats:median([maps:get(Which, N) || #{normal := N} <- Traced]).
+
+passes({Least, Most}, Fun) ->
+    passes(Least, Most, Fun, erlang:monotonic_time(millisecond) + ?PASSES_MS).
+
+passes(_, 0, _, _) ->
+    [];
+passes(Least, Most, Fun, Until) ->
+    case Least > 0 orelse erlang:monotonic_time(millisecond) < Until of
+        true -> [Fun() | passes(Least - 1, Most - 1, Fun, Until)];
+        false -> []
+    end.
+
+ask(Peer, Function, Arg, Size) ->
+    %% Slow is 10 MB/s.
+    LimitMs = 60000 + Size div 10000,
+    case fairnif_lab_peer:call(Peer, {?MODULE, Function, [Arg]}, LimitMs) of
+        {ok, {error, {Class, Reason}}} ->
+            throw({failed, io_lib:format("~s:~0tp", [Class, Reason])});
+        {ok, Value} ->
+            Value;
+        {error, Reason} ->
+            throw({failed, fairnif_lab_peer:format_error(Reason)})
+    end.
+
+text(Chardata) ->
+    unicode:characters_to_binary(Chardata).
+
+flags(Module) ->
+    list_to_binary(lists:join($\s, Module:flags())).
+
+%% ---- inside a peer node ----
+
+%% @private Makes the input, once per node; a persistent term is not copied.
+-spec prepare(pos_integer()) -> ok.
+prepare(Size) ->
+    Block = rand:bytes(?BLOCK),
+    Whole = Size div ?BLOCK,
+    Rest = binary:part(Block, 0, Size rem ?BLOCK),
+    %% In one go: an iolist of whole blocks, copied once.
+    Input = iolist_to_binary([lists:duplicate(Whole, Block), Rest]),
+    persistent_term:put(?INPUT, {Input, Block}).
+
+%% @private Compares every byte of the result; a warm-up as well.
+-spec check(atom()) -> ok | {wrong, unicode:chardata()}.
+check(Form) ->
+    {Input, Block} = persistent_term:get(?INPUT),
+    Right = << <<(B bxor ?BYTE)>> || <<B>> <= Block >>,
+    Answer = in_process(fun() -> compare(bitwise:Form(Input, ?BYTE), Input, Right)
+                        end),
+    settle(Input),
+    Answer.
+
+compare({Result, Yields}, Input, Right)
+  when byte_size(Result) =:= byte_size(Input), is_integer(Yields) ->
+    compare_blocks(Result, Right, 0);
+compare({Result, Yields}, Input, _) when is_binary(Result) ->
+    {wrong, io_lib:format("~b bytes and ~0tp yields for ~b bytes",
+                          [byte_size(Result), Yields, byte_size(Input)])};
+compare(Other, _, _) ->
+    {wrong, io_lib:format("~0tP", [Other, 8])}.
+
+compare_blocks(Result, Right, At) ->
+    case min(?BLOCK, byte_size(Result) - At) of
+        0 ->
+            ok;
+        Size ->
+            case binary:part(Result, At, Size) =:= binary:part(Right, 0, Size) of
+                true -> compare_blocks(Result, Right, At + Size);
+                false -> {wrong, io_lib:format("within ~b bytes from ~b",
+                                               [Size, At])}
+            end
+    end.
+
+%% @private {Microseconds, Yields, Reductions} of one run, nothing else going
+%% on.
+-spec timed(atom()) -> {non_neg_integer(), non_neg_integer(), integer()}.
+timed(Form) ->
+    {Input, _} = persistent_term:get(?INPUT),
+    {Us, Yields, {reductions, R0}, {reductions, R1}} =
+        bitwise:reds(Input, ?BYTE, fun bitwise:Form/2),
+    settle(Input),
+    {Us, Yields, R1 - R0}.
+
+%% @private The slices of one run.
+-spec sliced(atom()) -> #{atom() => term()} | {error, {atom(), term()}}.
+sliced(Form) ->
+    {Input, _} = persistent_term:get(?INPUT),
+    Call = fun() -> {_, Yields} = bitwise:Form(Input, ?BYTE), Yields end,
+    Answer = case fairnif_lab_slices:trace(Call) of
+                 {ok, #{slices := Slices} = Trace} ->
+                     Summary = fairnif_lab_slices:summary(Trace),
+                     Summary#{slices_normal => lengths(normal, Slices),
+                              slices_dirty => lengths(dirty, Slices)};
+                 {error, _} = Error ->
+                     Error
+             end,
+    settle(Input),
+    Answer.
+
+lengths(Kind, Slices) ->
+    [End - Start || {Start, End, K, _} <- Slices, K =:= Kind].
+
+%% @private The share left to the neighbour.
+-spec shared(atom()) -> #{atom() => term()} | {error, {atom(), term()}}.
+shared(Form) ->
+    {Input, _} = persistent_term:get(?INPUT),
+    Call = fun() -> bitwise:Form(Input, ?BYTE) end,
+    %% As in the other node, the first call is not the one that counts.
+    _ = in_process(fun() -> _ = Call(), ok end),
+    settle(Input),
+    case fairnif_lab_share:measure(Call, #{mix => sort}) of
+        {ok, Result} -> Result;
+        {error, _} = Error -> Error
+    end.
+
+%% In a process that ends, so that what it made is freed.
+in_process(Fun) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, {answer, Answer}} -> Answer;
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, {exit, Reason}}
+    end.
+
+%% A dead process's gigabytes take a while to go.  The next run waits for it:
+%% results must not pile up, and freeing is not to be timed.
+settle(Input) ->
+    settle(byte_size(Input), 1000).
+
+settle(_, 0) ->
+    ok;
+settle(Size, Left) ->
+    case erlang:memory(binary) < Size + Size div 2 + ?VM_BYTES div 4 of
+        true -> ok;
+        false -> timer:sleep(5), settle(Size, Left - 1)
+    end.
+
+%% ---- the table ----
+
+columns() ->
+    [{"form of bitwise", left}, {"elapsed", right}, {"yields", right},
+     {"reductions\ncharged", right}, {"scheduler held\np99", right},
+     {"scheduler held\nlongest", right}, {"CPU left to\na neighbour", right},
+     {"the talk: elapsed,\nyields, reductions", right}].
+
+cells(#{form := Form, error := Error}) ->
+    [atom_to_list(Form), ["failed: ", string:slice(Error, 0, 40)]
+    | ["" || _ <- lists:seq(1, 6)]];
+cells(#{form := Form, elapsed_us := Us, yields := Yields,
+        reductions := Reductions, hold_p99 := P99, hold_longest := Longest,
+        share := Share, talk := Talk}) ->
+    [atom_to_list(Form), fairnif_lab_table:duration(Us * 1000),
+     fairnif_lab_table:count(Yields), fairnif_lab_table:count(Reductions),
+     fairnif_lab_table:duration(P99), fairnif_lab_table:duration(Longest),
+     fairnif_lab_table:percent(Share), talk_cell(Talk)].
+
+talk_cell(undefined) ->
+    "-";
+talk_cell(#{seconds := S, yields := Y, reductions := R}) ->
+    io_lib:format("~.2f s, ~s, ~s", [S, fairnif_lab_table:count(Y),
+                                     fairnif_lab_table:count(R)]).
+
+footnotes(Size, Rows) ->
+    ["Binary: ", fairnif_lab_table:count(Size), " bytes; the talk's had "
+     "2,000,000,000, on Steve Vinoski's machine (\"Tackling dirty jobs\n"
+     "with Erlang's schedulers\", 2014).  Elapsed: median, in memory that the "
+     "VM had used before.  Held:\non a normal scheduler without a pause, "
+     "garbage collection apart.  The neighbour sorts lists.\n",
+     [["Failed: ", atom_to_list(F), ": ", E, $\n]
+      || #{form := F, error := E} <- Rows],
+     case [F || #{form := F, neighbour := N} <- Rows, noisy(N)] of
+         [] -> "";
+         Noisy -> ["The machine had other work meanwhile; doubt the CPU left "
+                   "beside ",
+                   lists:join(", ", [atom_to_list(F) || F <- Noisy]), ".\n"]
+     end].
+
+noisy(#{alone_samples := Samples}) ->
+    fairnif_lab_stats:spread(Samples) > ?NOISE.
+
+%% Written from the figures, so that it cannot say what they do not.
+conclusion(Rows) ->
+    Find = fun(Form) -> [R || #{form := F, share := _} = R <- Rows,
+                              F =:= Form] end,
+    case {Find(exor_bad), Find(exor)} of
+        {[Bad], [Fair]} ->
+            io_lib:format(
+              "~nWhat to see: exor_bad, a plain NIF, keeps its scheduler for "
+              "~ts and leaves ~ts of it~nto the neighbour; exor, the same "
+              "loop with a tick in it, takes ~ts times as long, gives way~n"
+              "after ~ts at most (99 % of its slices) and leaves ~ts.~n",
+              [fairnif_lab_table:duration(maps:get(hold_longest, Bad)),
+               fairnif_lab_table:percent(maps:get(share, Bad)),
+               float_to_list(maps:get(elapsed_us, Fair)
+                             / maps:get(elapsed_us, Bad), [{decimals, 2}]),
+               fairnif_lab_table:duration(maps:get(hold_p99, Fair)),
+               fairnif_lab_table:percent(maps:get(share, Fair))]);
+        _ ->
+            ""
+    end.

@@ -1,0 +1,60 @@
+%% A named experiment: `bin/fairnif lab NAME'.
+%%
+%% An experiment is one module with this behaviour; adding one means adding
+%% that module to this application, and nothing else.
+-module(fairnif_lab_experiment).
+
+-export([all/0, find/1, report/3]).
+
+-export_type([options/0, result/0, error/0]).
+
+-type options() :: #{size => pos_integer(),     % bytes, where it has a size
+                     progress => fairnif_lab_progress:progress(),
+                     atom() => term()}.
+%% A value that fairnif_lab_json can encode, raw samples included.  `ok' is
+%% false when something that was to be measured failed.
+-type result() :: #{ok := boolean(), atom() => term()}.
+%% `cannot_say': this machine is too small or too noisy.
+-type error() :: {cannot_say | failed, unicode:chardata()}.
+
+-callback name() -> atom().
+%% One line for the list of experiments.
+-callback description() -> unicode:chardata().
+%% How many steps it tells its progress.
+-callback steps(options()) -> pos_integer().
+-callback run(options()) -> {ok, result()} | {error, error()}.
+%% The table, and a sentence that says what to see in it.
+-callback format(result()) -> unicode:chardata().
+
+%% The files of all experiments change together.
+-define(SCHEMA_VERSION, 1).
+
+%% @doc The modules of all experiments, by name.
+-spec all() -> [module()].
+all() ->
+    _ = application:load(fairnif_lab),
+    {ok, Modules} = application:get_key(fairnif_lab, modules),
+    lists:sort(fun(A, B) -> A:name() =< B:name() end,
+               [M || M <- Modules, is_experiment(M)]).
+
+%% @doc The module of the experiment with this name.
+-spec find(string()) -> {ok, module()} | error.
+find(Name) ->
+    case [M || M <- all(), atom_to_list(M:name()) =:= Name] of
+        [Module] -> {ok, Module};
+        [] -> error
+    end.
+
+%% @doc What `--json' writes: schema version first, the context of the
+%% measurement, and the result with its raw samples.
+-spec report(module(), result(), #{atom() => term()}) -> fairnif_lab_json:value().
+report(Module, Result, Context) ->
+    {[{schema_version, ?SCHEMA_VERSION},
+      {experiment, Module:name()},
+      {context, Context},
+      {result, Result}]}.
+
+is_experiment(Module) ->
+    Behaviours = [B || {behaviour, Bs} <- Module:module_info(attributes),
+                       B <- Bs],
+    lists:member(?MODULE, Behaviours).

@@ -1,0 +1,99 @@
+%% What the numbers were measured on: the context that goes into every report,
+%% and the memory that a measurement may use.
+-module(fairnif_lab_machine).
+
+-export([context/0, memory_available/0, memory_available/1]).
+
+%% @doc OTP, emulator, processor, logical processors, memory (bytes), time of
+%% the measurement (UTC).  Reads /proc, costs about a millisecond.
+-spec context() -> #{atom() => term()}.
+context() ->
+    #{otp => list_to_binary(erlang:system_info(otp_release)),
+      erts => list_to_binary(erlang:system_info(version)),
+      emulator => atom_to_binary(erlang:system_info(emu_flavor)),
+      nif_version => list_to_binary(erlang:system_info(nif_version)),
+      architecture =>
+          list_to_binary(erlang:system_info(system_architecture)),
+      os => os_version(),
+      processor => processor(),
+      logical_processors => logical_processors(),
+      memory_available => memory_available(),
+      date => list_to_binary(calendar:system_time_to_rfc3339(
+                erlang:system_time(second), [{offset, "Z"}]))}.
+
+%% @doc Bytes that can be allocated now without swapping: the smaller of what
+%% the kernel reports and what the control group leaves; `unknown' without
+%% /proc.
+-spec memory_available() -> non_neg_integer() | unknown.
+memory_available() ->
+    memory_available(fun file:read_file/1).
+
+%% @private The same with the reader of files given.
+-spec memory_available(fun((string()) -> {ok, binary()} | {error, term()})) ->
+          non_neg_integer() | unknown.
+memory_available(Read) ->
+    Kernel = case Read("/proc/meminfo") of
+                 {ok, Info} -> field(Info, "^MemAvailable:\\s*(\\d+) kB", 1024);
+                 _ -> unknown
+             end,
+    Group = group_left(Read),
+    %% An atom is greater than every integer.
+    min(Kernel, Group).
+
+group_left(Read) ->
+    lists:min([left(Read, Limit, Used)
+               || {Limit, Used} <-
+                      [{"/sys/fs/cgroup/memory.max",
+                        "/sys/fs/cgroup/memory.current"},
+                       {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                        "/sys/fs/cgroup/memory/memory.usage_in_bytes"}]]).
+
+left(Read, LimitFile, UsedFile) ->
+    case {Read(LimitFile), Read(UsedFile)} of
+        {{ok, L}, {ok, U}} ->
+            case {number(L), number(U)} of
+                {Limit, Used} when is_integer(Limit), is_integer(Used) ->
+                    max(0, Limit - Used);
+                _ ->
+                    unknown             % "max": no limit
+            end;
+        _ ->
+            unknown
+    end.
+
+number(Text) ->
+    field(Text, "^(\\d+)", 1).
+
+field(Text, Regex, Factor) ->
+    case re:run(Text, Regex, [multiline, {capture, all_but_first, binary}]) of
+        {match, [Digits]} -> binary_to_integer(Digits) * Factor;
+        nomatch -> unknown
+    end.
+
+processor() ->
+    case file:read_file("/proc/cpuinfo") of
+        {ok, Info} ->
+            case re:run(Info, "^model name\\s*:\\s*(.*)$",
+                        [multiline, {capture, all_but_first, binary}]) of
+                {match, [Name]} -> Name;
+                nomatch -> undefined
+            end;
+        _ ->
+            undefined
+    end.
+
+os_version() ->
+    {_, Name} = os:type(),
+    Version = case os:version() of
+                  {A, B, C} -> io_lib:format("~b.~b.~b", [A, B, C]);
+                  Text -> Text
+              end,
+    iolist_to_binary([atom_to_list(Name), $\s, Version]).
+
+%% Those this process may use; the schedulers of this node say nothing, as
+%% bin/fairnif starts it with one.
+logical_processors() ->
+    case erlang:system_info(logical_processors_available) of
+        unknown -> erlang:system_info(logical_processors);
+        N -> N
+    end.

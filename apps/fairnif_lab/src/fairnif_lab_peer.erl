@@ -1,0 +1,178 @@
+%% Peer nodes: where everything is measured.
+%%
+%% A function under measurement may block every scheduler, crash the VM or eat
+%% its memory.  It does so in a node of its own, which is killed afterwards;
+%% whatever happens there is an error value here, within a time limit, never
+%% a hang and never a crash of the lab.
+%%
+%% The connection is standard input and output: no epmd, no distribution, no
+%% name.  What a peer prints goes to standard error, so that standard output
+%% keeps the lab's tables alone.
+-module(fairnif_lab_peer).
+
+-export([start/1, call/3, stop/1, run/3, with/2, format_error/1]).
+
+-export_type([peer/0, reason/0]).
+
+-opaque peer() :: #{control := pid(), os_pid := string()}.
+-type reason() :: {boot, term()}            % the node did not come up
+                | {timeout, pos_integer()}  % milliseconds that were not enough
+                | {down, term()}            % the node died during the call
+                | {raised, error | exit | throw, term(), list()}.
+
+%% Slow machines take a second to boot a node.
+-define(BOOT_MS, 30000).
+%% How often a waiting call asks whether the node still lives.
+-define(LOOK_MS, 100).
+%% How long a killed node may take to be gone: the kernel frees gigabytes.
+-define(GONE_MS, 10000).
+
+%% @doc Starts a node with these emulator flags ("+S", "1:1") and the code path
+%% of this one.  ERL_FLAGS and its kin are not handed on: the flags of a
+%% measurement are those that its report names.  Costs about 0.4 s.  The node
+%% ends with the calling process.
+-spec start([string()]) -> {ok, peer()} | {error, reason()}.
+start(Flags) ->
+    Leader = group_leader(),
+    group_leader(whereis(standard_error), self()),
+    try peer:start_link(#{connection => standard_io,
+                          peer_down => continue,
+                          wait_boot => ?BOOT_MS,
+                          args => Flags ++ code_path(),
+                          env => environment()}) of
+        {ok, Control, _} -> started(Control)
+    catch
+        exit:Reason -> {error, {boot, Reason}}
+    after
+        group_leader(Leader, self())
+    end.
+
+%% @doc Runs M:F(A...) in a fresh process of the peer and returns its value.
+%% After a timeout the peer is of no further use: stop it.
+-spec call(peer(), {module(), atom(), [term()]}, pos_integer()) ->
+          {ok, term()} | {error, reason()}.
+call(#{control := Control}, {M, F, A}, LimitMs) ->
+    Me = self(),
+    Ref = make_ref(),
+    {Caller, Monitor} =
+        spawn_monitor(fun() ->
+                              Me ! {Ref, remote(Control, M, F, A)}
+                      end),
+    Answer = await(Ref, Monitor, Control, deadline(LimitMs), LimitMs),
+    erlang:demonitor(Monitor, [flush]),
+    exit(Caller, kill),
+    receive {Ref, _} -> ok after 0 -> ok end,
+    Answer.
+
+%% @doc Ends the node, whatever state it is in, and waits until it is gone.
+-spec stop(peer()) -> ok.
+stop(#{control := Control, os_pid := OsPid}) ->
+    %% Asking a node to halt needs a scheduler that is free; a kill does not.
+    case state(Control) of
+        running ->
+            _ = os:cmd("kill -9 " ++ OsPid),
+            gone(Control, deadline(?GONE_MS));
+        _ ->
+            ok
+    end,
+    unlink(Control),
+    _ = catch gen_server:stop(Control, normal, ?GONE_MS),
+    ok.
+
+%% @doc One call in a node of its own.
+-spec run([string()], {module(), atom(), [term()]}, pos_integer()) ->
+          {ok, term()} | {error, reason()}.
+run(Flags, MFA, LimitMs) ->
+    with(Flags, fun(Peer) -> call(Peer, MFA, LimitMs) end).
+
+%% @doc Starts a node, hands it to Fun, and ends it however Fun ends.
+-spec with([string()], fun((peer()) -> Result)) ->
+          Result | {error, reason()}.
+with(Flags, Fun) ->
+    case start(Flags) of
+        {ok, Peer} ->
+            try Fun(Peer) after stop(Peer) end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% @doc The reason as a phrase for a person.
+-spec format_error(reason()) -> unicode:chardata().
+format_error({boot, Reason}) ->
+    io_lib:format("the peer node did not start (~0p)", [Reason]);
+format_error({timeout, Ms}) ->
+    io_lib:format("no answer within ~b s", [max(1, Ms div 1000)]);
+format_error({down, {exit_status, Status}}) when Status > 128 ->
+    io_lib:format("the peer node was killed by signal ~b", [Status - 128]);
+format_error({down, {exit_status, Status}}) ->
+    io_lib:format("the peer node ended with exit status ~b", [Status]);
+format_error({down, Reason}) ->
+    io_lib:format("the peer node went down (~0p)", [Reason]);
+format_error({raised, Class, Reason, _Stack}) ->
+    io_lib:format("~s:~0tp", [Class, Reason]).
+
+started(Control) ->
+    Early = #{control => Control, os_pid => ""},
+    case call(Early, {os, getpid, []}, ?BOOT_MS) of
+        {ok, OsPid} ->
+            {ok, Early#{os_pid := OsPid}};
+        {error, Reason} ->
+            unlink(Control),
+            exit(Control, kill),
+            {error, {boot, Reason}}
+    end.
+
+remote(Control, M, F, A) ->
+    try
+        {ok, peer:call(Control, M, F, A, infinity)}
+    catch
+        exit:{Why, {gen_server, call, _}} -> {error, {down, Why}};
+        Class:Reason:Stack -> {error, {raised, Class, Reason, Stack}}
+    end.
+
+%% A call that is under way when the node dies is not answered (`continue'), so
+%% the state is asked for again and again: that way the exit status of the node
+%% is known, and no crash report is printed.
+await(Ref, Monitor, Control, Deadline, LimitMs) ->
+    Left = max(0, Deadline - now_ms()),
+    receive
+        {Ref, Answer} ->
+            Answer;
+        {'DOWN', Monitor, process, _, Reason} ->
+            {error, {down, Reason}}
+    after min(Left, ?LOOK_MS) ->
+            case state(Control) of
+                {down, Reason} -> {error, {down, Reason}};
+                _ when Left =:= 0 -> {error, {timeout, LimitMs}};
+                _ -> await(Ref, Monitor, Control, Deadline, LimitMs)
+            end
+    end.
+
+state(Control) ->
+    try peer:get_state(Control)
+    catch exit:Reason -> {down, Reason}
+    end.
+
+gone(Control, Deadline) ->
+    case state(Control) =:= running andalso now_ms() < Deadline of
+        true -> timer:sleep(5), gone(Control, Deadline);
+        false -> ok
+    end.
+
+code_path() ->
+    Otp = code:lib_dir(),
+    case [filename:absname(D) || D <- code:get_path(), D =/= ".",
+                                 not lists:prefix(Otp, D)] of
+        [] -> [];
+        Dirs -> ["-pa" | Dirs]
+    end.
+
+environment() ->
+    [{"ERL_FLAGS", ""}, {"ERL_AFLAGS", ""}, {"ERL_ZFLAGS", ""},
+     {"ERL_CRASH_DUMP_SECONDS", "0"}].
+
+deadline(Ms) ->
+    now_ms() + Ms.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

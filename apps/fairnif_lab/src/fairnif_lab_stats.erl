@@ -1,0 +1,72 @@
+%% Statistics over samples: pure functions, any unit in, the same unit out.
+%%
+%% Medians and percentiles rather than means: one sample that the operating
+%% system disturbed must not move a result.
+-module(fairnif_lab_stats).
+
+-export([median/1, percentile/2, spread/1, summary/1]).
+
+-export_type([summary/0]).
+
+-type samples() :: [number()].
+-type summary() :: #{count := non_neg_integer(),
+                     total := number(),
+                     shortest := number() | undefined,
+                     median := number() | undefined,
+                     p99 := number() | undefined,
+                     longest := number() | undefined}.
+
+%% @doc The middle sample; of an even number, the mean of the middle two.
+%% Error `badarg' without samples.  Cost: one sort.
+-spec median(samples()) -> number().
+median([]) ->
+    error(badarg);
+median(Samples) ->
+    Sorted = list_to_tuple(lists:sort(Samples)),
+    Size = tuple_size(Sorted),
+    Upper = element(Size div 2 + 1, Sorted),
+    case Size rem 2 of
+        1 -> Upper;
+        0 -> mean(element(Size div 2, Sorted), Upper)
+    end.
+
+%% @doc The smallest sample that at least P per cent of the samples do not
+%% exceed (nearest rank, so always a value that was measured); P from 0 to 100.
+%% Error `badarg' without samples.  Cost: one sort.
+-spec percentile(number(), samples()) -> number().
+percentile(P, [_ | _] = Samples) when is_number(P), P >= 0, P =< 100 ->
+    ranked(P, list_to_tuple(lists:sort(Samples)));
+percentile(_, _) ->
+    error(badarg).
+
+%% @doc How far the samples lie apart: half the distance between the quartiles,
+%% as a fraction of the median (0.05 reads "within 5 %").  0.0 for fewer than
+%% two samples or a median of 0.
+-spec spread(samples()) -> float().
+spread(Samples) when length(Samples) < 2 ->
+    0.0;
+spread(Samples) ->
+    Sorted = list_to_tuple(lists:sort(Samples)),
+    case median(Samples) of
+        M when M == 0 -> 0.0;
+        M -> abs((ranked(75, Sorted) - ranked(25, Sorted)) / 2 / M)
+    end.
+
+%% @doc All of it at once; `undefined' where no sample says anything.
+-spec summary(samples()) -> summary().
+summary([]) ->
+    #{count => 0, total => 0, shortest => undefined, median => undefined,
+      p99 => undefined, longest => undefined};
+summary(Samples) ->
+    #{count => length(Samples), total => lists:sum(Samples),
+      shortest => lists:min(Samples), median => median(Samples),
+      p99 => percentile(99, Samples), longest => lists:max(Samples)}.
+
+ranked(P, Sorted) ->
+    Rank = ceil(P * tuple_size(Sorted) / 100),
+    element(max(1, Rank), Sorted).
+
+mean(A, A) ->
+    A;
+mean(A, B) ->
+    (A + B) / 2.

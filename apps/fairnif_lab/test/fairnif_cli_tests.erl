@@ -1,0 +1,70 @@
+-module(fairnif_cli_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
+    [{string:join(Args, " "),
+      fun() ->
+              {Code, Complaint} = run(Args),
+              ?assertEqual(2, Code),
+              ?assertNotEqual({Complaint, nomatch},
+                              {Complaint, string:find(Complaint, Part)})
+      end}
+     || {Args, Part} <-
+            [{[], "Usage"},
+             {["frobnicate"], "no command `frobnicate'"},
+             {["demo", "--size"], "needs a value"},
+             {["demo", "--size", "12x"], "`12x' is no size"},
+             {["demo", "--size", "-5"], "`-5' is no size"},
+             {["demo", "--size", ""], "is no size"},
+             {["demo", "--size=0"], "at least 1"},
+             {["demo", "--colour", "red"], "`--colour' is no option"},
+             {["demo", "more"], "no `more'"},
+             {["lab", "nothing"], "no experiment `nothing'"},
+             {["lab", "exor", "levenshtein"], "no `levenshtein'"},
+             {["demo", "--json", "/nowhere/at/all.json"], "cannot write"},
+             {["version", "--size", "1"], "no option"}]].
+
+what_is_too_large_for_this_machine_is_exit_3_test() ->
+    {Code, Complaint} = run(["lab", "exor", "--size", "999999g"]),
+    ?assertEqual(3, Code),
+    ?assertNotEqual(nomatch, string:find(Complaint, "smaller size")).
+
+help_version_and_the_list_of_experiments_are_exit_0_test_() ->
+    [?_assertMatch({0, ""}, run(Args))
+     || Args <- [["help"], ["--help"], ["-h"], ["version"], ["--version"],
+                 ["lab"]]].
+
+%% The exit code, and what went to standard error; standard output is eunit's.
+run(Args) ->
+    Device = whereis(standard_error),
+    unregister(standard_error),
+    Server = spawn_link(fun() -> device([]) end),
+    register(standard_error, Server),
+    try fairnif_cli:run(Args) of
+        Code ->
+            Server ! {text, self()},
+            receive {Server, Text} -> {Code, Text} end
+    after
+        unregister(standard_error),
+        register(standard_error, Device),
+        unlink(Server),
+        exit(Server, kill)
+    end.
+
+%% The least of an I/O server: it remembers.
+device(Text) ->
+    receive
+        {text, From} ->
+            From ! {self(), unicode:characters_to_list(lists:reverse(Text))},
+            device(Text);
+        {io_request, From, Ref, {put_chars, _, Chars}} ->
+            From ! {io_reply, Ref, ok},
+            device([Chars | Text]);
+        {io_request, From, Ref, {put_chars, _, M, F, A}} ->
+            From ! {io_reply, Ref, ok},
+            device([apply(M, F, A) | Text]);
+        {io_request, From, Ref, _} ->
+            From ! {io_reply, Ref, ok},
+            device(Text)
+    end.

@@ -1,0 +1,53 @@
+-module(fairnif_lab_delay_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([blocked/0]).
+
+-define(D, fairnif_lab_delay).
+-define(MS, 1000000).
+
+the_samples_are_summed_up_exactly_test() ->
+    Samples = lists:seq(100, 1, -1),
+    ?assertEqual(#{count => 100, p50 => 50, p99 => 99, max => 100,
+                   samples => Samples}, ?D:summary(Samples)),
+    ?assertMatch(#{count := 0, max := undefined}, ?D:summary([])).
+
+nobody_wakes_up_early_and_an_idle_vm_is_not_late_test_() ->
+    {timeout, 60, fun() ->
+        #{count := Count, p50 := P50, samples := Samples} =
+            ?D:measure(#{time_ms => 300}),
+        ?assert(Count > 10),
+        ?assert(lists:min(Samples) > -?MS),
+        ?assert(P50 < 10 * ?MS)
+    end}.
+
+a_blocked_scheduler_makes_the_sleeper_late_test_() ->
+    {timeout, 60, fun() ->
+        {ok, #{p99 := P99}} =
+            fairnif_lab_peer:run(["+S", "1:1"], {?MODULE, blocked, []}, 30000),
+        ?assert(P99 > 20 * ?MS)
+    end}.
+
+the_load_ends_with_the_measurement_test_() ->
+    {timeout, 60, fun() ->
+        Before = length(processes()),
+        _ = ?D:beside([fun() -> timer:sleep(infinity) end], #{time_ms => 50}),
+        timer:sleep(50),
+        ?assert(length(processes()) =< Before)
+    end}.
+
+blocked() ->
+    Block = fun Block() ->
+                    process_flag(priority, max),
+                    busy(erlang:monotonic_time(millisecond) + 30),
+                    receive after 10 -> ok end,
+                    Block()
+            end,
+    ?D:beside([Block], #{time_ms => 500}).
+
+busy(Until) ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true -> busy(Until);
+        false -> done
+    end.
