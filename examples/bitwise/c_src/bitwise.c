@@ -23,15 +23,28 @@ static void xor_block(unsigned char *restrict to,
 }
 
 /*
- * The pages of a large new binary are not there yet.  Touching them one by one
- * costs a fault each; asked for by the block they come at little more than the
- * time to zero them.  (A huge page would be cheaper still, but takes 125 us at
- * once: five slices.)  No harm where the kernel is too old to know the advice.
+ * The pages of a large new binary are often not there yet.  Touching them one
+ * by one costs a fault each; asked for by the block they come at little more
+ * than the time to zero them.  (A huge page would be cheaper still, but takes
+ * 125 us at once: five slices.)  Where they are there already, asking costs as
+ * much as the work itself; the last page tells which it is.  No harm where the
+ * kernel does not know the advice.
  */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 enum { PAGE = 4096, WORTH_IT = 1024 * 1024 };
+
+static int is_fresh(const unsigned char *to, size_t size)
+{
+    unsigned char resident = 1;
+    uintptr_t last;
+
+    if (size < WORTH_IT)
+        return 0;
+    last = ((uintptr_t)to + size - PAGE) & ~(uintptr_t)(PAGE - 1);
+    return mincore((void *)last, PAGE, &resident) == 0 && !(resident & 1);
+}
 
 static void get_pages(unsigned char *to, size_t size)
 {
@@ -42,54 +55,85 @@ static void get_pages(unsigned char *to, size_t size)
         madvise((void *)from, end - from, MADV_POPULATE_WRITE);
 }
 
-static size_t exor_block(unsigned char *to, const unsigned char *from,
-                         unsigned char byte, size_t at, size_t size)
-{
-    size_t n = size - at < BLOCK ? size - at : BLOCK;
+struct job {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t size;
+    unsigned char byte;
+    int fresh;
+};
 
-    if (size >= WORTH_IT)
-        get_pages(to + at, n);
-    xor_block(to + at, from + at, byte, n);
+/* One block from `at` on; how many bytes that were. */
+static size_t exor_block(const struct job *job, size_t at)
+{
+    size_t n = job->size - at < BLOCK ? job->size - at : BLOCK;
+
+    if (job->fresh)
+        get_pages(job->to + at, n);
+    xor_block(job->to + at, job->from + at, job->byte, n);
     return n;
+}
+
+/* The arguments, and memory for the result; 0 with *answer set if there is
+ * something wrong. */
+static int exor_begin(fair_task *t, struct job *job, fair_bin *out,
+                      ERL_NIF_TERM *answer)
+{
+    fair_bin in;
+    unsigned byte;
+
+    if (!fair_get_bin(t, 0, &in) || !fair_get_uint(t, 1, &byte) || byte > 255) {
+        *answer = fair_badarg(t);
+        return 0;
+    }
+    if (!fair_new_bin(t, in.size, out)) {
+        *answer = fair_enomem(t);
+        return 0;
+    }
+    *job = (struct job){out->data, in.data, in.size, (unsigned char)byte,
+                        is_fresh(out->data, in.size)};
+    return 1;
+}
+
+static ERL_NIF_TERM exor_end(fair_task *t, fair_bin *out)
+{
+    return enif_make_tuple2(fair_env(t), fair_bin_term(t, out),
+                            enif_make_uint64(fair_env(t), fair_yields(t)));
 }
 
 /* exor/2, exor_yield/2, exor_dirty/2, exor_dirty_yield/2 */
 static ERL_NIF_TERM exor(fair_task *t)
 {
-    fair_bin in, out;
-    unsigned byte;
+    struct job job;
+    fair_bin out;
+    ERL_NIF_TERM answer;
 
-    if (!fair_get_bin(t, 0, &in) || !fair_get_uint(t, 1, &byte) || byte > 255)
-        return fair_badarg(t);
-    if (!fair_new_bin(t, in.size, &out))
-        return fair_enomem(t);
-    for (size_t at = 0, n; at < in.size; at += n) {
-        n = exor_block(out.data, in.data, (unsigned char)byte, at, in.size);
+    if (!exor_begin(t, &job, &out, &answer))
+        return answer;
+    for (size_t at = 0, n; at < job.size; at += n) {
+        n = exor_block(&job, at);
         fair_tick(t, n);
     }
-    return enif_make_tuple2(fair_env(t), fair_bin_term(t, &out),
-                            enif_make_uint64(fair_env(t), fair_yields(t)));
+    return exor_end(t, &out);
 }
 
 /* The first third here, the second on a dirty scheduler, the third here
  * again. */
 static ERL_NIF_TERM exor_flip(fair_task *t)
 {
-    fair_bin in, out;
-    unsigned byte;
+    struct job job;
+    fair_bin out;
+    ERL_NIF_TERM answer;
 
-    if (!fair_get_bin(t, 0, &in) || !fair_get_uint(t, 1, &byte) || byte > 255)
-        return fair_badarg(t);
-    if (!fair_new_bin(t, in.size, &out))
-        return fair_enomem(t);
-    for (size_t at = 0, n; at < in.size; at += n) {
-        fair_move(t, at / (in.size / 3 + 1) == 1 ? FAIR_DIRTY_CPU
+    if (!exor_begin(t, &job, &out, &answer))
+        return answer;
+    for (size_t at = 0, n; at < job.size; at += n) {
+        fair_move(t, at / (job.size / 3 + 1) == 1 ? FAIR_DIRTY_CPU
                   : FAIR_NORMAL);
-        n = exor_block(out.data, in.data, (unsigned char)byte, at, in.size);
+        n = exor_block(&job, at);
         fair_tick(t, n);
     }
-    return enif_make_tuple2(fair_env(t), fair_bin_term(t, &out),
-                            enif_make_uint64(fair_env(t), fair_yields(t)));
+    return exor_end(t, &out);
 }
 
 /* exor_bad/2: a plain NIF; all at once. */
@@ -98,14 +142,17 @@ static ERL_NIF_TERM exor_bad(ErlNifEnv *env, int argc,
 {
     ErlNifBinary in, out;
     unsigned byte;
+    struct job job;
 
     if (argc != 2 || !enif_inspect_binary(env, argv[0], &in)
         || !enif_get_uint(env, argv[1], &byte) || byte > 255)
         return enif_make_badarg(env);
     if (!enif_alloc_binary(in.size, &out))
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
-    for (size_t at = 0; at < in.size; )
-        at += exor_block(out.data, in.data, (unsigned char)byte, at, in.size);
+    job = (struct job){out.data, in.data, in.size, (unsigned char)byte,
+                       is_fresh(out.data, in.size)};
+    for (size_t at = 0; at < job.size; )
+        at += exor_block(&job, at);
     return enif_make_tuple2(env, enif_make_binary(env, &out),
                             enif_make_uint(env, 0));
 }

@@ -82,6 +82,10 @@
         .p2align 4
 fair__arch_start:
         .cfi_startproc
+        /* gdb takes a caller whose frame lies below its callee's for a sign
+         * of corruption, except beside a signal frame; and a task's stack may
+         * lie on either side of the scheduler's. */
+        .cfi_signal_frame
         endbr64
         save_frame
         movq    %rsp, 8(%rdi)

@@ -34,7 +34,13 @@ const char *__ubsan_default_options(void)
     return "halt_on_error=1:abort_on_error=1:print_stacktrace=1";
 }
 
-/* Threads that are joined, and memory of the dynamic linker. */
+/* A thread's table of counters that grew leaves the old one to readers. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:new_stat";
+}
+
 const char *__lsan_default_options(void);
 const char *__lsan_default_options(void)
 {

@@ -72,6 +72,7 @@ void node_start(vm_init_fn init)
         vm_misuse("loading the library: %d", error);
     vm_free(shell);
     shell = NULL;
+    node_set("dirty_cpus", (uint64_t)vm_thread_count(VM_DIRTY_CPU));
     at_start = vm_counts();
 }
 

@@ -1,0 +1,334 @@
+/*
+ * test_pause.c - what survives a pause: C variables, arguments, roots,
+ * resource objects; while the heap moves and the thread changes each time.
+ */
+#include <stdlib.h>
+
+#include "check.h"
+
+static ErlNifResourceType *counted_type;
+static long counted_alive;
+
+static void counted_dtor(ErlNifEnv *env, void *obj)
+{
+    (void)env, (void)obj;
+    __atomic_sub_fetch(&counted_alive, 1, __ATOMIC_RELAXED);
+}
+
+static int open_types(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    char text[32] = "";
+
+    *priv = &counted_alive;
+    counted_type = enif_open_resource_type(env, NULL, "counted", counted_dtor,
+                                           ERL_NIF_RT_CREATE, NULL);
+    enif_get_atom(env, info, text, sizeof text, ERL_NIF_LATIN1);
+    CHECK_TEXT(text, "undefined");
+    return counted_type ? 0 : 1;
+}
+
+/* count(N): N ticks -> {Yields, Sum} */
+static ERL_NIF_TERM count(fair_task *t)
+{
+    unsigned n, sum = 0;
+
+    if (!fair_get_uint(t, 0, &n))
+        return fair_badarg(t);
+    for (unsigned i = 1; i <= n; i++) {
+        sum += i;
+        fair_tick(t, 1);
+    }
+    return enif_make_tuple2(fair_env(t), enif_make_uint64(fair_env(t),
+                                                          fair_yields(t)),
+                            enif_make_uint(fair_env(t), sum));
+}
+
+/* again(Any, ...): its arguments, read anew after many pauses */
+static ERL_NIF_TERM again(fair_task *t)
+{
+    ERL_NIF_TERM array[8];
+    ERL_NIF_TERM before = fair_arg(t, 0);
+
+    for (int i = 0; i < 7; i++) {
+        fair_tick(t, 1);
+        CHECK_NUMBERS(fair_argc(t), <=, 8);
+    }
+    /* The test means something only if terms do move. */
+    if (fair_yields(t) > 0 && (before & 3) != 3)
+        CHECK(before != fair_arg(t, 0));
+    for (unsigned i = 0; i < fair_argc(t); i++)
+        array[i] = fair_arg(t, i);
+    return enif_make_tuple_from_array(fair_env(t), array, fair_argc(t));
+}
+
+/* roots(X): what fair_keep kept, over pauses */
+static ERL_NIF_TERM roots(fair_task *t)
+{
+    ERL_NIF_TERM list;
+
+    CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, 3)));
+    CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, FAIR_ROOTS)));
+    fair_keep(t, FAIR_ROOTS, fair_arg(t, 0));           /* ignored */
+    fair_keep(t, FAIR_ROOTS + 1, fair_arg(t, 0));
+    fair_keep(t, (unsigned)-1, fair_arg(t, 0));
+    fair_tick(t, 1);
+    for (unsigned i = 0; i < FAIR_ROOTS; i += 2) {
+        fair_keep(t, i, enif_make_tuple2(fair_env(t), fair_arg(t, 0),
+                                         enif_make_uint(fair_env(t), i)));
+        fair_tick(t, 1);
+    }
+    for (unsigned i = FAIR_ROOTS - 1; i > 0; i -= 2) {
+        fair_keep(t, i, fair_kept(t, i - 1));
+        fair_tick(t, 1);
+        fair_keep(t, i - 1, enif_make_uint(fair_env(t), i));
+        fair_tick(t, 1);
+        if (i == 1)
+            break;
+    }
+    CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, FAIR_ROOTS + 1)));
+    list = enif_make_list(fair_env(t), 0);
+    for (unsigned i = FAIR_ROOTS; i-- > 0; )
+        list = enif_make_list_cell(fair_env(t), fair_kept(t, i), list);
+    return list;
+}
+
+/* Its frames, with a tick in each. */
+static __attribute__((noinline)) unsigned dig(fair_task *t, unsigned depth)
+{
+    volatile unsigned char frame[64];
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < sizeof frame; i++)
+        frame[i] = (unsigned char)(depth + i);
+    fair_tick(t, 1);
+    if (depth > 0)
+        sum = dig(t, depth - 1);
+    fair_tick(t, 1);
+    for (unsigned i = 0; i < sizeof frame; i++)
+        if (frame[i] != (unsigned char)(depth + i))
+            return 1000000;
+    return sum + 1;
+}
+
+static ERL_NIF_TERM deep(fair_task *t)
+{
+    return enif_make_uint(fair_env(t), dig(t, 40));
+}
+
+static ERL_NIF_TERM new_counted(ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
+{
+    long *obj = enif_alloc_resource(counted_type, sizeof *obj);
+    ERL_NIF_TERM term;
+
+    (void)argc, (void)argv;
+    *obj = 4711;
+    __atomic_add_fetch(&counted_alive, 1, __ATOMIC_RELAXED);
+    term = enif_make_resource(env, obj);
+    enif_release_resource(obj);
+    return term;
+}
+
+/* resource(Ref | Other): the object, over pauses */
+static ERL_NIF_TERM resource(fair_task *t)
+{
+    void *obj, *same;
+
+    fair_tick(t, 1);
+    if (!fair_get_resource(t, 0, counted_type, &obj))
+        return fair_badarg(t);
+    fair_tick(t, 1);
+    CHECK(fair_get_resource(t, 0, counted_type, &same) && same == obj);
+    for (int i = 0; i < 5; i++) {
+        CHECK_NUMBERS(*(long *)obj, ==, 4711);
+        fair_tick(t, 1);
+    }
+    return enif_make_long(fair_env(t), *(long *)obj);
+}
+
+static void forget_resource(void *obj)
+{
+    note("%ld ", *(long *)obj);
+}
+
+/* Holds the object, and looks at it in a deferred function. */
+static ERL_NIF_TERM last_holder(fair_task *t)
+{
+    void *obj;
+
+    if (!fair_get_resource(t, 0, counted_type, &obj))
+        return fair_badarg(t);
+    fair_defer(t, forget_resource, obj);
+    for (;;)
+        fair_tick(t, 1);
+}
+
+/* Heap blocks over pauses: grown, freed in another order, left to the end. */
+static ERL_NIF_TERM memory(fair_task *t)
+{
+    unsigned char *a = fair_alloc(t, 10), *b = fair_alloc(t, 0), *c = NULL;
+
+    if (!a || !b)
+        return fair_enomem(t);
+    CHECK(((uintptr_t)a & 15) == 0 && ((uintptr_t)b & 15) == 0);
+    for (size_t size = 10; size < 3000; size *= 3) {
+        memset(a, (int)size & 255, size);
+        fair_tick(t, 1);
+        a = fair_realloc(t, a, 3 * size);
+        if (!a)
+            return fair_enomem(t);
+        for (size_t i = 0; i < size; i++)
+            CHECK_NUMBERS(a[i], ==, size & 255);
+        CHECK(((uintptr_t)a & 15) == 0);
+        fair_tick(t, 1);
+        c = fair_realloc(t, c, size);
+        if (!c)
+            return fair_enomem(t);
+    }
+    fair_free(t, b);
+    fair_tick(t, 1);
+    fair_free(t, a);
+    fair_free(t, NULL);
+    CHECK(fair_alloc(t, SIZE_MAX - 8) == NULL);
+    CHECK(fair_realloc(t, c, SIZE_MAX - 8) == NULL);
+    c[0] = 1;
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ErlNifFunc nifs[] = {
+    ALL_MODES("count", 1, count),
+    ALL_MODES("again", 1, again),
+    ALL_MODES("again", 8, again),
+    ALL_MODES("roots", 1, roots),
+    ALL_MODES("deep", 0, deep),
+    ALL_MODES("resource", 1, resource),
+    ALL_MODES("memory", 0, memory),
+    FAIR_NIF("last_holder", 1, last_holder, FAIR_YIELDING),
+    {"new_counted", 0, new_counted, 0},
+};
+FAIR_NIF_INIT(test_pause, nifs, open_types, NULL, NULL, NULL)
+
+static const char eight[] = "<<1,2,3>>, [1,2|x], {a,{b,<<4/3>>}}, 1.5, "
+    "#{k=>[v]}, 123456789012345678901234567890, \"text\", #{}";
+
+TEST(yields, "a body pauses at every tick when told to, and says how often")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < 6; i++) {
+            vm_proc *p = spawn_call(in_mode("count", &modes[i]), "100");
+            bool yields = modes[i].yields && pause;
+
+            vm_finish(p);
+            CHECK_TEXT(outcome(p), yields ? "{100,5050}" : "{0,5050}");
+            CHECK_NUMBERS(vm_slices(p), ==,
+                          1 + modes[i].queued + (yields ? 100 : 0));
+            vm_free(p);
+        }
+    }
+}
+
+TEST(same_answers, "with a pause at every tick the answers stay the same")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < 6; i++) {
+            const struct mode *m = &modes[i];
+
+            CHECK_CALL(in_mode("again", m), "{x,[<<1,2,3>>|y]}",
+                       "{{x,[<<1,2,3>>|y]}}");
+            CHECK_CALL(in_mode("again", m), eight,
+                       "{<<1,2,3>>,[1,2|x],{a,{b,<<4>>}},1.5,#{k=>[v]},"
+                       "123456789012345678901234567890,[116,101,120,116],"
+                       "#{}}");
+            CHECK_CALL(in_mode("roots", m), "<<7>>",
+                       "[1,{<<7>>,0},3,{<<7>>,2},5,{<<7>>,4},7,{<<7>>,6}]");
+            CHECK_CALL(in_mode("deep", m), "", "41");
+            CHECK_CALL(in_mode("memory", m), "", "ok");
+        }
+    }
+}
+
+TEST(threads, "each slice runs on another thread, and takes its place there")
+{
+    vm_proc *p = spawn_call("count_yielding", "4");
+    char buf[512];
+
+    node_set("pause_every_tick", 1);
+    vm_step(p);
+    vm_step(p);
+    node_tasks(buf, sizeof buf);
+    CHECK(strstr(buf, "function=>{test_pause,count_yielding,1}") != NULL);
+    CHECK(strstr(buf, "state=>suspended") != NULL);
+    CHECK(strstr(buf, "yields=>2") != NULL);
+    CHECK_TEXT((vm_finish(p), vm_kinds(p)), "nnnnn");
+    vm_free(p);
+    CHECK_TEXT(node_tasks(buf, sizeof buf), "[]");
+}
+
+/* A process that calls name(Ref) with a new object. */
+static vm_proc *with_resource(const char *name)
+{
+    vm_proc *p = spawn_call("new_counted", "");
+    vm_term ref;
+
+    vm_finish(p);
+    ref = vm_result(p);
+    vm_call_array(p, lib, name, 1, &ref);
+    return p;
+}
+
+TEST(resources, "a resource object stays until its task ends")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < 6; i++) {
+            CHECK_TEXT(finished(with_resource(in_mode("resource",
+                                                      &modes[i]))), "4711");
+            CHECK_NUMBERS(counted_alive, ==, 0);
+            CHECK_CALL(in_mode("resource", &modes[i]), "#Ref",
+                       "error:badarg");
+            CHECK_CALL(in_mode("resource", &modes[i]), "x", "error:badarg");
+        }
+    }
+}
+
+TEST(resource_killed, "deferred functions still find the resource objects")
+{
+    vm_proc *p = with_resource("last_holder");
+
+    node_set("pause_every_tick", 1);
+    vm_step(p);
+    vm_step(p);
+    CHECK_NUMBERS(counted_alive, ==, 1);
+    vm_free(p);
+    CHECK_TEXT(notes(), "4711 ");
+    CHECK_NUMBERS(counted_alive, ==, 0);
+}
+
+TEST(many, "many tasks of one process, and of many, are suspended at once")
+{
+    enum { MANY = 300 };
+    vm_proc *p[MANY];
+
+    node_set("pause_every_tick", 1);
+    for (int i = 0; i < MANY; i++) {
+        char args[16];
+
+        sprintf(args, "%d", i);
+        p[i] = spawn_call(in_mode("count", &modes[i % 6]), args);
+    }
+    for (int round = 0; round < MANY; round++)
+        for (int i = MANY; i-- > 0; )
+            if (vm_state(p[i]) == VM_READY && (i + round) % 2)
+                vm_step(p[i]);
+    for (int i = 0; i < MANY; i++) {
+        char should[32];
+
+        vm_finish(p[i]);
+        sprintf(should, "{%d,%d}", modes[i % 6].yields ? i : 0,
+                i * (i + 1) / 2);
+        CHECK_TEXT(outcome(p[i]), should);
+        vm_free(p[i]);
+    }
+}

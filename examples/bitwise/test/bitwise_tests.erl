@@ -1,0 +1,111 @@
+-module(bitwise_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+forms() ->
+    [exor, exor_bad, exor_chunks, exor_yield, exor_dirty, exor_dirty_yield,
+     exor_flip].
+
+model(Binary, Byte) ->
+    << <<(B bxor Byte)>> || <<B>> <= Binary >>.
+
+sizes() ->
+    [0, 1, 15, 64, 65, 4095, 32768, 32769, 100000].
+
+every_form_gives_what_erlang_gives_test() ->
+    [begin
+         Binary = rand:bytes(Size),
+         Byte = rand:uniform(256) - 1,
+         ?assertEqual({Form, Size, model(Binary, Byte)},
+                      {Form, Size, element(1, bitwise:Form(Binary, Byte))})
+     end || Form <- forms(), Size <- sizes()].
+
+an_empty_binary_gives_an_empty_one_without_a_pause_test() ->
+    [?assertEqual({Form, {<<>>, 0}}, {Form, bitwise:Form(<<>>, 7)})
+     || Form <- forms()].
+
+anything_but_a_binary_and_a_byte_is_badarg_test() ->
+    Large = binary:copy(<<0>>, 5 * 1024 * 1024),
+    [?assertError(badarg, bitwise:Form(Binary, Byte))
+     || Form <- forms(),
+        {Binary, Byte} <- [{<<"a">>, -1}, {<<"a">>, 256}, {<<"a">>, 1.0},
+                           {<<"a">>, a}, {Large, 256}, {Large, x}]],
+    [?assertError(_, bitwise:Form(NoBinary, 1))
+     || Form <- forms(), NoBinary <- [a, 1, [], "abc", <<1:7>>, {}, self()]].
+
+a_long_call_yields_and_a_plain_one_does_not_test() ->
+    Binary = binary:copy(<<"0123456789abcdef">>, 2 * 1024 * 1024),
+    {Expected, 0} = bitwise:exor_bad(Binary, 255),
+    {Out, Yields} = bitwise:exor(Binary, 255),
+    ?assert(Out =:= Expected),
+    ?assert(Yields > 20),
+    {_, Chunks} = bitwise:exor_chunks(Binary, 255),
+    ?assertEqual(7, Chunks).
+
+the_flip_leaves_and_comes_back_test() ->
+    {Out, Yields} = bitwise:exor_flip(<<"abcdef">>, 1),
+    ?assertEqual(model(<<"abcdef">>, 1), Out),
+    ?assertEqual(0, Yields),
+    {_, Moves} = bitwise:exor_flip(binary:copy(<<1>>, 200000), 1),
+    ?assert(Moves >= 2).
+
+reds_tells_time_yields_and_reductions_test() ->
+    Binary = binary:copy(<<0>>, 16 * 1024 * 1024),
+    {Us, Yields, {reductions, R0}, {reductions, R1}} =
+        bitwise:reds(Binary, 1, fun bitwise:exor_yield/2),
+    ?assert(Us > 0),
+    ?assert(Yields > 0),
+    %% Each pause is charged about a whole turn of 4000.
+    ?assert(R1 - R0 > 2000 * Yields).
+
+a_crash_in_reds_is_raised_again_test() ->
+    ?assertError(badarg, bitwise:reds(<<"a">>, 256, fun bitwise:exor/2)),
+    ?assertThrow(oops, bitwise:reds(<<>>, 1, fun(_, _) -> throw(oops) end)),
+    ?assertExit(gone, bitwise:reds(<<>>, 1, fun(_, _) -> exit(gone) end)),
+    ?assertExit(killed,
+                bitwise:reds(<<>>, 1, fun(_, _) -> exit(self(), kill), receive after infinity -> ok end end)).
+
+a_killed_call_leaves_nothing_behind_test_() ->
+    {timeout, 30,
+     fun() ->
+             Binary = binary:copy(<<0>>, 256 * 1024 * 1024),
+             [begin
+                  {Pid, Monitor} = spawn_monitor(fun() -> bitwise:Form(Binary, 1) end),
+                  timer:sleep(5),
+                  exit(Pid, kill),
+                  receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+                  ?assertEqual({Form, []}, {Form, tasks_after(1000)})
+              end || Form <- [exor, exor_yield, exor_dirty, exor_dirty_yield, exor_flip]]
+     end}.
+
+tasks_after(0) -> fairnif:tasks();
+tasks_after(Ms) ->
+    case fairnif:tasks() of
+        [] -> [];
+        _ -> timer:sleep(1), tasks_after(Ms - 1)
+    end.
+
+a_binary_over_4_gib_works_test_() ->
+    case large_memory() of
+        true ->
+            {timeout, 120,
+             fun() ->
+                     Size = 4 * 1024 * 1024 * 1024 + 5,
+                     Binary = binary:copy(<<7>>, Size),
+                     {Out, Yields} = bitwise:exor(Binary, 5),
+                     ?assertEqual(Size, byte_size(Out)),
+                     ?assertEqual(<<2, 2, 2, 2, 2>>, binary:part(Out, Size, -5)),
+                     ?assert(Yields > 1000)
+             end};
+        false ->
+            []
+    end.
+
+%% 8 GiB for the two binaries, and as much again to be safe.
+large_memory() ->
+    case file:read_file("/proc/meminfo") of
+        {ok, Info} ->
+            {match, [Kb]} = re:run(Info, "MemAvailable: *(\\d+)", [{capture, [1], list}]),
+            list_to_integer(Kb) > 16 * 1024 * 1024;
+        _ ->
+            false
+    end.
