@@ -292,9 +292,14 @@ void fair__slice_end(struct fair__task *t)
         uint64_t coarse = fair__now_coarse() - GET(t->since_ns);
 
         elapsed = GET(f->call_ns) + (double)units * GET(f->unit_ns);
-        if (fair_unlikely(coarse >= COARSE_NS)) {
-            elapsed = (double)coarse;
-            note_gap(t, coarse);
+        if (fair_unlikely(coarse > 0)) {
+            /* A step of the coarse clock fell into this call: chance, or a
+             * call much longer than was learned.  The next one will tell. */
+            t->stat->countdown = 1;
+            if (coarse >= COARSE_NS) {
+                elapsed = (double)coarse;
+                note_gap(t, coarse);
+            }
         }
         count_slice(t, (uint64_t)elapsed);
         return;
@@ -308,6 +313,8 @@ void fair__slice_end(struct fair__task *t)
         t->units = t->refill - t->pub.budget;
         ticked = (double)t->units * GET(f->unit_ns);
         learn_call(t, elapsed);
+        if (GET(f->mean_ns) >= TIME_ALWAYS_NS)
+            t->stat->countdown = 1;
         if (elapsed > ticked)
             note_gap(t, (uint64_t)(elapsed - ticked));
     } else {
@@ -323,8 +330,11 @@ void fair__slice_end(struct fair__task *t)
  * the VM does not say how much of a charge found reductions to take. */
 void fair__charge(ErlNifEnv *env, double *debt_ns)
 {
-    double percent_ns = (double)GET(fair__config.fair_ns) / 100;
+    double fair_ns = (double)GET(fair__config.fair_ns), percent_ns;
 
+    if (*debt_ns * 100 < fair_ns)
+        return;
+    percent_ns = fair_ns / 100;
     while (*debt_ns >= percent_ns) {
         double percent = min_d(*debt_ns / percent_ns, 10);
 

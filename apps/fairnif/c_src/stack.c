@@ -118,7 +118,7 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
 
     if (stack_class == th->cache_class && (t = th->cache) != NULL) {
         th->cache = t->pool_next;
-        th->cached--;
+        SET(th->cached, GET(th->cached) - 1);
         return t;
     }
     pthread_mutex_lock(&lock);
@@ -153,10 +153,10 @@ void fair__stack_give(struct fair__thread *th, struct fair__task *t)
     __asan_unpoison_memory_region(t->map + FAIR__GUARD,
                                   t->map_size - FAIR__GUARD);
 #endif
-    if (th && stack_class == th->cache_class && th->cached < FAIR__CACHED) {
+    if (th && stack_class == th->cache_class && GET(th->cached) < FAIR__CACHED) {
         t->pool_next = th->cache;
         th->cache = t;
-        th->cached++;
+        ADD(th->cached, 1);
         return;
     }
     trim(t);

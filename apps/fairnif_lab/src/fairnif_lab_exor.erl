@@ -26,8 +26,10 @@
 -define(TIMED, {3, 5}).
 -define(TRACED, {2, 3}).
 -define(PASSES_MS, 1500).
-%% A neighbour whose rounds alone spread by more was not alone on the machine.
--define(NOISE, 0.1).
+%% More than so many processors' work of other programs spoils a figure.
+-define(OTHERS, 0.2).
+%% Per mix of the neighbour, so that all three take no longer than two seconds.
+-define(SHARE, #{time_ms => 400, alone_ms => 100}).
 %% The VM itself, and the tables of slices.
 -define(VM_BYTES, 268435456).
 
@@ -136,13 +138,19 @@ row(Form, Note, Size, Progress) ->
                  _ -> in_peer(fairnif_lab_share:flags(), Size,
                               fun(Peer) -> beside(Peer, Form, Size) end)
              end,
-    Row = maps:merge(Alone, Beside),
+    Row = maps:merge_with(fun(others, A, B) -> [A, B] end, Alone, Beside),
     Row#{form => Form, note => list_to_binary(Note),
          talk => maps:get(Form, talk(), undefined)}.
 
 in_peer(Flags, Size, Fun) ->
     try fairnif_lab_peer:with(
-          Flags, fun(Peer) -> _ = ask(Peer, prepare, Size, Size), Fun(Peer) end)
+          Flags, fun(Peer) ->
+                         _ = ask(Peer, prepare, Size, Size),
+                         Before = clock(Peer),
+                         Row = Fun(Peer),
+                         Row#{others =>
+                                  fairnif_lab_machine:others(Before, clock(Peer))}
+                 end)
     of
         {error, Reason} -> #{error => text(fairnif_lab_peer:format_error(Reason))};
         Row -> Row
@@ -169,8 +177,10 @@ alone(Peer, Form, Size) ->
       traced => Traced}.
 
 beside(Peer, Form, Size) ->
-    Share = ask(Peer, shared, Form, Size),
-    #{share => maps:get(share, Share), neighbour => Share}.
+    _ = ask(Peer, check, Form, Size),   % a warm-up here
+    Neighbours = [ask(Peer, shared, {Form, Mix}, Size)
+                  || Mix <- fairnif_lab_share:mixes()],
+    #{share => [S || #{share := S} <- Neighbours], neighbours => Neighbours}.
 
 %% The run whose time is the median, or just above it.
 middle(Timed) ->
@@ -202,6 +212,12 @@ ask(Peer, Function, Arg, Size) ->
             Value;
         {error, Reason} ->
             throw({failed, fairnif_lab_peer:format_error(Reason)})
+    end.
+
+clock(Peer) ->
+    case fairnif_lab_peer:call(Peer, {fairnif_lab_machine, cpu_clock, []}, 5000) of
+        {ok, Clock} -> Clock;
+        {error, Reason} -> throw({failed, fairnif_lab_peer:format_error(Reason)})
     end.
 
 text(Chardata) ->
@@ -282,15 +298,13 @@ sliced(Form) ->
 lengths(Kind, Slices) ->
     [End - Start || {Start, End, K, _} <- Slices, K =:= Kind].
 
-%% @private The share left to the neighbour.
--spec shared(atom()) -> #{atom() => term()} | {error, {atom(), term()}}.
-shared(Form) ->
+%% @private The share left to a neighbour.
+-spec shared({atom(), fairnif_lab_share:mix()}) ->
+          #{atom() => term()} | {error, {atom(), term()}}.
+shared({Form, Mix}) ->
     {Input, _} = persistent_term:get(?INPUT),
     Call = fun() -> bitwise:Form(Input, ?BYTE) end,
-    %% As in the other node, the first call is not the one that counts.
-    _ = in_process(fun() -> _ = Call(), ok end),
-    settle(Input),
-    case fairnif_lab_share:measure(Call, #{mix => sort}) of
+    case fairnif_lab_share:measure(Call, ?SHARE#{mix => Mix}) of
         {ok, Result} -> Result;
         {error, _} = Error -> Error
     end.
@@ -321,7 +335,7 @@ settle(Size, Left) ->
 columns() ->
     [{"form of bitwise", left}, {"elapsed", right}, {"yields", right},
      {"reductions\ncharged", right}, {"scheduler held\np99", right},
-     {"scheduler held\nlongest", right}, {"CPU left to\na neighbour", right},
+     {"scheduler held\nlongest", right}, {"CPU left to a neighbour:\nsort, maps, binaries", right},
      {"the talk: elapsed,\nyields, reductions", right}].
 
 cells(#{form := Form, error := Error}) ->
@@ -333,7 +347,10 @@ cells(#{form := Form, elapsed_us := Us, yields := Yields,
     [atom_to_list(Form), fairnif_lab_table:duration(Us * 1000),
      fairnif_lab_table:count(Yields), fairnif_lab_table:count(Reductions),
      fairnif_lab_table:duration(P99), fairnif_lab_table:duration(Longest),
-     fairnif_lab_table:percent(Share), talk_cell(Talk)].
+     share_cell(Share), talk_cell(Talk)].
+
+share_cell(Shares) ->
+    lists:join(", ", [fairnif_lab_table:percent(S) || S <- Shares]).
 
 talk_cell(undefined) ->
     "-";
@@ -346,18 +363,16 @@ footnotes(Size, Rows) ->
      "2,000,000,000, on Steve Vinoski's machine (\"Tackling dirty jobs\n"
      "with Erlang's schedulers\", 2014).  Elapsed: median, in memory that the "
      "VM had used before.  Held:\non a normal scheduler without a pause, "
-     "garbage collection apart.  The neighbour sorts lists.\n",
+     "garbage collection apart.\n",
      [["Failed: ", atom_to_list(F), ": ", E, $\n]
       || #{form := F, error := E} <- Rows],
-     case [F || #{form := F, neighbour := N} <- Rows, noisy(N)] of
+     case [F || #{form := F, others := Others} <- Rows,
+                lists:any(fun(N) -> is_float(N) andalso N > ?OTHERS end,
+                          Others)] of
          [] -> "";
-         Noisy -> ["The machine had other work meanwhile; doubt the CPU left "
-                   "beside ",
+         Noisy -> ["Other programs kept the machine busy: doubt ",
                    lists:join(", ", [atom_to_list(F) || F <- Noisy]), ".\n"]
      end].
-
-noisy(#{alone_samples := Samples}) ->
-    fairnif_lab_stats:spread(Samples) > ?NOISE.
 
 %% Written from the figures, so that it cannot say what they do not.
 conclusion(Rows) ->
@@ -371,11 +386,18 @@ conclusion(Rows) ->
               "loop with a tick in it, takes ~ts times as long, gives way~n"
               "after ~ts at most (99 % of its slices) and leaves ~ts.~n",
               [fairnif_lab_table:duration(maps:get(hold_longest, Bad)),
-               fairnif_lab_table:percent(maps:get(share, Bad)),
+               share_range(maps:get(share, Bad)),
                float_to_list(maps:get(elapsed_us, Fair)
                              / maps:get(elapsed_us, Bad), [{decimals, 2}]),
                fairnif_lab_table:duration(maps:get(hold_p99, Fair)),
-               fairnif_lab_table:percent(maps:get(share, Fair))]);
+               share_range(maps:get(share, Fair))]);
         _ ->
             ""
+    end.
+
+share_range(Shares) ->
+    case {fairnif_lab_table:percent(lists:min(Shares)),
+          fairnif_lab_table:percent(lists:max(Shares))} of
+        {Same, Same} -> Same;
+        {Least, Most} -> [Least, " to ", Most]
     end.

@@ -1,8 +1,18 @@
 %% What the numbers were measured on: the context that goes into every report,
-%% and the memory that a measurement may use.
+%% the memory that a measurement may use, and what else the machine was doing.
 -module(fairnif_lab_machine).
 
 -export([context/0, memory_available/0, memory_available/1]).
+-export([cpu_clock/0, cpu_clock/1, others/2]).
+
+-export_type([cpu_clock/0]).
+
+%% Ticks of processor time: of the whole machine, of this VM, and of the wall.
+-opaque cpu_clock() :: {Busy :: integer(), Own :: integer(),
+                        Ns :: integer()} | unknown.
+
+%% USER_HZ, the unit of /proc/stat: 100 on every Linux.
+-define(TICK_NS, 10000000).
 
 %% @doc OTP, emulator, processor, logical processors, memory (bytes), time of
 %% the measurement (UTC).  Reads /proc, costs about a millisecond.
@@ -39,6 +49,48 @@ memory_available(Read) ->
     Group = group_left(Read),
     %% An atom is greater than every integer.
     min(Kernel, Group).
+
+%% @doc How much the machine and this VM have computed so far; two of them give
+%% `others/2'.  `unknown' without /proc.
+-spec cpu_clock() -> cpu_clock().
+cpu_clock() ->
+    cpu_clock(fun file:read_file/1).
+
+%% @private The same with the reader of files given.
+-spec cpu_clock(fun((string()) -> {ok, binary()} | {error, term()})) ->
+          cpu_clock().
+cpu_clock(Read) ->
+    case {Read("/proc/stat"), Read("/proc/self/stat")} of
+        {{ok, Machine}, {ok, Self}} ->
+            {busy(Machine), own(Self), erlang:monotonic_time(nanosecond)};
+        _ ->
+            unknown
+    end.
+
+%% @doc How many processors other programs, and the hypervisor, kept busy
+%% between two clocks of one VM: 0.5 is half of one.  Right to 10 ms, so look
+%% at a second or more.
+-spec others(cpu_clock(), cpu_clock()) -> float() | undefined.
+others({Busy0, Own0, T0}, {Busy1, Own1, T1}) when T1 > T0 ->
+    max(0, (Busy1 - Busy0) - (Own1 - Own0)) * ?TICK_NS / (T1 - T0);
+others(_, _) ->
+    undefined.
+
+%% user nice system idle iowait irq softirq steal
+busy(Machine) ->
+    [Line | _] = binary:split(Machine, <<"\n">>),
+    [<<"cpu">>, User, Nice, System, _Idle, _IoWait, Irq, SoftIrq, Steal | _] =
+        binary:split(Line, <<" ">>, [global, trim_all]),
+    lists:sum([binary_to_integer(N)
+               || N <- [User, Nice, System, Irq, SoftIrq, Steal]]).
+
+%% utime and stime are the 12th and 13th field after the command's name, which
+%% stands in parentheses and may hold anything.
+own(Self) ->
+    Fields = binary:split(lists:last(binary:split(Self, <<")">>, [global])),
+                          <<" ">>, [global, trim_all]),
+    binary_to_integer(lists:nth(12, Fields))
+        + binary_to_integer(lists:nth(13, Fields)).
 
 group_left(Read) ->
     lists:min([left(Read, Limit, Used)

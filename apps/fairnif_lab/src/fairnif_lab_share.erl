@@ -38,7 +38,7 @@
                     finished := boolean()}.     % false: a call was still
                                                 % running when patience ended
 
--define(WINDOW_MS, 50).
+-define(WINDOW_MS, 25).
 -define(WARM_MS, 50).
 %% A batch lasts at least this long, so that reading clock and counter between
 %% batches costs nothing that matters.

@@ -75,6 +75,7 @@ count(N) ->
 %% behind the point.
 -spec percent(number() | undefined) -> string().
 percent(undefined) -> "-";
+percent(F) when F == 0 -> "0 %";
 percent(F) when abs(F) < 0.0995 -> float_to_list(F * 100.0, [{decimals, 1}])
                                        ++ " %";
 percent(F) -> integer_to_list(round(F * 100)) ++ " %".

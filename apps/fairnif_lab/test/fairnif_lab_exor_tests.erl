@@ -19,8 +19,8 @@ the_table_shows_each_figure_and_the_talk_beside_it_test() ->
     Text = format([row(exor_bad, #{}), row(exor, #{talk => undefined})]),
     [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
      || Part <- ["exor_bad", "28.1 ms", "2,047", "8,188,005", "22.0 us",
-                 "202 us", "45 %", "5.86 s, 3,906, 7,815,912",
-                 "536,870,912 bytes", "What to see", "leaves 45 %"]].
+                 "202 us", "45 %, 60 %, 50 %", "5.86 s, 3,906, 7,815,912",
+                 "536,870,912 bytes", "What to see", "leaves 45 % to 60 %"]].
 
 a_form_that_failed_says_why_and_the_others_stay_test() ->
     Text = format([#{form => exor_bad, error => <<"the reason">>},
@@ -31,11 +31,12 @@ a_form_that_failed_says_why_and_the_others_stay_test() ->
     ?assertEqual(nomatch, string:find(Text, "What to see")).
 
 a_busy_machine_is_named_as_a_doubt_test() ->
-    Noisy = #{alone_samples => [100, 50, 100, 20, 90, 100, 60, 100]},
     ?assertNotEqual(nomatch, string:find(
-        format([row(exor_dirty, #{neighbour => Noisy})]),
-        "doubt the CPU left beside exor_dirty")),
-    ?assertEqual(nomatch, string:find(format([row(exor_dirty, #{})]), "doubt")).
+        format([row(exor_dirty, #{others => [0.0, 0.9]})]),
+        "doubt exor_dirty.")),
+    [?assertEqual(nomatch, string:find(
+        format([row(exor_dirty, #{others => Others})]), "doubt"))
+     || Others <- [[0.01, 0.1], [undefined, undefined]]].
 
 format(Rows) ->
     unicode:characters_to_list(?X:format(#{ok => true, size => 536870912,
@@ -44,7 +45,7 @@ format(Rows) ->
 row(Form, More) ->
     maps:merge(#{form => Form, elapsed_us => 28123, yields => 2047,
                  reductions => 8188005, hold_p99 => 22000,
-                 hold_longest => 202000, share => 0.45,
-                 neighbour => #{alone_samples => [100, 101, 102, 99]},
+                 hold_longest => 202000, share => [0.45, 0.6, 0.5],
+                 others => [0.0, 0.0],
                  talk => #{seconds => 5.86, yields => 3906,
                            reductions => 7815912}}, More).

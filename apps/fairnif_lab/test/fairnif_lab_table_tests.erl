@@ -21,7 +21,7 @@ counts_have_thousands_separators_test_() ->
 
 small_fractions_keep_a_digit_behind_the_point_test_() ->
     [?_assertEqual(Text, ?T:percent(F))
-     || {F, Text} <- [{0.0, "0.0 %"}, {0.0123, "1.2 %"}, {0.0994, "9.9 %"},
+     || {F, Text} <- [{0.0, "0 %"}, {0.0002, "0.0 %"}, {0.0123, "1.2 %"}, {0.0994, "9.9 %"},
                       {0.0996, "10 %"}, {0.5, "50 %"}, {1.0, "100 %"},
                       {1, "100 %"}, {undefined, "-"}]].
 

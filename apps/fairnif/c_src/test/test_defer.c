@@ -1,0 +1,318 @@
+/*
+ * test_defer.c - deferred functions: in reverse order, exactly once, however
+ * the task ends.
+ */
+#include <stdlib.h>
+
+#include "check.h"
+
+static void defer_all(fair_task *t)
+{
+    CHECK(fair_defer(t, note_defer, "a"));
+    CHECK(fair_defer(t, note_defer, "b"));
+    fair_tick(t, 1);
+    CHECK(fair_defer(t, note_defer, "c"));
+    CHECK(fair_defer(t, note_defer, "d"));
+    CHECK(fair_defer(t, note_defer, "e"));      /* more than fit inline */
+    fair_tick(t, 1);
+    CHECK(fair_defer(t, note_defer, "f"));
+}
+
+static ERL_NIF_TERM returns(fair_task *t)
+{
+    defer_all(t);
+    note("returned:");
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ERL_NIF_TERM raises(fair_task *t)
+{
+    defer_all(t);
+    note("raised:");
+    return fair_badarg(t);
+}
+
+static long rounds;             /* of `endless` */
+
+static ERL_NIF_TERM endless(fair_task *t)
+{
+    defer_all(t);
+    while (fair_argc(t) == 0) {
+        __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
+        fair_tick(t, 1);
+    }
+    return fair_badarg(t);
+}
+
+/* Does not look at the time: the caller is dead when it returns. */
+static ERL_NIF_TERM dies_and_returns(fair_task *t)
+{
+    defer_all(t);
+    vm_kill(vm_current());
+    note("returned:");
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ERL_NIF_TERM dies_and_ticks(fair_task *t)
+{
+    defer_all(t);
+    vm_kill(vm_current());
+    while (fair_argc(t) == 0)
+        fair_tick(t, 1000);
+    return fair_badarg(t);
+}
+
+static void die_here(void *arg)
+{
+    (void)arg;
+    vm_kill(vm_current());
+}
+
+static ERL_NIF_TERM dies_in_call(fair_task *t)
+{
+    defer_all(t);
+    fair_call(t, 1000000, die_here, NULL);
+    note("went on:");
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ERL_NIF_TERM dies_blocking(fair_task *t)
+{
+    defer_all(t);
+    fair_blocking(t, die_here, NULL);
+    note("went on:");
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ERL_NIF_TERM never_begins(fair_task *t)
+{
+    note("begun:");
+    defer_all(t);
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ERL_NIF_TERM takes_back(fair_task *t)
+{
+    CHECK(!fair_undefer(t, note_defer, "a"));
+    defer_all(t);
+    CHECK(fair_undefer(t, note_defer, "f"));
+    CHECK(!fair_undefer(t, note_defer, "f"));
+    fair_tick(t, 1);
+    CHECK(fair_undefer(t, note_defer, "b"));
+    CHECK(!fair_undefer(t, free, "c"));
+    CHECK(fair_defer(t, note_defer, "a"));
+    CHECK(fair_undefer(t, note_defer, "a"));    /* the latest one */
+    CHECK(fair_undefer(t, note_defer, "a"));
+    fair_tick(t, 1);
+    CHECK(fair_defer(t, note_defer, "g"));
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+/* free(ptr) may come from anywhere: a few hundred of them. */
+static ERL_NIF_TERM hundreds(fair_task *t)
+{
+    for (int i = 0; i < 300; i++) {
+        void *p = malloc(16);
+
+        if (!fair_defer(t, free, p))
+            return fair_enomem(t);
+        if (i % 2 && i < 200) {
+            CHECK(fair_undefer(t, free, p));
+            free(p);
+        }
+        if (i % 10 == 0)
+            fair_tick(t, 1);
+    }
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ErlNifFunc nifs[] = {
+    ALL_MODES("returns", 0, returns),
+    ALL_MODES("raises", 0, raises),
+    ALL_MODES("endless", 0, endless),
+    ALL_MODES("dies_and_returns", 0, dies_and_returns),
+    ALL_MODES("dies_and_ticks", 0, dies_and_ticks),
+    ALL_MODES("dies_in_call", 0, dies_in_call),
+    ALL_MODES("dies_blocking", 0, dies_blocking),
+    ALL_MODES("never_begins", 0, never_begins),
+    ALL_MODES("takes_back", 0, takes_back),
+    ALL_MODES("hundreds", 0, hundreds),
+};
+FAIR_NIF_INIT(test_defer, nifs, NULL, NULL, NULL, NULL)
+
+static void check_notes(const char *should, const char *name, int line)
+{
+    check_that(!strcmp(notes(), should), __FILE__, line, "%s: %s, not %s",
+               name, notes(), should);
+    clear_notes();
+}
+
+/* Runs to the end, with and without pauses, in modes where `fits`. */
+static void in_all_modes(const char *name, const char *should, bool plain_too,
+                         int line)
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        node_set("slice_ns", 1000);
+        node_set("dirty_slice_ns", 10000);
+        for (int i = 0; i < 6; i++) {
+            const struct mode *m = &modes[i];
+
+            if (!plain_too && m->first == 'n' && !m->yields)
+                continue;
+            finished(spawn_call(in_mode(name, m), ""));
+            check_notes(should, in_mode(name, m), line);
+        }
+    }
+}
+
+TEST(on_return, "they run after the body has returned")
+{
+    in_all_modes("returns", "returned:fedcba", true, __LINE__);
+}
+
+TEST(on_badarg, "they run after the body has raised")
+{
+    in_all_modes("raises", "raised:fedcba", true, __LINE__);
+}
+
+TEST(on_return_to_nobody, "they run when the caller died and the body returns")
+{
+    in_all_modes("dies_and_returns", "returned:fedcba", true, __LINE__);
+}
+
+TEST(on_tick, "a body whose caller died goes no further than a slice's ticks")
+{
+    in_all_modes("dies_and_ticks", "fedcba", false, __LINE__);
+}
+
+TEST(in_call, "a body whose caller died during fair_call goes no further")
+{
+    in_all_modes("dies_in_call", "fedcba", false, __LINE__);
+}
+
+TEST(in_blocking, "a body whose caller died during fair_blocking goes no "
+     "further")
+{
+    in_all_modes("dies_blocking", "fedcba", true, __LINE__);
+}
+
+/* The nth slice, then the caller's death; on each kind of thread. */
+TEST(suspended, "they run when the caller is killed while suspended")
+{
+    static const char *const should[] = {
+        "", "ba", "edcba", "fedcba", "fedcba"
+    };
+
+    node_set("pause_every_tick", 1);
+    for (int i = 0; i < 6; i++) {
+        if (!modes[i].yields)
+            continue;
+        for (int slices = 0; slices <= 4; slices++) {
+            for (int kind = VM_NORMAL; kind < VM_KINDS; kind++) {
+                vm_proc *p = spawn_call(in_mode("endless", &modes[i]), "");
+
+                vm_options.dead_heaps_on = kind;
+                for (int s = 0; s < slices + modes[i].queued; s++)
+                    vm_step(p);
+                vm_kill(p);
+                check_notes(should[slices], in_mode("suspended", &modes[i]),
+                            __LINE__);
+                CHECK_NUMBERS(node_stacks(), ==, 0);
+                vm_free(p);
+            }
+        }
+        CHECK_NUMBERS(node_counter(in_mode("endless", &modes[i]), "cancels"),
+                      ==, 12 + 3 * modes[i].queued);
+    }
+}
+
+TEST(late, "they run when the destructor comes late, on any thread")
+{
+    vm_proc *p = spawn_call("endless_yielding", "");
+
+    node_set("pause_every_tick", 1);
+    vm_options.late_destructors = true;
+    vm_step(p);
+    vm_step(p);
+    vm_free(p);
+    CHECK_TEXT(notes(), "");
+    vm_run_destructors();               /* on no scheduler's thread */
+    CHECK_TEXT(notes(), "edcba");
+}
+
+TEST(late_return, "a destructor that comes after the end does nothing")
+{
+    vm_proc *p = spawn_call("returns_yielding", "");
+
+    node_set("pause_every_tick", 1);
+    vm_options.late_destructors = true;
+    vm_finish(p);
+    CHECK_TEXT(notes(), "returned:fedcba");
+    for (int i = 0; i < 5; i++)         /* others get its stack */
+        finished(spawn_call("returns_auto", ""));
+    clear_notes();
+    vm_free(p);
+    vm_run_destructors();
+    CHECK_TEXT(notes(), "");
+}
+
+TEST(queued, "a call killed while queued never begins")
+{
+    for (int i = 0; i < 6; i++) {
+        vm_proc *p;
+
+        if (!modes[i].queued)
+            continue;
+        p = spawn_call(in_mode("never_begins", &modes[i]), "");
+        CHECK(vm_step(p) == VM_READY);
+        CHECK_NUMBERS(node_stacks(), ==, 1);
+        vm_kill(p);
+        CHECK_TEXT(notes(), "");
+        CHECK_NUMBERS(node_stacks(), ==, 0);
+        vm_free(p);
+    }
+}
+
+static vm_proc *doomed;
+
+static void run_doomed(void *arg)
+{
+    (void)arg;
+    vm_slice(doomed);
+}
+
+TEST(running, "they run when the caller is killed while running dirty")
+{
+    static const char *const names[] = {"endless_dirty_cpu",
+                                        "endless_dirty_io",
+                                        "endless_yielding_dirty"};
+
+    node_set("dirty_slice_ns", 100000);
+    for (int i = 0; i < 3; i++) {
+        int kind = i == 1 ? VM_DIRTY_IO : VM_DIRTY_CPU;
+
+        doomed = spawn_call(names[i], "");
+        vm_step(doomed);
+        rounds = 0;
+        vm_post(vm_nth_thread(kind, 0), run_doomed, NULL);
+        while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < 10)
+            ;
+        vm_kill(doomed);
+        vm_wait(vm_nth_thread(kind, 0));
+        CHECK(vm_state(doomed) == VM_DEAD);
+        check_notes("fedcba", names[i], __LINE__);
+        CHECK_NUMBERS(node_stacks(), ==, 0);
+        vm_free(doomed);
+    }
+}
+
+TEST(undefer, "fair_undefer takes back the latest of its kind")
+{
+    in_all_modes("takes_back", "gedc", true, __LINE__);
+}
+
+TEST(many, "there may be hundreds")
+{
+    in_all_modes("hundreds", "", true, __LINE__);
+}
