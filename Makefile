@@ -25,9 +25,11 @@ demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=by
 test: deps-test lint test-c test-eunit test-ct test-examples test-stranger  ## all tests, lint first
 
 bench: compile  ## side by side with other ways to do the same work
+	@$(MAKE) -s -C bench >&2
 	@bin/fairnif bench
 
 bench-json: compile  ## the same, as JSON on stdout
+	@$(MAKE) -s -C bench >&2
 	@bin/fairnif bench --json -
 
 lint: deps-test compile  ## warnings as errors, xref, dialyzer, shellcheck, style

@@ -9,34 +9,58 @@
  */
 #include "rt.h"
 
-static struct fair__bin *new_record(struct fair__task *t)
+/* The list holds the records of which something must be kept or let go; one
+ * in the task itself whose bytes are there too is not among them. */
+static void list_record(struct fair__task *t, struct fair__bin *r)
 {
-    struct fair__bin *r;
-
-    if (t->inline_bins_used < FAIR__INLINE_BINS) {
-        r = &t->inline_bins[t->inline_bins_used++];
-        r->on_heap = false;
-    } else {
-        r = enif_alloc(sizeof *r);
-        if (!r)
-            return NULL;
-        r->on_heap = true;
-    }
+    r->listed = true;
     r->prev = NULL;
     r->next = t->bins;
     if (t->bins)
         t->bins->prev = r;
     t->bins = r;
-    return r;
 }
 
-static void unlink_record(struct fair__task *t, struct fair__bin *r)
+static void delist_record(struct fair__task *t, struct fair__bin *r)
 {
     *(r->prev ? &r->prev->next : &t->bins) = r->next;
     if (r->next)
         r->next->prev = r->prev;
+    r->listed = false;
+}
+
+static struct fair__bin *new_record(struct fair__task *t)
+{
+    struct fair__bin *r;
+
+    if (fair_likely(t->inline_bins_used < FAIR__INLINE_BINS)) {
+        r = &t->inline_bins[t->inline_bins_used++];
+        r->on_heap = r->listed = false;
+    } else {
+        r = enif_alloc(sizeof *r);
+        if (!r)
+            return NULL;
+        r->on_heap = true;
+        list_record(t, r);
+    }
+    r->kind = B_SMALL;
+    return r;
+}
+
+static void free_record(struct fair__task *t, struct fair__bin *r)
+{
+    if (r->listed)
+        delist_record(t, r);
     if (r->on_heap)
         enif_free(r);
+}
+
+/* From now on `r` is more than bytes in the task. */
+static void set_kind(struct fair__task *t, struct fair__bin *r, int kind)
+{
+    r->kind = kind;
+    if (!r->listed)
+        list_record(t, r);
 }
 
 static void let_go(struct fair__bin *r)
@@ -54,7 +78,7 @@ void fair__release_bin(fair_task *pub, fair_bin *bin)
     struct fair__bin *r = bin->ref;
 
     let_go(r);
-    unlink_record(fair__of(pub), r);
+    free_record(fair__of(pub), r);
     bin->ref = bin->data = NULL;
     bin->size = 0;
 }
@@ -126,21 +150,19 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
     if (!enif_inspect_binary(pub->env, term, &seen) || !(r = new_record(t)))
         return 0;
     if (seen.size <= FAIR__SMALL_BIN) {
-        r->kind = B_SMALL;
         memcpy(r->small, seen.data, seen.size);
         return filled(bin, r, r->small, seen.size);
     }
     if (!is_temporary(pub->env, term, &seen)) {
-        r->kind = B_TERM;
+        set_kind(t, r, B_TERM);
         r->term = term;
         return filled(bin, r, seen.data, seen.size);
     }
     if (!enif_alloc_binary(seen.size, &r->bin)) {
-        r->kind = B_SMALL;
-        unlink_record(t, r);
+        free_record(t, r);
         return 0;
     }
-    r->kind = B_OWNED;
+    set_kind(t, r, B_OWNED);
     memcpy(r->bin.data, seen.data, seen.size);
     return filled(bin, r, r->bin.data, seen.size);
 }
@@ -152,14 +174,13 @@ int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin)
 
     if (!r)
         return 0;
-    r->kind = B_SMALL;
     if (size <= FAIR__SMALL_BIN)
         return filled(bin, r, r->small, size);
     if (!enif_alloc_binary(size, &r->bin)) {
-        unlink_record(t, r);
+        free_record(t, r);
         return 0;
     }
-    r->kind = B_OWNED;
+    set_kind(t, r, B_OWNED);
     return filled(bin, r, r->bin.data, size);
 }
 
@@ -167,7 +188,6 @@ int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
 {
     struct fair__bin *r = bin->ref;
 
-    (void)pub;
     if (r->kind == B_OWNED) {
         if (!enif_realloc_binary(&r->bin, size))
             return 0;
@@ -177,7 +197,7 @@ int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
         if (!enif_alloc_binary(size, &r->bin))
             return 0;
         memcpy(r->bin.data, r->small, bin->size);
-        r->kind = B_OWNED;
+        set_kind(fair__of(pub), r, B_OWNED);
     } else {
         bin->size = size;
         return 1;

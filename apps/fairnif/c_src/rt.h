@@ -52,7 +52,8 @@ enum {
     FAIR__STACK_MIN = 16 * 1024,
     FAIR__STACK_MAX = 64 * 1024 * 1024,
     FAIR__CLASSES = 13,             /* stack sizes: powers of two, MIN..MAX */
-    FAIR__POOLED = 64,              /* idle stacks kept for all threads */
+    FAIR__WARM = 16, FAIR__COLD = 64, /* idle stacks kept for all threads, of
+                                       each size; only the cold are trimmed */
     FAIR__CACHED = 4,               /* idle default stacks kept per thread */
     FAIR__INLINE_BINS = 4,
     FAIR__INLINE_DEFERS = 4,
@@ -91,6 +92,7 @@ struct fair__func {
     fair__num unit_ns;          /* cost of a unit; 0 while unknown */
     fair__num call_ns;          /* cost of a call beside its units */
     fair__u64 first_budget;     /* units for the first slice; 0 with unit_ns */
+    _Atomic unsigned warm_calls; /* timed calls so far, up to a few */
     fair__num mean_ns;          /* of calls that end in their first slice */
     fair__num call_unit_ns;     /* fair_call's cost of a unit */
     _Atomic int suspect;        /* so many slices will be timed in CPU time,
@@ -178,6 +180,7 @@ struct fair__bin {
         B_KEPT                  /* `term` of keeper->env holds them */
     } kind;
     bool on_heap;               /* enif_alloc'ed, not one of inline_bins */
+    bool listed;
     ErlNifBinary bin;
     ERL_NIF_TERM term;
     struct fair__keeper *keeper;

@@ -28,9 +28,12 @@ struct fair__config fair__config = {
  * slice counts as used up. */
 static const double first_look = 0.8, used_up = 0.85;
 
+/* Costs below this count as nothing. */
+#define LEAST_NS 1e-4
+
 enum {
-    SHORT_WINDOW_NS = 500,      /* too short to learn from: the clock itself
-                                   takes 20 */
+    SHORT_WINDOW_NS = 500,      /* the clock itself takes 20 */
+    WARM_CALLS = 8,
     TIME_ALWAYS_NS = 5000,      /* calls of this mean length are all timed:
                                    2 x 20 ns are under 1 % of it */
     OUTLIER_NS = 100000,        /* what one sample of a call may add at most */
@@ -63,18 +66,26 @@ static uint64_t slice_of(const struct fair__task *t)
     return own ? own : GET(fair__config.slice_ns);
 }
 
-static void learn_unit(struct fair__task *t, double sample)
+/* Time divided by units is an upper bound of what a unit costs, however short
+ * the time was: the rest is the clock, the call, cold caches.  So a sample may
+ * always pull the rate down; up only one that is long enough. */
+static void learn_unit(struct fair__task *t, double elapsed, double units)
 {
     struct fair__func *f = t->func;
-    double old = GET(f->unit_ns), unit_ns;
+    double old = GET(f->unit_ns), sample = elapsed / units, unit_ns;
     uint64_t slice = GET(f->slice_ns);
 
-    if (old > 0) {
-        sample = max_d(old / 4, min_d(old * 4, sample));
-        unit_ns = old + (sample - old) / 8;
-    } else {
-        unit_ns = sample;
-    }
+    if (old > 0 && sample >= old && elapsed < SHORT_WINDOW_NS)
+        return;
+    if (old <= 0)
+        unit_ns = max_d(sample, LEAST_NS);
+    else if (GET(f->warm_calls) < WARM_CALLS)
+        unit_ns = min_d(old, max_d(sample, LEAST_NS));
+    else if (sample < old / 4)
+        unit_ns = old / 2;
+    else
+        unit_ns = old + (min_d(old * 4, sample) - old) / 8;
+    sample = max_d(unit_ns / 4, min_d(unit_ns * 4, sample));
     t->unit_ns = t->unit_ns > 0 ? (t->unit_ns + sample) / 2 : unit_ns;
     SET(f->unit_ns, unit_ns);
     if (!slice)
@@ -85,24 +96,32 @@ static void learn_unit(struct fair__task *t, double sample)
 static double average(double old, double sample, double most)
 {
     sample = max_d(0, min_d(sample, most));
-    return old > 0 ? old + (sample - old) / 8 : sample;
+    sample = old > 0 ? old + (sample - old) / 8 : sample;
+    return sample < LEAST_NS ? 0 : sample;
 }
 
-/* A call that was timed as a whole. */
+/* A call that was timed as a whole, and ended in its first window.  The first
+ * few of a function are all timed: the very first one is slow, with cold
+ * caches and pages that are not there yet. */
 static void learn_call(struct fair__task *t, double elapsed)
 {
     struct fair__func *f = t->func;
-    double units = (double)t->units, unit_ns = GET(f->unit_ns), rest;
+    double units = (double)t->units;
 
+    if (units > 0)
+        learn_unit(t, elapsed, units);
     SET(f->mean_ns, average(GET(f->mean_ns), elapsed, OUTLIER_NS));
-    if (units > 0 && unit_ns <= 0) {
-        learn_unit(t, max_d(elapsed, 1) / units);
-        return;
+    SET(f->call_ns, average(GET(f->call_ns), elapsed - units * GET(f->unit_ns),
+                            min_d(OUTLIER_NS, 4 * GET(f->mean_ns))));
+    if (fair_unlikely(GET(f->warm_calls) < WARM_CALLS)) {
+        ADD(f->warm_calls, 1);
+        if (GET(f->warm_calls) < WARM_CALLS) {
+            /* What is cold counts for nothing yet. */
+            SET(f->call_ns, 0);
+            SET(f->mean_ns, 0);
+        }
+        t->stat->countdown = 1;
     }
-    rest = elapsed - units * unit_ns;
-    if (rest < 0 && elapsed >= SHORT_WINDOW_NS)
-        learn_unit(t, elapsed / units);
-    SET(f->call_ns, average(GET(f->call_ns), rest, OUTLIER_NS));
 }
 
 /* -- gaps ---------------------------------------------------------------- */
@@ -165,6 +184,7 @@ static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
                                         + GET(t->func->call_ns));
         t->slice_start = t->win_start;
         t->timed = t->estimated = true;
+        t->stat->countdown = 1;         /* the next call checks it */
     }
     t->single = false;
     t->units += units;
@@ -173,8 +193,8 @@ static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
     ticked = (double)(units - last) * rate;
     if (t->estimated)
         t->estimated = false;
-    else if (units > 0 && elapsed >= SHORT_WINDOW_NS)
-        learn_unit(t, elapsed / (double)units);
+    else if (units > 0)
+        learn_unit(t, elapsed, (double)units);
     if (elapsed > ticked)
         note_gap(t, (uint64_t)(elapsed - ticked));
 }

@@ -33,9 +33,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    struct fair__task *idle[FAIR__CLASSES];
-    unsigned idle_count[FAIR__CLASSES];
-} pool;
+    struct fair__task *warm, *cold; /* as they were left; trimmed */
+    unsigned warm_count, cold_count;
+} pools[FAIR__CLASSES];
 static fair__u64 mapped;
 static uint64_t limit;          /* of mapped */
 static bool guard_installs;     /* MADV_GUARD_INSTALL works here */
@@ -122,10 +122,12 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
         return t;
     }
     pthread_mutex_lock(&lock);
-    t = pool.idle[stack_class];
-    if (t) {
-        pool.idle[stack_class] = t->pool_next;
-        pool.idle_count[stack_class]--;
+    if ((t = pools[stack_class].warm) != NULL) {
+        pools[stack_class].warm = t->pool_next;
+        pools[stack_class].warm_count--;
+    } else if ((t = pools[stack_class].cold) != NULL) {
+        pools[stack_class].cold = t->pool_next;
+        pools[stack_class].cold_count--;
     }
     pthread_mutex_unlock(&lock);
     return t ? t : map_stack(stack_class, error);
@@ -142,33 +144,45 @@ static void trim(struct fair__task *t)
         madvise(low, (size_t)(high - low), MADV_DONTNEED);
 }
 
-/* Back to the pool.  `th` is NULL on threads that run no tasks. */
+/* Puts `t` on the warm or the cold list if that is not full. */
+static bool shelve(struct fair__task *t, bool warm)
+{
+    unsigned c = t->stack_class;
+    struct fair__task **list = warm ? &pools[c].warm : &pools[c].cold;
+    unsigned *count = warm ? &pools[c].warm_count : &pools[c].cold_count;
+    bool room;
+
+    pthread_mutex_lock(&lock);
+    room = *count < (warm ? FAIR__WARM : FAIR__COLD);
+    if (room) {
+        t->pool_next = *list;
+        *list = t;
+        ++*count;
+    }
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+/* Back to the pool.  `th` is NULL on threads that run no tasks.  A dirty
+ * scheduler keeps none: its tasks begin on normal ones. */
 void fair__stack_give(struct fair__thread *th, struct fair__task *t)
 {
-    unsigned stack_class = t->stack_class;
-    bool full;
-
 #ifdef FAIR_ASAN
     /* A dropped task's frames never returned. */
     __asan_unpoison_memory_region(t->map + FAIR__GUARD,
                                   t->map_size - FAIR__GUARD);
 #endif
-    if (th && stack_class == th->cache_class && GET(th->cached) < FAIR__CACHED) {
+    if (th && th->where == W_NORMAL && t->stack_class == th->cache_class
+        && GET(th->cached) < FAIR__CACHED) {
         t->pool_next = th->cache;
         th->cache = t;
         ADD(th->cached, 1);
         return;
     }
+    if (shelve(t, true))
+        return;
     trim(t);
-    pthread_mutex_lock(&lock);
-    full = pool.idle_count[stack_class] >= FAIR__POOLED;
-    if (!full) {
-        t->pool_next = pool.idle[stack_class];
-        pool.idle[stack_class] = t;
-        pool.idle_count[stack_class]++;
-    }
-    pthread_mutex_unlock(&lock);
-    if (full)
+    if (!shelve(t, false))
         unmap_stack(t);
 }
 
@@ -181,7 +195,7 @@ struct fair__stack_counts fair__stack_counts(void)
 
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < FAIR__CLASSES; i++)
-        c.pooled += pool.idle_count[i];
+        c.pooled += pools[i].warm_count + pools[i].cold_count;
     pthread_mutex_unlock(&lock);
     for (struct fair__thread *th = fair__threads(); th; th = th->next)
         c.pooled += GET(th->cached);

@@ -22,6 +22,9 @@ commands() ->
      #{name => "lab", args => "[NAME [--size BYTES] [--json FILE]]",
        about => "runs an experiment; without a name, lists them",
        options => ["--size", "--json"], run => fun lab/2},
+     #{name => "bench", args => "[RUN ...] [--json FILE]",
+       about => "the project's figures, each beside its peer",
+       options => ["--json"], run => fun bench/2},
      #{name => "help", args => "", about => "this text",
        options => [], run => fun help/2},
      #{name => "version", args => "", about => "the version of fairnif",
@@ -129,6 +132,17 @@ lab(Opts, [Name]) ->
 lab(_, [_, Arg | _]) ->
     usage("lab takes no `~ts'", [Arg]).
 
+%% No application of the umbrella: built by `make bench', from bench/.
+bench(Opts, Runs) ->
+    case code:ensure_loaded(fairnif_bench) of
+        {module, Bench} ->
+            writable(Opts),
+            Bench:main(Opts, Runs);
+        {error, _} ->
+            complain("the figures are not built; run `make -C bench'"),
+            1
+    end.
+
 help(_, _) ->
     io:put_chars(help_text()),
     0.
@@ -178,7 +192,7 @@ note(_, Format, Args) ->
 
 writable(#{json := File}) when File =/= "-" ->
     case file:open(File, [append]) of
-        {ok, Device} -> file:close(Device);
+        {ok, Device} -> ok = file:close(Device);
         {error, Reason} -> usage("cannot write ~ts: ~ts",
                                  [File, file:format_error(Reason)])
     end;

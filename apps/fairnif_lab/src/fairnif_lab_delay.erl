@@ -26,7 +26,7 @@ measure(Opts) ->
     SleepMs = maps:get(sleep_ms, Opts, 1),
     TimeNs = maps:get(time_ms, Opts, 1000) * 1000000,
     Bound = case Opts of
-                #{scheduler := Id} -> [{scheduler, Id}];
+                #{scheduler := Id} -> [fairnif_lab_machine:bound_to(Id)];
                 _ -> []
             end,
     Me = self(),

@@ -91,7 +91,7 @@ measure(Fun, Opts) ->
     TimeMs = maps:get(time_ms, Opts, 1000),
     Slots = atomics:new(?SLOTS, [{signed, true}]),
     Neighbour = spawn_opt(fun() -> neighbour(Mix, Slots) end,
-                          [link, {scheduler, 1}]),
+                          [link, fairnif_lab_machine:bound_to(1)]),
     %% So that the windows end when they should, as far as a scheduler that
     %% may be blocked allows.
     Before = process_flag(priority, high),
@@ -145,7 +145,7 @@ beside(Fun, Slots, TimeMs, PatienceMs) ->
     Until = now_ns() + TimeMs * 1000000,
     {Caller, Monitor} =
         spawn_opt(fun() -> Me ! {self(), caller(Fun, Slots, Until)} end,
-                  [monitor, {scheduler, 1}]),
+                  [monitor, fairnif_lab_machine:bound_to(1)]),
     receive
         {Caller, Outcome} ->
             erlang:demonitor(Monitor, [flush]),

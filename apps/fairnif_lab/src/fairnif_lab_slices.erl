@@ -57,10 +57,11 @@ trace(Fun, Opts) ->
     Collector = spawn_opt(fun() -> collector(maps:get(limit, Opts, ?LIMIT)) end,
                           [link, {priority, high},
                            {message_queue_data, off_heap},
-                           {scheduler, erlang:system_info(schedulers)}]),
+                           fairnif_lab_machine:bound_to(
+                             erlang:system_info(schedulers))]),
     Me = self(),
     {Worker, Monitor} = spawn_opt(fun() -> worker(Me, Fun) end,
-                                  [monitor, {scheduler, 1}]),
+                                  [monitor, fairnif_lab_machine:bound_to(1)]),
     1 = erlang:trace(Worker, true,
                      [running, garbage_collection, scheduler_id,
                       monotonic_timestamp, {tracer, Collector}]),

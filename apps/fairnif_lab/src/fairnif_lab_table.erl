@@ -82,6 +82,7 @@ percent(F) -> integer_to_list(round(F * 100)) ++ " %".
 
 %% @doc Bytes in decimal units, as the talk's "2 GB".
 -spec bytes(non_neg_integer()) -> string().
+bytes(1) -> "1 byte";
 bytes(N) when N < 1000 -> integer_to_list(N) ++ " bytes";
 bytes(N) when N < 999500 -> three(N / 1.0e3) ++ " kB";
 bytes(N) when N < 999500000 -> three(N / 1.0e6) ++ " MB";

@@ -27,7 +27,7 @@ small_fractions_keep_a_digit_behind_the_point_test_() ->
 
 bytes_are_in_decimal_units_test_() ->
     [?_assertEqual(Text, ?T:bytes(N))
-     || {N, Text} <- [{1, "1 bytes"}, {12000, "12.0 kB"},
+     || {N, Text} <- [{1, "1 byte"}, {999, "999 bytes"}, {12000, "12.0 kB"},
                       {536870912, "537 MB"}, {2000000000, "2.00 GB"}]].
 
 cells_are_aligned_and_framed_test() ->

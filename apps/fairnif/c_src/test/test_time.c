@@ -1,0 +1,361 @@
+/*
+ * test_time.c - slices, charges, what is learned; in virtual time, which
+ * passes only for the work that bodies say they do and for looks at the
+ * clock, so that every figure is the same each time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+enum { US = 1000, MS = 1000000, SLICE = 25 * US, DIRTY_SLICE = MS };
+
+/* work(Units, NsPerUnit, UnitsPerTick) -> Yields */
+static ERL_NIF_TERM work(fair_task *t)
+{
+    unsigned long units, ns, per_tick;
+
+    if (!fair_get_ulong(t, 0, &units) || !fair_get_ulong(t, 1, &ns)
+        || !fair_get_ulong(t, 2, &per_tick))
+        return fair_badarg(t);
+    for (unsigned long i = 0; i < units; i += per_tick) {
+        vm_work(ns * per_tick);
+        fair_tick(t, per_tick);
+    }
+    return enif_make_uint64(fair_env(t), fair_yields(t));
+}
+
+/* silent(Ns): works without a tick */
+static ERL_NIF_TERM silent(fair_task *t)
+{
+    unsigned long ns;
+
+    if (!fair_get_ulong(t, 0, &ns))
+        return fair_badarg(t);
+    vm_work(ns);
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+/* odd(Units, Tick): works a unit of 1 us a tick, and then says it was Tick */
+static ERL_NIF_TERM odd(fair_task *t)
+{
+    unsigned long units, tick;
+
+    if (!fair_get_ulong(t, 0, &units) || !fair_get_ulong(t, 1, &tick))
+        return fair_badarg(t);
+    for (unsigned long i = 0; i < units; i++) {
+        vm_work(US);
+        fair_tick(t, 1);
+        if (i % 10 == 5)
+            fair_tick(t, tick);
+    }
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+/* terms(Slices): makes terms in every slice */
+static ERL_NIF_TERM terms(fair_task *t)
+{
+    unsigned n;
+
+    if (!fair_get_uint(t, 0, &n))
+        return fair_badarg(t);
+    while (fair_yields(t) < n) {
+        fair_keep(t, 0, enif_make_tuple1(fair_env(t), fair_kept(t, 0)));
+        vm_work(20 * US);
+        fair_tick(t, 1);
+    }
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static const fair_options slow_slices = {.body = work, .slice_us = 1000};
+
+static ErlNifFunc nifs[] = {
+    ALL_MODES("work", 3, work),
+    FAIR_NIF_OPTIONS("work_slow", 3, &slow_slices, FAIR_YIELDING),
+    ALL_MODES("silent", 1, silent),
+    ALL_MODES("odd", 2, odd),
+    ALL_MODES("terms", 1, terms),
+};
+FAIR_NIF_INIT(test_time, nifs, NULL, NULL, NULL, NULL)
+
+static void virtual(void)
+{
+    vm_options.virtual_time = true;
+    vm_options.gc_every = 0;
+    node_set("slice_ns", SLICE);
+    node_set("fair_ns", SLICE);
+    node_set("dirty_slice_ns", DIRTY_SLICE);
+    vm_reset_maxima();
+}
+
+static long yields_of(const char *name, const char *args)
+{
+    return atol(finished(spawn_call(name, args)));
+}
+
+TEST(slices, "slices are about as long as they should be, from the first call")
+{
+    static const struct { const char *args; long ms; } works[] = {
+        {"2000, 5000, 1", 10}, {"10000, 1000, 1", 10},
+        {"100000, 100, 10", 10}, {"1000000, 10, 100", 10},
+        {"10000000, 1, 1000", 10},
+    };
+
+    virtual();
+    for (unsigned i = 0; i < sizeof works / sizeof *works; i++) {
+        const char *name = i % 2 ? "work_yielding" : "work_auto";
+        long yields = yields_of(name, works[i].args);
+        long ideal = works[i].ms * MS / SLICE;
+
+        CHECK_NUMBERS(yields, >=, ideal * 8 / 10);
+        CHECK_NUMBERS(yields, <=, ideal * 13 / 10);
+    }
+    CHECK_NUMBERS(vm_counts().max_slice_ns, <=, 2 * SLICE);
+}
+
+TEST(dirty_slices, "slices on dirty schedulers are longer")
+{
+    long yields;
+
+    virtual();
+    yields = yields_of("work_yielding_dirty", "20000, 1000, 1");
+    CHECK_NUMBERS(yields, >=, 18);
+    CHECK_NUMBERS(yields, <=, 26);
+    CHECK_NUMBERS(vm_counts().max_slice_ns, <=, 2 * DIRTY_SLICE);
+    CHECK_NUMBERS(yields_of("work_dirty_cpu", "20000, 1000, 1"), ==, 0);
+    CHECK_NUMBERS(yields_of("work_dirty_io", "20000, 1000, 1"), ==, 0);
+    CHECK_NUMBERS(yields_of("work_normal", "20000, 1000, 1"), ==, 0);
+}
+
+TEST(own_slice, "a function may have slices of its own length")
+{
+    long yields;
+
+    virtual();
+    yields = yields_of("work_slow", "10000, 1000, 1");
+    CHECK_NUMBERS(yields, >=, 8);
+    CHECK_NUMBERS(yields, <=, 13);
+}
+
+TEST(change, "the rate follows the work, up and down")
+{
+    virtual();
+    for (int round = 0; round < 4; round++) {
+        vm_reset_maxima();
+        yields_of("work_yielding", "100000, 50, 1");
+        yields_of("work_yielding", "100000, 50, 1");
+        CHECK_NUMBERS(vm_counts().max_slice_ns, <=, 2 * SLICE);
+        vm_reset_maxima();
+        yields_of("work_yielding", "30000, 200, 1");    /* 4 times slower */
+        CHECK_NUMBERS(vm_counts().max_slice_ns, <=, 5 * SLICE);
+        vm_reset_maxima();
+        yields_of("work_yielding", "30000, 200, 1");
+        CHECK_NUMBERS(vm_counts().max_slice_ns, <=, 2 * SLICE);
+    }
+}
+
+/* What a process is charged for calls that together work `ms`, as a multiple
+ * of that time. */
+static void check_charge(const char *name, const char *args, long calls,
+                         double ms, int line)
+{
+    vm_proc *p = vm_spawn();
+    double charged;
+
+    for (long i = 0; i < calls; i++) {
+        vm_call(p, lib, name, args);
+        vm_finish(p);
+    }
+    charged = vm_percent(p) / 100.0 * SLICE / MS / ms;
+    check_that(charged >= 0.8 && charged <= 1.25, __FILE__, line,
+               "%s(%s), %ld times: charged %.2f of the time", name, args,
+               calls, charged);
+    vm_free(p);
+}
+
+TEST(charges, "many short calls are charged what one long one is")
+{
+    virtual();
+    for (int i = 0; i < 6; i++) {
+        if (modes[i].first != 'n')
+            continue;
+        /* FAIR_NORMAL never gives way: one turn is all it can be charged. */
+        if (modes[i].yields) {
+            check_charge(in_mode("work", &modes[i]), "100000, 1000, 1", 1,
+                         100, __LINE__);
+            check_charge(in_mode("work", &modes[i]), "1000, 1000, 1", 100,
+                         100, __LINE__);
+        }
+        check_charge(in_mode("work", &modes[i]), "10, 1000, 1", 5000, 50,
+                     __LINE__);
+        check_charge(in_mode("work", &modes[i]), "1, 1000, 1", 20000, 20,
+                     __LINE__);
+        check_charge(in_mode("silent", &modes[i]), "1000", 20000, 20,
+                     __LINE__);
+        check_charge(in_mode("silent", &modes[i]), "10000", 5000, 50,
+                     __LINE__);
+    }
+}
+
+TEST(silence, "a body that does not tick is charged, and named for its gap")
+{
+    virtual();
+    for (int i = 0; i < 6; i++) {
+        const char *name = in_mode("silent", &modes[i]);
+
+        if (modes[i].first != 'n')
+            continue;
+        if (modes[i].yields)
+            check_charge(name, "20000000", 5, 100, __LINE__);
+        else
+            CHECK_CALL(name, "20000000", "ok");
+        CHECK_NUMBERS(node_counter(name, "longest_gap_ns"), >=, 19 * MS);
+        CHECK_NUMBERS(node_counter(name, "longest_gap_ns"), <=, 21 * MS);
+    }
+}
+
+/* AUTO: the ticks of work(.., 4 ms, 1) lie 4 ms apart. */
+TEST(adapts, "an AUTO function whose ticks lie too far apart moves to dirty "
+     "schedulers, and back when they no longer do")
+{
+    vm_proc *p;
+
+    virtual();
+    for (int i = 0; i < 12; i++)
+        yields_of("work_auto", "20, 4000000, 1");
+    p = spawn_call("work_auto", "20, 4000000, 1");
+    vm_finish(p);
+    CHECK(vm_kinds(p)[0] == 'n' && strchr(vm_kinds(p), 'c'));
+    CHECK_NUMBERS(vm_kinds(p)[vm_slices(p) - 1], ==, 'c');
+    vm_free(p);
+    for (int i = 0; i < 200; i++)
+        yields_of("work_auto", "200, 1000, 1");
+    p = spawn_call("work_auto", "20, 1000, 1");
+    vm_finish(p);
+    CHECK_TEXT(vm_kinds(p), "n");
+    vm_free(p);
+}
+
+TEST(others_stay, "other modes stay where they are, however they tick")
+{
+    vm_proc *p;
+
+    virtual();
+    for (int i = 0; i < 12; i++)
+        yields_of("work_yielding", "20, 4000000, 1");
+    p = spawn_call("work_yielding", "20, 4000000, 1");
+    vm_finish(p);
+    CHECK(!strchr(vm_kinds(p), 'c'));
+    vm_free(p);
+}
+
+static void check_odd(const char *tick, int line)
+{
+    for (int i = 0; i < 6; i++) {
+        char args[64];
+        long counted;
+
+        snprintf(args, sizeof args, "2000, %s", tick);
+        for (int round = 0; round < 100; round++) {
+            /* First slices that are not timed come only after short calls. */
+            yields_of(in_mode("work", &modes[i]), "2, 1000, 1");
+            yields_of(in_mode("odd", &modes[i]), "1, 1");
+        }
+        vm_reset_maxima();
+        counted = node_counter(in_mode("odd", &modes[i]), "normal_ns");
+        for (int round = 0; round < 5; round++) {
+            vm_proc *p = spawn_call(in_mode("odd", &modes[i]), args);
+            long most = modes[i].first == 'n' && modes[i].yields ? 800 : 200;
+
+            vm_finish(p);
+            check_that(!strcmp(outcome(p), "ok") && vm_slices(p) <= most,
+                       __FILE__, line, "%s(%s): %s after %d slices",
+                       in_mode("odd", &modes[i]), args, outcome(p),
+                       vm_slices(p));
+            vm_free(p);
+        }
+        if (modes[i].first == 'n' && modes[i].yields)
+            check_that(vm_counts().max_slice_ns <= 3 * SLICE, __FILE__, line,
+                       "%s(%s): a slice of %ld ns",
+                       in_mode("odd", &modes[i]), args,
+                       vm_counts().max_slice_ns);
+        counted = node_counter(in_mode("odd", &modes[i]), "normal_ns")
+            - counted;
+        check_that(counted <= 20 * MS, __FILE__, line, "%s(%s): %ld ns "
+                   "counted of 10 ms", in_mode("odd", &modes[i]), args,
+                   counted);
+    }
+}
+
+TEST(zero_ticks, "a tick of nothing is harmless")
+{
+    virtual();
+    check_odd("0", __LINE__);
+}
+
+TEST(negative_ticks, "a negative tick is harmless")
+{
+    virtual();
+    check_odd("18446744073709551615", __LINE__);
+    check_odd("18446744073709551516", __LINE__);
+    check_odd("9223372036854775808", __LINE__);
+}
+
+TEST(huge_ticks, "a huge tick is harmless")
+{
+    virtual();
+    check_odd("2147483648", __LINE__);
+    check_odd("4294967296", __LINE__);
+    check_odd("1099511627776", __LINE__);
+}
+
+TEST(large_ticks, "a tick that is far too large is harmless")
+{
+    virtual();
+    check_odd("2000000000", __LINE__);
+    check_odd("1000000", __LINE__);
+    check_odd("1000", __LINE__);
+}
+
+TEST(huge_first, "a huge tick as the very first is harmless")
+{
+    virtual();
+    for (int i = 0; i < 6; i++) {
+        const char *name = in_mode("odd", &modes[i]);
+
+        CHECK_CALL(name, "10, 18446744073709551615", "ok");
+        CHECK_CALL(name, "10, 2000000000", "ok");
+        CHECK_CALL(name, "10, 1", "ok");
+    }
+}
+
+TEST(every_cpu, "a dirty CPU task gives way only while none is left for the VM")
+{
+    vm_proc *p;
+
+    virtual();
+    node_set("dirty_cpus", 1);
+    p = spawn_call("work_dirty_cpu", "5000, 1000, 1");
+    vm_finish(p);
+    CHECK_NUMBERS(atol(outcome(p)), >=, 4);
+    CHECK_NUMBERS(atol(outcome(p)), <=, 6);
+    vm_free(p);
+    node_set("dirty_cpus", 2);
+    CHECK_NUMBERS(yields_of("work_dirty_cpu", "5000, 1000, 1"), ==, 0);
+}
+
+TEST(hops, "a dirty task that makes terms passes a normal scheduler")
+{
+    vm_proc *p;
+
+    virtual();
+    node_set("pause_every_tick", 1);
+    p = spawn_call("terms_yielding_dirty", "3");
+    vm_finish(p);
+    CHECK_TEXT(vm_kinds(p), "ncncncnc");
+    vm_free(p);
+    p = spawn_call("work_yielding_dirty", "3, 1, 1");
+    vm_finish(p);
+    CHECK_TEXT(vm_kinds(p), "ncccc");
+    vm_free(p);
+}

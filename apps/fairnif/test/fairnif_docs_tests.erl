@@ -1,0 +1,83 @@
+%% The manual and the sources name the same things.
+-module(fairnif_docs_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+the_manual_lists_the_counters_as_they_are_declared_test_() ->
+    case root() of
+        {ok, Root} ->
+            Info = read(Root, "docs/manual/info.md"),
+            [{Row, ?_assertNotEqual(nomatch, string:find(Info, Row))}
+             || Row <- counter_rows(Root)];
+        none -> []
+    end.
+
+the_manual_describes_every_function_of_the_header_test_() ->
+    case root() of
+        {ok, Root} ->
+            Manual = read(Root, "docs/manual/c-api.md"),
+            [{Name, ?_assert(named(Name, Manual))}
+             || Name <- header_names(Root)];
+        none -> []
+    end.
+
+the_manual_describes_every_function_that_is_exported_test_() ->
+    case root() of
+        {ok, Root} ->
+            Manual = read(Root, "docs/manual/erlang-api.md"),
+            Internal = [module_info, nif_reschedule_ns, nif_dirty_trip_ns],
+            [{Heading, ?_assertNotEqual(nomatch, string:find(Manual, Heading))}
+             || {Name, Arity} <- fairnif:module_info(exports),
+                not lists:member(Name, Internal),
+                Heading <- [lists:concat(["### ", Name, "/", Arity])]];
+        none -> []
+    end.
+
+%% Rows of the manual's table, made of COUNTER(name, how, "unit", "meaning").
+counter_rows(Root) ->
+    Rows = matches("^COUNTER\\((\\w+),\\s*\\w+,\\s*\"([^\"]*)\",\\s*\"([^\"]*)\"\\)",
+                   read(Root, "apps/fairnif/c_src/counters.def")),
+    ?assert(length(Rows) > 5),
+    ["\n| " ++ string:join(Row, " | ") ++ " |\n" || Row <- Rows].
+
+%% fair_name and FAIR_NAME; what begins with fair__ is the runtime's own.
+header_names(Root) ->
+    Header = read(Root, "apps/fairnif/c_include/fairnif.h"),
+    Code = re:replace(Header, "/\\*.*?\\*/|//[^\n]*", "", [global, dotall]),
+    Found = matches("\\b((?:fair|FAIR)_[A-Za-z0-9]\\w*)",
+                    iolist_to_binary(Code)),
+    Getters = ["fair_get_" ++ Type
+               || [Type] <- matches("^FAIR__GETTER\\((\\w+),", Header)],
+    Names = lists:usort([Name || [Name] <- Found] ++ Getters),
+    ?assert(length(Names) > 50),
+    Names -- ["fair_get_"].
+
+named(Name, Text) ->
+    re:run(Text, ["\\b", Name, "\\b"]) =/= nomatch.
+
+matches(Pattern, Text) ->
+    case re:run(Text, Pattern,
+                [global, multiline, {capture, all_but_first, list}]) of
+        {match, Found} -> Found;
+        nomatch -> []
+    end.
+
+read(Root, File) ->
+    {ok, Text} = file:read_file(filename:join(Root, File)),
+    Text.
+
+%% The repository, if these tests run in it: seen from the header, a folder
+%% that has docs/ is some way up. A package of the application alone has none.
+root() ->
+    {ok, Here} = file:get_cwd(),
+    Starts = [fairnif:include_dir(), Here],
+    case [Dir || Start <- Starts, Dir <- upwards(filename:absname(Start)),
+                 filelib:is_file(filename:join(Dir, "docs/manual/info.md"))] of
+        [Dir | _] -> {ok, Dir};
+        [] -> none
+    end.
+
+upwards(Dir) ->
+    case filename:dirname(Dir) of
+        Dir -> [Dir];
+        Up -> [Dir | upwards(Up)]
+    end.

@@ -1,0 +1,122 @@
+%% What the suites share: building the libraries under test, peer nodes, waiting.
+%%
+%% Runs in the test node and in peers; starts nothing that outlives its caller.
+-module(fairnif_test).
+
+-export([build/0, library/1, source_dir/0, erl_args/0]).
+-export([peer/1, peer/2, call/4, stop/1]).
+-export([eventually/1, eventually/2, retry/2, down/2, apply_in_fresh_process/1]).
+-export([env_number/2, cpu_us/1]).
+
+%% @doc Makes the libraries; takes no time when they are there.
+build() ->
+    Command = lists:flatten(
+                io_lib:format("make -s -C '~ts' OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
+                              "ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 && echo built",
+                              [source_dir(), out_dir(), filename:absname(fairnif:include_dir()),
+                               code:root_dir()])),
+    Output = os:cmd(Command),
+    case string:find(Output, "built", trailing) of
+        "built" ++ _ -> ok;
+        _ -> error({make, Command, Output})
+    end.
+
+%% @doc A library's path, as load_nif wants it.
+library(Name) ->
+    filename:join(out_dir(), atom_to_list(Name)).
+
+out_dir() ->
+    filename:join(filename:absname(filename:dirname(code:which(?MODULE))), "nifs").
+
+%% @doc Where the C sources are: rebar3 compiles a test from here or from a copy.
+source_dir() ->
+    Source = proplists:get_value(source, ?MODULE:module_info(compile)),
+    Candidates = [filename:dirname(Source),
+                  filename:join(fairnif:include_dir(), "../test")],
+    [Dir | _] = [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "probe.h"))],
+    Dir.
+
+%% -- other nodes -------------------------------------------------------------
+
+%% @doc Arguments with which `erl' finds fairnif and the tests' modules.
+erl_args() ->
+    lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
+                  || Module <- [fairnif, ?MODULE]]).
+
+peer(Args) ->
+    peer(Args, []).
+
+%% @doc A node with the test library loaded, or with what `Modules' says. It ends with its caller.
+peer(Args, Modules) ->
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 30000,
+                                      args => erl_args() ++ Args}),
+    [{module, Module} = call(Peer, code, ensure_loaded, [Module])
+     || Module <- [fairnif_test_probe, fairnif_test_nif | Modules]],
+    Peer.
+
+call(Peer, Module, Function, Args) ->
+    peer:call(Peer, Module, Function, Args, 120000).
+
+stop(Peer) ->
+    peer:stop(Peer).
+
+%% -- waiting -----------------------------------------------------------------
+
+%% @doc Waits until Fun returns true; five seconds, then an error with what it returned instead.
+eventually(Fun) ->
+    eventually(Fun, 5000).
+
+eventually(Fun, Ms) ->
+    until(Fun, erlang:monotonic_time(millisecond) + Ms).
+
+until(Fun, Deadline) ->
+    case {Fun(), erlang:monotonic_time(millisecond) > Deadline} of
+        {true, _} -> ok;
+        {Other, true} -> error({never, Other});
+        {_, false} -> timer:sleep(1), until(Fun, Deadline)
+    end.
+
+%% @doc For properties of time: Fun returns ok, or what it has seen instead. N attempts; all that
+%% was seen is in the error.
+retry(N, Fun) ->
+    retry(N, Fun, []).
+
+retry(0, _Fun, Seen) ->
+    error({each_time, lists:reverse(Seen)});
+retry(N, Fun, Seen) ->
+    case Fun() of
+        ok -> ok;
+        Other -> retry(N - 1, Fun, [Other | Seen])
+    end.
+
+%% @doc The exit reason of a monitored process.
+down(Monitor, Ms) ->
+    receive {'DOWN', Monitor, process, _, Reason} -> Reason
+    after Ms -> error({still_alive, Ms})
+    end.
+
+%% @doc Fun's value, or what it raised, from a process whose heap goes with it.
+apply_in_fresh_process(Fun) ->
+    {_, Monitor} = spawn_monitor(
+                     fun() ->
+                             exit(try {value, Fun()}
+                                  catch Class:Reason:Stack -> {raised, Class, Reason, Stack}
+                                  end)
+                     end),
+    case down(Monitor, 60000) of
+        {value, Value} -> Value;
+        {raised, Class, Reason, Stack} -> erlang:raise(Class, Reason, Stack);
+        Reason -> exit(Reason)
+    end.
+
+%% @doc A number from the environment.
+env_number(Name, Default) ->
+    case os:getenv(Name) of
+        Value when is_list(Value), Value =/= "" -> list_to_integer(Value);
+        _ -> Default
+    end.
+
+%% @doc How long Fun takes, microseconds.
+cpu_us(Fun) ->
+    {Us, _} = timer:tc(Fun),
+    Us.

@@ -1,0 +1,395 @@
+%% One cell of the matrix: a call in a mode is brought into a state, something is done to its caller
+%% or to its module, and what has become of it is checked. Runs inside a peer node whose slices last
+%% ?SLICE_MS, so that a state can be seen and is still there when the act comes.
+%%
+%% run/1 returns ok, or {missed, Evidence} when the state was gone before the act: then nothing is
+%% known, and the cell is to be run again. Anything wrong is an error.
+-module(fairnif_test_cell).
+
+-export([run/1, peer_args/1, acts/0, states/1]).
+
+-define(SLICE_MS, 60).
+-define(IN_TIME_MS, 30).                        % from seeing a slice's begin to the act
+-define(MOD, fairnif_test_nif).
+-define(PROBE, fairnif_test_probe).
+
+%% -- the matrix as data ------------------------------------------------------
+
+%% @doc {Act, does the caller die of it}
+acts() ->
+    [{exit_shutdown, dies}, {kill, dies}, {purge, dies},
+     {soft_purge, lives}, {upgrade, lives}, {trace, lives}, {garbage_collect, lives},
+     {process_info, lives}, {code_change, lives}, {suspend_resume, lives}].
+
+%% @doc The states in which a mode can be:
+%% suspended: has given way, kept from its next slice by erlang:suspend_process;
+%% waiting: the same, in the run queue of the only scheduler, on which the actor runs;
+%% queued: before its first line, for a dirty scheduler; requeued: the same after some slices;
+%% first: in its first slice; running: in a later one.
+states(normal) -> [first];
+states(yielding) -> [suspended, waiting, first, running];
+states(dirty_cpu) -> [queued, first];
+states(dirty_io) -> [queued, first];
+states(yielding_dirty) -> [queued, requeued, first, running];
+states(auto) -> [suspended, waiting, first, running].
+
+peer_args(State) ->
+    Schedulers = case State of
+                     waiting -> ["+S", "1:1", "+SDcpu", "1:1"];
+                     _ -> ["+S", "2:2", "+SDcpu", "2:2"]
+                 end,
+    Us = integer_to_list(?SLICE_MS * 1000),
+    Schedulers ++ ["+SDio", "2", "-fairnif", "slice_us", Us, "dirty_slice_us", Us].
+
+%% -- a cell ------------------------------------------------------------------
+
+run(Cell = #{act := Act}) ->
+    process_flag(priority, max),
+    false = process_flag(trap_exit, false),
+    [] = fairnif:tasks(),
+    Slot = ?PROBE:new_slot(),
+    Gate = close_gate(Cell),
+    Caller = start_caller(Act, Cell, Slot),
+    Result = try reach(Cell, Caller, Slot, Gate) of
+                 {ok, Seen} -> act_and_check(Cell#{seen => Seen}, Caller, Slot, Gate);
+                 {missed, Evidence} -> {missed, Evidence}
+             after
+                 open_gate(Gate)
+             end,
+    clean(Result, Caller, Slot),
+    Result.
+
+act_and_check(Cell = #{act := Act}, Caller, Slot, Gate) ->
+    Helper = spawn_act(Cell, Caller),
+    case in_time(Cell) of
+        true ->
+            case proplists:get_value(Act, acts()) of
+                dies -> check_death(Cell, Caller, Slot, Helper);
+                lives -> check_life(Cell, Caller, Slot, Helper, Gate)
+            end,
+            check_slot(Cell, Slot);
+        false ->
+            {missed, #{late => Cell}}
+    end.
+
+%% The act is issued no later than this process can prove that the state lasted.
+in_time(#{seen := #{since := Since}}) ->
+    erlang:monotonic_time(millisecond) - Since < ?IN_TIME_MS;
+in_time(_) ->
+    true.
+
+check_death(Cell, Caller = #{monitor := Monitor}, Slot, Helper) ->
+    #{mode := Mode} = Cell,
+    %% Nothing gives way in mode NORMAL: the caller dies when the body has returned.
+    Mode =:= normal andalso finish_later(Slot),
+    case fairnif_test:down(Monitor, 5000) of
+        {answer, _} = Answer -> error({answer_of_the_dead, Answer});
+        _ -> ok
+    end,
+    Done = done(Helper),
+    Done =:= ok orelse error({act, Done}),
+    #{pid := Pid} = Caller,
+    false = is_process_alive(Pid).
+
+check_life(Cell, Caller = #{monitor := Monitor}, Slot, Helper, Gate) ->
+    %% What the act needs to end may be the end of the slice, or of the call.
+    timer:sleep(5),
+    Early = receive {done, Helper, Value} -> {done, Value} after 20 -> not_yet end,
+    Early =:= not_yet orelse still_there(Cell, Caller),
+    resume(Cell, Caller),
+    open_gate(Gate),
+    finish_later(Slot),
+    case fairnif_test:down(Monitor, 10000) of
+        {answer, {true, _Yields}} -> ok;
+        Other -> error({wrong_answer, Other})
+    end,
+    Done = case Early of {done, Result} -> Result; not_yet -> done(Helper) end,
+    Done =:= ok orelse error({act, Done}),
+    changed(Cell, Caller).
+
+%% After a harmless act that has ended the task is still where it was held.
+still_there(#{state := State}, #{pid := Pid}) when State =:= suspended; State =:= waiting ->
+    [#{owner := Pid, state := suspended}] = fairnif:tasks();
+still_there(_, _) ->
+    ok.
+
+changed(#{act := code_change}, #{pid := Server}) -> 7 = fairnif_test_server:changes(Server);
+changed(_, _) -> ok.
+
+resume(#{state := suspended}, #{pid := Pid}) -> true = erlang:resume_process(Pid);
+resume(_, _) -> ok.
+
+check_slot(Cell, Slot) ->
+    Expected = case Cell of
+                   #{state := queued, act := Act} ->
+                       case proplists:get_value(Act, acts()) of dies -> 0; lives -> 1 end;
+                   _ -> 1
+               end,
+    Ended = fun() ->
+                    case ?PROBE:slot(Slot) of
+                        #{begun := Expected, ended := Expected} -> true;
+                        Other -> {expected, Expected, Other}
+                    end
+            end,
+    fairnif_test:eventually(Ended),
+    Defers = 3 * Expected,
+    #{begun := Expected, ended := Expected, defers := Defers, disorder := 0} = ?PROBE:slot(Slot),
+    ok.
+
+%% Nothing is left, and the module is there again, in one version.
+clean(Result, #{pid := Pid}, Slot) ->
+    ?PROBE:finish(Slot),
+    Monitor = monitor(process, Pid),
+    exit(Pid, kill),
+    _ = fairnif_test:down(Monitor, 10000),
+    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] orelse fairnif:tasks() end),
+    _ = code:purge(?MOD),
+    {module, ?MOD} = code:ensure_loaded(?MOD),
+    erlang:garbage_collect(),
+    fairnif_test:eventually(
+      fun() -> ?PROBE:alive() =:= #{objects => 0, privs => 1} orelse {Result, ?PROBE:alive()} end).
+
+%% -- the caller --------------------------------------------------------------
+
+start_caller(Act, #{mode := Mode}, Slot) ->
+    Call = fun() -> call(Mode, Slot) end,
+    case Act of
+        code_change ->
+            {ok, Server} = fairnif_test_server:start(),
+            {_, Monitor} = spawn_monitor(
+                             fun() -> exit({answer, fairnif_test_server:run(Server, Call)}) end),
+            #{pid => Server, monitor => Monitor};
+        _ ->
+            {Pid, Monitor} = spawn_monitor(fun() -> exit({answer, Call()}) end),
+            #{pid => Pid, monitor => Monitor}
+    end.
+
+%% A term of every kind goes in and must come out the same: the heap may have been moved.
+call(Mode, Slot) ->
+    Terms = [{N, [N], float(N), integer_to_binary(N)} || N <- lists:seq(1, 200)],
+    Term = {?MOD:new_object(7), make_ref(), self(), binary:copy(<<"x">>, 1000), Terms,
+            #{a => 1 bsl 100}},
+    {Result, Yields} = ?MOD:run(spin, Mode, [Slot, 0, Term]),
+    {Result =:= Term, Yields}.
+
+finish_later(Slot) ->
+    spawn(fun() -> timer:sleep(20), ?PROBE:finish(Slot) end).
+
+%% -- states ------------------------------------------------------------------
+
+reach(#{state := suspended}, #{pid := Pid}, _Slot, _Gate) ->
+    Seen = wait_for(Pid, fun(#{yields := Yields}) -> Yields >= 1 end),
+    true = erlang:suspend_process(Pid),
+    case fairnif:tasks() of
+        [#{owner := Pid, state := suspended}] -> {ok, #{}};
+        Other -> {missed, {Seen, Other}}
+    end;
+reach(#{state := waiting}, #{pid := Pid}, _Slot, _Gate) ->
+    %% The task never ends, this process has the highest priority and the only scheduler: it is
+    %% suspended until this process waits for something.
+    1 = erlang:system_info(schedulers_online),
+    _ = wait_for(Pid, fun(#{state := State}) -> State =:= suspended end),
+    {ok, #{}};
+reach(#{state := queued, mode := Mode}, #{pid := Pid}, Slot, Gate) ->
+    case tasks_at(Gate) of
+        [#{owner := Pid, state := queued, where := Place, yields := 0}] ->
+            Place = place(Mode),
+            case ?PROBE:slot(Slot) of
+                #{begun := 0} -> {ok, #{}};
+                Begun -> {missed, Begun}
+            end;
+        Other ->
+            {missed, Other}
+    end;
+reach(#{state := requeued, mode := Mode}, #{pid := Pid}, _Slot, Gate) ->
+    _ = wait_for(Pid, fun(#{yields := Yields}) -> Yields >= 1 end),
+    block(Gate),
+    Place = place(Mode),
+    case fairnif:tasks() of
+        [#{owner := Pid, state := queued, where := Place, yields := Yields}] when Yields >= 1 ->
+            {ok, #{}};
+        Other ->
+            {missed, Other}
+    end;
+reach(#{state := State, mode := Mode}, #{pid := Pid}, Slot, _Gate) when State =:= first;
+                                                                       State =:= running ->
+    Lasts = Mode =:= normal orelse Mode =:= dirty_cpu orelse Mode =:= dirty_io,
+    case slice_begin(State, Pid) of
+        {ok, Task = #{where := {Place, _}}} ->
+            Place = place(Mode),
+            fairnif_test:eventually(fun() -> maps:get(begun, ?PROBE:slot(Slot)) =:= 1 end),
+            {ok, case Lasts of true -> maps:remove(since, Task); false -> Task end};
+        {missed, Evidence} ->
+            {missed, Evidence}
+    end.
+
+%% The task, seen running in a slice that has begun after `since'.
+slice_begin(first, Pid) ->
+    Since = erlang:monotonic_time(millisecond),
+    case wait_for(Pid, fun(_) -> true end) of
+        Task = #{state := running, yields := 0} -> {ok, Task#{since => Since}};
+        Other -> {missed, Other}
+    end;
+slice_begin(running, Pid) ->
+    #{yields := Yields} = wait_for(Pid, fun(_) -> true end),
+    next_slice(Pid, Yields, erlang:monotonic_time(millisecond)).
+
+next_slice(Pid, Yields, Since) ->
+    Now = erlang:monotonic_time(millisecond),
+    case fairnif:tasks() of
+        [Task = #{owner := Pid, state := running, yields := More}] when More > Yields ->
+            {ok, Task#{since => Since}};
+        [#{owner := Pid, yields := Yields}] ->
+            next_slice(Pid, Yields, Now);
+        [#{owner := Pid, yields := More}] when More =:= Yields + 1 ->
+            next_slice(Pid, Yields, Since);
+        Other ->
+            {missed, Other}
+    end.
+
+wait_for(Pid, Good) ->
+    fairnif_test:eventually(
+      fun() ->
+              case fairnif:tasks() of
+                  [Task = #{owner := Pid}] -> Good(Task) andalso put(task, Task) =/= self();
+                  _ -> false
+              end
+      end),
+    get(task).
+
+place(dirty_cpu) -> dirty_cpu;
+place(yielding_dirty) -> dirty_cpu;
+place(dirty_io) -> dirty_io;
+place(_) -> normal.
+
+%% -- gates: blockers keep all dirty schedulers of a kind busy ----------------
+
+close_gate(#{state := queued, mode := Mode}) ->
+    Gate = {place(Mode), []},
+    block(Gate);
+close_gate(#{state := requeued, mode := Mode}) ->
+    {place(Mode), []};
+close_gate(_) ->
+    none.
+
+%% More blockers than schedulers, at a higher priority than the caller: when one is let through
+%% another one takes its place, not the caller.
+block({Place, []}) ->
+    Blockers = [spawn_opt(fun() -> blocker(Place) end, [{priority, high}, monitor])
+                || _ <- lists:seq(1, 8)],
+    put({?MODULE, blockers}, Blockers),
+    fairnif_test:eventually(fun() -> ?PROBE:waiting(Place) >= 2 end),
+    {Place, Blockers}.
+
+blocker(Place) ->
+    case Place of
+        dirty_cpu -> ?PROBE:block_cpu();
+        dirty_io -> ?PROBE:block_io()
+    end,
+    receive stop -> ok after 0 -> blocker(Place) end.
+
+open_gate(none) ->
+    ok;
+open_gate({Place, _}) ->
+    case erase({?MODULE, blockers}) of
+        undefined ->
+            ok;
+        Blockers ->
+            [Pid ! stop || {Pid, _} <- Blockers],
+            ?PROBE:pass(Place, 1000),
+            [_ = fairnif_test:down(Monitor, 5000) || {_, Monitor} <- Blockers],
+            ?PROBE:pass(Place, 0)
+    end.
+
+%% fairnif:tasks() itself needs a dirty I/O scheduler: when the blockers have all of them, one is
+%% let through, and this process's priority is the highest.
+tasks_at({dirty_io, _}) ->
+    timer:sleep(5),
+    Self = self(),
+    Passer = spawn_link(fun() -> pass_until_told(Self) end),
+    Tasks = fairnif:tasks(),
+    unlink(Passer),
+    exit(Passer, kill),
+    fairnif_test:eventually(fun() -> ?PROBE:waiting(dirty_io) >= 2 end),
+    Tasks;
+tasks_at(_) ->
+    fairnif_test:eventually(fun() -> fairnif:tasks() =/= [] end),
+    fairnif:tasks().
+
+pass_until_told(Self) ->
+    timer:sleep(10),
+    ?PROBE:pass(dirty_io, 1),
+    pass_until_told(Self).
+
+%% -- acts --------------------------------------------------------------------
+
+%% In a process of its own: an act may have to wait for the end of the slice or of the call. The
+%% two signals are sent from here, at once.
+spawn_act(#{act := Act}, #{pid := Pid}) when Act =:= exit_shutdown; Act =:= kill ->
+    exit(Pid, case Act of kill -> kill; exit_shutdown -> shutdown end),
+    Self = self(),
+    spawn_opt(fun() -> Self ! {done, self(), ok} end, [{priority, max}]);
+spawn_act(#{act := Act}, #{pid := Pid}) ->
+    Self = self(),
+    Helper = spawn_opt(fun() ->
+                               Self ! {acting, self()},
+                               Self ! {done, self(), catch act(Act, Pid)}
+                       end, [{priority, max}, link]),
+    receive {acting, Helper} -> Helper end.
+
+done(Helper) ->
+    receive {done, Helper, Result} -> Result
+    after 10000 -> error({act_never_ends, process_info(Helper, current_stacktrace)})
+    end.
+
+act(purge, _Pid) ->
+    true = code:delete(?MOD),
+    true = code:purge(?MOD),
+    fairnif_test:eventually(fun() -> maps:get(privs, ?PROBE:alive()) =:= 0 end);
+act(soft_purge, _Pid) ->
+    true = code:delete(?MOD),
+    false = code:soft_purge(?MOD),
+    ok;
+act(upgrade, _Pid) ->
+    {Now, Loads} = ?MOD:version(),
+    ?MOD:use(case Now of 1 -> fairnif_test_nif_2; 2 -> fairnif_test_nif end),
+    {module, ?MOD} = code:load_file(?MOD),
+    {New, More} = ?MOD:version(),
+    {New, More} = {3 - Now, Loads + 1},
+    Answers = [?MOD:run(echo, Mode, [{Mode, Now}])
+               || Mode <- [normal, yielding, auto]],
+    [{normal, Now}, {yielding, Now}, {auto, Now}] = Answers,
+    ok;
+act(trace, Pid) ->
+    Flags = [running, garbage_collection, procs, call, timestamp],
+    1 = erlang:trace(Pid, true, [{tracer, spawn(fun drain/0)} | Flags]),
+    N = erlang:trace_pattern({?MOD, '_', '_'}, true, [local]),
+    true = N > 0,
+    timer:sleep(2),
+    N = erlang:trace_pattern({?MOD, '_', '_'}, false, [local]),
+    _ = catch erlang:trace(Pid, false, Flags),  % it may have ended
+    ok;
+act(garbage_collect, Pid) ->
+    _ = erlang:garbage_collect(Pid, [{type, minor}]),
+    _ = erlang:garbage_collect(Pid, [{type, major}]),
+    ok;
+act(process_info, Pid) ->
+    Items = [memory, heap_size, total_heap_size, current_function, current_stacktrace, status,
+             messages, links, binary, dictionary, reductions, backtrace,
+             garbage_collection_info],
+    case process_info(Pid, Items) of
+        undefined -> ok;                        % it has answered first: mode NORMAL
+        Info -> Items = [Item || {Item, _} <- Info], ok
+    end;
+act(code_change, Pid) ->
+    ok = sys:suspend(Pid, infinity),
+    ok = sys:change_code(Pid, fairnif_test_server, 1, 7, infinity),
+    ok = sys:resume(Pid, infinity);
+act(suspend_resume, Pid) ->
+    case catch erlang:suspend_process(Pid) of
+        true -> true = erlang:resume_process(Pid), ok;
+        {'EXIT', {badarg, _}} -> ok             % it has answered first: mode NORMAL
+    end.
+
+drain() ->
+    receive _ -> drain() after 60000 -> ok end.

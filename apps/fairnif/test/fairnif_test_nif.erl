@@ -1,0 +1,220 @@
+%% An author's module: each body of test_bodies.h in each mode, as Body_Mode, and plain NIFs beside.
+%%
+%% The library is the one that use/1 named last; a new version of it is loaded with the module.
+-module(fairnif_test_nif).
+
+-compile([export_all, nowarn_export_all]).
+
+-on_load(init/0).
+
+-define(NIF, erlang:nif_error(not_loaded)).
+
+init() ->
+    Library = persistent_term:get({?MODULE, library}, ?MODULE),
+    erlang:load_nif(fairnif_test:library(Library),
+                    fairnif:load_info({probe, fairnif_test_probe:address()})).
+
+%% @doc The library to load with the next load of this module.
+use(Library) ->
+    persistent_term:put({?MODULE, library}, Library).
+
+%% @doc Calls a body in a mode.
+run(Body, Mode, Args) ->
+    apply(?MODULE, name(Body, Mode), Args).
+
+name(Body, Mode) ->
+    list_to_atom(atom_to_list(Body) ++ "_" ++ atom_to_list(Mode)).
+
+modes() ->
+    [normal, yielding, dirty_cpu, dirty_io, yielding_dirty, auto].
+
+%% @doc The bodies that keep the rules, with their arity.
+bodies() ->
+    [{spin, 3}, {never_tick, 1}, {ticks, 2}, {echo, 1}, {kinds, 1}, {walk, 1}, {build, 1},
+     {reverse, 1}, {bytes, 1}, {text, 1}, {len, 1}, {flip, 1}, {garbage, 2}, {fail, 1},
+     {object, 2}, {move, 2}, {call, 2}, {blocking, 1}, {memory, 2}, {huge, 0},
+     {undefer, 1}, {deep, 1}, {harmonic, 1}].
+
+version() -> ?NIF.
+new_object(_) -> ?NIF.
+nothing() -> ?NIF.
+nothing_dirty() -> ?NIF.
+plain_burn(_) -> ?NIF.
+limited(_, _, _) -> ?NIF.
+deep_enough(_) -> ?NIF.
+long_slices(_, _, _) -> ?NIF.
+
+spin_normal(_, _, _) -> ?NIF.
+spin_yielding(_, _, _) -> ?NIF.
+spin_dirty_cpu(_, _, _) -> ?NIF.
+spin_dirty_io(_, _, _) -> ?NIF.
+spin_yielding_dirty(_, _, _) -> ?NIF.
+spin_auto(_, _, _) -> ?NIF.
+
+never_tick_normal(_) -> ?NIF.
+never_tick_yielding(_) -> ?NIF.
+never_tick_dirty_cpu(_) -> ?NIF.
+never_tick_dirty_io(_) -> ?NIF.
+never_tick_yielding_dirty(_) -> ?NIF.
+never_tick_auto(_) -> ?NIF.
+
+ticks_normal(_, _) -> ?NIF.
+ticks_yielding(_, _) -> ?NIF.
+ticks_dirty_cpu(_, _) -> ?NIF.
+ticks_dirty_io(_, _) -> ?NIF.
+ticks_yielding_dirty(_, _) -> ?NIF.
+ticks_auto(_, _) -> ?NIF.
+
+echo_normal(_) -> ?NIF.
+echo_yielding(_) -> ?NIF.
+echo_dirty_cpu(_) -> ?NIF.
+echo_dirty_io(_) -> ?NIF.
+echo_yielding_dirty(_) -> ?NIF.
+echo_auto(_) -> ?NIF.
+
+kinds_normal(_) -> ?NIF.
+kinds_yielding(_) -> ?NIF.
+kinds_dirty_cpu(_) -> ?NIF.
+kinds_dirty_io(_) -> ?NIF.
+kinds_yielding_dirty(_) -> ?NIF.
+kinds_auto(_) -> ?NIF.
+
+walk_normal(_) -> ?NIF.
+walk_yielding(_) -> ?NIF.
+walk_dirty_cpu(_) -> ?NIF.
+walk_dirty_io(_) -> ?NIF.
+walk_yielding_dirty(_) -> ?NIF.
+walk_auto(_) -> ?NIF.
+
+build_normal(_) -> ?NIF.
+build_yielding(_) -> ?NIF.
+build_dirty_cpu(_) -> ?NIF.
+build_dirty_io(_) -> ?NIF.
+build_yielding_dirty(_) -> ?NIF.
+build_auto(_) -> ?NIF.
+
+reverse_normal(_) -> ?NIF.
+reverse_yielding(_) -> ?NIF.
+reverse_dirty_cpu(_) -> ?NIF.
+reverse_dirty_io(_) -> ?NIF.
+reverse_yielding_dirty(_) -> ?NIF.
+reverse_auto(_) -> ?NIF.
+
+bytes_normal(_) -> ?NIF.
+bytes_yielding(_) -> ?NIF.
+bytes_dirty_cpu(_) -> ?NIF.
+bytes_dirty_io(_) -> ?NIF.
+bytes_yielding_dirty(_) -> ?NIF.
+bytes_auto(_) -> ?NIF.
+
+text_normal(_) -> ?NIF.
+text_yielding(_) -> ?NIF.
+text_dirty_cpu(_) -> ?NIF.
+text_dirty_io(_) -> ?NIF.
+text_yielding_dirty(_) -> ?NIF.
+text_auto(_) -> ?NIF.
+
+len_normal(_) -> ?NIF.
+len_yielding(_) -> ?NIF.
+len_dirty_cpu(_) -> ?NIF.
+len_dirty_io(_) -> ?NIF.
+len_yielding_dirty(_) -> ?NIF.
+len_auto(_) -> ?NIF.
+
+flip_normal(_) -> ?NIF.
+flip_yielding(_) -> ?NIF.
+flip_dirty_cpu(_) -> ?NIF.
+flip_dirty_io(_) -> ?NIF.
+flip_yielding_dirty(_) -> ?NIF.
+flip_auto(_) -> ?NIF.
+
+garbage_normal(_, _) -> ?NIF.
+garbage_yielding(_, _) -> ?NIF.
+garbage_dirty_cpu(_, _) -> ?NIF.
+garbage_dirty_io(_, _) -> ?NIF.
+garbage_yielding_dirty(_, _) -> ?NIF.
+garbage_auto(_, _) -> ?NIF.
+
+fail_normal(_) -> ?NIF.
+fail_yielding(_) -> ?NIF.
+fail_dirty_cpu(_) -> ?NIF.
+fail_dirty_io(_) -> ?NIF.
+fail_yielding_dirty(_) -> ?NIF.
+fail_auto(_) -> ?NIF.
+
+object_normal(_, _) -> ?NIF.
+object_yielding(_, _) -> ?NIF.
+object_dirty_cpu(_, _) -> ?NIF.
+object_dirty_io(_, _) -> ?NIF.
+object_yielding_dirty(_, _) -> ?NIF.
+object_auto(_, _) -> ?NIF.
+
+move_normal(_, _) -> ?NIF.
+move_yielding(_, _) -> ?NIF.
+move_dirty_cpu(_, _) -> ?NIF.
+move_dirty_io(_, _) -> ?NIF.
+move_yielding_dirty(_, _) -> ?NIF.
+move_auto(_, _) -> ?NIF.
+
+call_normal(_, _) -> ?NIF.
+call_yielding(_, _) -> ?NIF.
+call_dirty_cpu(_, _) -> ?NIF.
+call_dirty_io(_, _) -> ?NIF.
+call_yielding_dirty(_, _) -> ?NIF.
+call_auto(_, _) -> ?NIF.
+
+blocking_normal(_) -> ?NIF.
+blocking_yielding(_) -> ?NIF.
+blocking_dirty_cpu(_) -> ?NIF.
+blocking_dirty_io(_) -> ?NIF.
+blocking_yielding_dirty(_) -> ?NIF.
+blocking_auto(_) -> ?NIF.
+
+memory_normal(_, _) -> ?NIF.
+memory_yielding(_, _) -> ?NIF.
+memory_dirty_cpu(_, _) -> ?NIF.
+memory_dirty_io(_, _) -> ?NIF.
+memory_yielding_dirty(_, _) -> ?NIF.
+memory_auto(_, _) -> ?NIF.
+
+huge_normal() -> ?NIF.
+huge_yielding() -> ?NIF.
+huge_dirty_cpu() -> ?NIF.
+huge_dirty_io() -> ?NIF.
+huge_yielding_dirty() -> ?NIF.
+huge_auto() -> ?NIF.
+
+undefer_normal(_) -> ?NIF.
+undefer_yielding(_) -> ?NIF.
+undefer_dirty_cpu(_) -> ?NIF.
+undefer_dirty_io(_) -> ?NIF.
+undefer_yielding_dirty(_) -> ?NIF.
+undefer_auto(_) -> ?NIF.
+
+deep_normal(_) -> ?NIF.
+deep_yielding(_) -> ?NIF.
+deep_dirty_cpu(_) -> ?NIF.
+deep_dirty_io(_) -> ?NIF.
+deep_yielding_dirty(_) -> ?NIF.
+deep_auto(_) -> ?NIF.
+
+harmonic_normal(_) -> ?NIF.
+harmonic_yielding(_) -> ?NIF.
+harmonic_dirty_cpu(_) -> ?NIF.
+harmonic_dirty_io(_) -> ?NIF.
+harmonic_yielding_dirty(_) -> ?NIF.
+harmonic_auto(_) -> ?NIF.
+
+keeps_term_normal(_) -> ?NIF.
+keeps_term_yielding(_) -> ?NIF.
+keeps_term_dirty_cpu(_) -> ?NIF.
+keeps_term_dirty_io(_) -> ?NIF.
+keeps_term_yielding_dirty(_) -> ?NIF.
+keeps_term_auto(_) -> ?NIF.
+
+holds_mutex_normal() -> ?NIF.
+holds_mutex_yielding() -> ?NIF.
+holds_mutex_dirty_cpu() -> ?NIF.
+holds_mutex_dirty_io() -> ?NIF.
+holds_mutex_yielding_dirty() -> ?NIF.
+holds_mutex_auto() -> ?NIF.

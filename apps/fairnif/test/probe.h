@@ -1,0 +1,40 @@
+/*
+ * probe.h - what the tests see of bodies at work: shared between the library
+ * fairnif_test_probe, which owns it and is never unloaded, and the libraries
+ * under test, which get its address through their own load_info.
+ */
+#ifndef FAIRNIF_TEST_PROBE_H
+#define FAIRNIF_TEST_PROBE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+/* One call (or many calls that are not told apart). */
+struct slot {
+    _Atomic long begun;         /* the body's first line was run */
+    _Atomic long ended;         /* the first of its defers, the last to run */
+    _Atomic long defers;        /* defers run: three for each that began */
+    _Atomic long disorder;      /* defers not run in reverse order */
+    _Atomic long finish;        /* asks endless bodies to return */
+    _Atomic long end_ns;        /* when `ended` was counted */
+};
+
+enum { SLOTS = 65536 };
+
+struct probe {
+    _Atomic long next_slot;
+    _Atomic long objects;       /* resource objects of the tests that exist */
+    _Atomic long privs;         /* private data of libraries, allocated */
+    struct slot slots[SLOTS];
+};
+
+static inline long probe_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1000000000L + ts.tv_nsec;
+}
+
+#endif

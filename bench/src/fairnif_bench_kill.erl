@@ -1,0 +1,55 @@
+%% From exit(Pid, kill) to the moment at which the task's clean-up runs.
+%%
+%% Killer and victim have a scheduler each; nothing else runs in the node. The
+%% killer sleeps a millisecond first, so the kill falls anywhere in a slice.
+-module(fairnif_bench_kill).
+
+-export([flags/0, run/0, modes/0]).
+
+-define(ROUNDS, 11).
+-define(KILLS, 100).
+
+-spec flags() -> [string()].
+flags() -> ["+S", "2:2", "+SDcpu", "2:2"].
+
+%% @doc The modes that tick, with the setting that is their slice.
+-spec modes() -> [{atom(), slice_ns | dirty_slice_ns}].
+modes() ->
+    [{normal, slice_ns}, {yielding, slice_ns}, {auto, slice_ns},
+     {dirty_cpu, dirty_slice_ns}, {dirty_io, dirty_slice_ns},
+     {yielding_dirty, dirty_slice_ns}].
+
+-spec run() -> {fairnif_bench_series:samples(), map()}.
+run() ->
+    Samples = fairnif_bench_series:interleave(
+                ?ROUNDS,
+                [fun() -> [{atom_to_binary(Mode), kills(Mode)}] end
+                 || {Mode, _} <- modes()]),
+    {Samples, maps:with([slice_ns, dirty_slice_ns], fairnif:info())}.
+
+kills(Mode) ->
+    Function = list_to_existing_atom(atom_to_list(Mode) ++ "_forever"),
+    Me = self(),
+    Killer = spawn_opt(fun() ->
+                               Me ! {self(), [{kill(Function), 1}
+                                              || _ <- lists:seq(1, ?KILLS)]}
+                       end, [link, {scheduler, 2}]),
+    receive {Killer, Distribution} -> Distribution end.
+
+kill(Function) ->
+    ok = fairnif_bench_nif:clear_slot(0),
+    {Pid, Monitor} = spawn_opt(fun() -> fairnif_bench_nif:Function(0) end,
+                               [monitor, {scheduler, 1}]),
+    wait_for(2),
+    T0 = fairnif_bench_nif:now(),
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, _, killed} -> ok end,
+    wait_for(3),
+    element(3, fairnif_bench_nif:slot(0)) - T0.
+
+wait_for(Element) ->
+    receive after 1 -> ok end,
+    case element(Element, fairnif_bench_nif:slot(0)) of
+        0 -> wait_for(Element);
+        _ -> ok
+    end.

@@ -1,0 +1,218 @@
+%% The figures, as data: what runs, and what is made of its samples.
+%%
+%% Adding a figure means adding a row, and a run where none has its samples.
+%% The bounds are those of the project's first issue; a row without one is
+%% there to be read.
+-module(fairnif_bench_rows).
+
+-export([runs/0, rows/0, auto_rule/0]).
+
+-export_type([run/0, row/0]).
+
+%% A run happens in a node of its own and answers samples by name.
+-type run() :: #{id := atom(), flags := [string()], call := mfa_args(),
+                 about := string()}.
+-type mfa_args() :: {module(), atom(), [term()]}.
+-type row() :: #{id := binary(),
+                 run := atom(),
+                 what := string(), peer := string(), how := string(),
+                 %% what is made of the samples:
+                 %%   ratio        of each round's A and B
+                 %%   speed        the same upside down: how much faster A is
+                 %%   difference   A less B, ns
+                 %%   value        A as it is
+                 %%   p99          of all that A's distributions hold
+                 value := {ratio | speed | difference, series(), series()}
+                        | {value | p99, series()},
+                 over => fact(),        % divided by
+                 unit := times | ns | percent,
+                 %% `within': at most that far from 1, up and down
+                 bound := {at_most | at_least | within, number() | {fact(), plus, number()}}
+                        | none}.
+-type series() :: binary().
+-type fact() :: slice_ns | dirty_slice_ns.
+
+-spec runs() -> [run()].
+runs() ->
+    Calls = fairnif_bench_calls:flags(),
+    Memory = fairnif_bench_memory:flags(),
+    [run(noop, fairnif_bench_calls:warm_flags(), {fairnif_bench_calls, noop, []},
+         "calls that do nothing"),
+     run(levenshtein, Calls, {fairnif_bench_calls, levenshtein, []},
+         "levenshtein of short and long strings"),
+     run(levenshtein_large, Calls, {fairnif_bench_calls, large, []},
+         "levenshtein of 512 MB"),
+     run(exor, Calls, {fairnif_bench_calls, exor, []}, "exor of 12,000 bytes"),
+     run(exor_reused, Memory, {fairnif_bench_memory, exor, [reused]},
+         "exor of 512 MB, memory reused"),
+     run(exor_small, Memory, {fairnif_bench_memory, exor, [small]},
+         "exor of 512 MB, fresh 4 KiB pages"),
+     run(exor_huge, Memory, {fairnif_bench_memory, exor, [huge]},
+         "exor of 512 MB, fresh huge pages"),
+     run(hold, fairnif_bench_hold:flags(), {fairnif_bench_hold, run, []},
+         "how long a slice holds a scheduler"),
+     run(delay, fairnif_bench_delay:flags(), {fairnif_bench_delay, sleeper, []},
+         "wake-up delays"),
+     run(share, fairnif_bench_share:flags(), {fairnif_bench_share, run, []},
+         "a neighbour's share"),
+     run(charge, fairnif_bench_charge:flags(), {fairnif_bench_charge, run, []},
+         "reductions charged"),
+     run(kill, fairnif_bench_kill:flags(), {fairnif_bench_kill, run, []},
+         "from kill to stop"),
+     run(move, fairnif_bench_calls:warm_flags(), {fairnif_bench_calls, move, []},
+         "moves between schedulers")].
+
+%% @doc The extra section: AUTO's rule for long work.
+-spec auto_rule() -> run().
+auto_rule() ->
+    run(auto_rule, fairnif_bench_delay:flags(), {fairnif_bench_delay, auto_rule, []},
+        "long work on normal and dirty schedulers").
+
+run(Id, Flags, Call, About) ->
+    #{id => Id, flags => Flags, call => Call, about => About}.
+
+-spec rows() -> [row()].
+rows() ->
+    yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
+        ++ charge() ++ kill() ++ move().
+
+%% ---- run time of a yielding call ----
+
+yielding() ->
+    Bound = {at_most, 1.02},
+    How = "wall time of a call, in one process of a node with one scheduler",
+    [times(levenshtein, <<"yielding 12000">>, <<"plain 12000">>,
+           "YIELDING levenshtein, 12,000 bytes", Bound, How),
+     times(levenshtein_large, <<"yielding">>, <<"plain">>,
+           "YIELDING levenshtein, 512 MB and 1 byte", Bound, How),
+     times(exor, <<"yielding 12000">>, <<"plain 12000">>,
+           "YIELDING exor, 12,000 bytes", Bound, "mean of 4000 calls; " ++ How),
+     times(exor_small, <<"yielding">>, <<"plain">>,
+           "YIELDING exor, 512 MB, fresh 4 KiB pages", Bound, How),
+     times(exor_reused, <<"yielding">>, <<"plain">>,
+           "YIELDING exor, 512 MB, memory reused", Bound, How)]
+        ++ [times(levenshtein, name("yielding ~b", [Size]), name("plain ~b", [Size]),
+                  text("YIELDING levenshtein, ~b bytes", [Size]), none,
+                  "mean of many calls; " ++ How)
+            || Size <- [100, 36, 10]].
+
+times(Run, A, B, What, Bound, How) ->
+    #{id => name("~s-~s", [Run, A]), run => Run, what => What,
+      peer => "the plain NIF", value => {ratio, A, B}, unit => times,
+      bound => Bound, how => How}.
+
+%% ---- short calls ----
+
+small_calls() ->
+    Loop = "mean of a loop of calls in compiled Erlang code, loop included; ",
+    [#{id => <<"levenshtein-auto-36">>, run => levenshtein,
+       what => "AUTO levenshtein, 36 bytes", peer => "the plain NIF",
+       value => {difference, <<"auto 36">>, <<"plain 36">>}, unit => ns,
+       bound => {at_most, 60}, how => Loop ++ "40,000 calls"},
+     #{id => <<"noop-auto">>, run => noop,
+       what => "AUTO call that does nothing", peer => "a plain NIF",
+       value => {difference, <<"auto">>, <<"plain">>}, unit => ns,
+       bound => {at_most, 60}, how => Loop ++ "500,000 calls"},
+     #{id => <<"noop-auto-dirty">>, run => noop,
+       what => "AUTO call that does nothing", peer => "a dirty NIF (cost of it)",
+       value => {speed, <<"auto">>, <<"dirty">>}, unit => times,
+       bound => {at_least, 10},
+       how => Loop ++ "both schedulers awake between the calls"}].
+
+%% ---- memory ----
+
+exor() ->
+    [speed(exor_reused, Name, Mode, <<"crypto">>, "crypto:exor/2", {at_least, 4})
+     || {Name, Mode} <- modes()]
+        ++ [speed(Run, Name, Mode, <<"memcpy">>, "memcpy", {at_least, 0.6})
+            || {Run, _} <- states(), {Name, Mode} <- modes()]
+        ++ [slices(Run, name("~s slices", [Name]),
+                   text("one slice of ~s exor, 512 MB, ~s", [Mode, State]))
+            || {Run, State} <- states(), {Name, Mode} <- modes()].
+
+modes() ->
+    [{<<"auto">>, "AUTO"}, {<<"yielding">>, "YIELDING"}].
+
+states() ->
+    [{exor_reused, "memory reused"}, {exor_small, "fresh 4 KiB pages"},
+     {exor_huge, "fresh huge pages"}].
+
+speed(Run, Name, Mode, Peer, PeerText, Bound) ->
+    {_, State} = lists:keyfind(Run, 1, states()),
+    #{id => name("~s-~s-~s", [Run, Name, Peer]), run => Run,
+      what => text("~s exor, 512 MB, ~s", [Mode, State]), peer => PeerText,
+      value => {speed, Name, Peer}, unit => times, bound => Bound,
+      how => "how many times as fast; output in the same memory, brought into that "
+             "state before each call and proved by counting page faults"}.
+
+%% ---- hold ----
+
+hold() ->
+    [slices(hold, Name, "one slice of " ++ What)
+     || {Name, What} <-
+            [{<<"levenshtein yielding">>, "YIELDING levenshtein, 12,000 bytes"},
+             {<<"levenshtein auto">>, "AUTO levenshtein, 12,000 bytes"},
+             {<<"spin yielding">>, "YIELDING work that ticks every 1 us"},
+             {<<"spin auto">>, "AUTO work that ticks every 4.4 us"},
+             {<<"probe yielding">>, "YIELDING work, seen by the body itself"},
+             {<<"probe auto">>, "AUTO work, seen by the body itself"}]].
+
+slices(Run, Series, What) ->
+    #{id => name("hold-~s-~s", [Run, Series]), run => Run, what => What,
+      peer => "the slice set", value => {p99, Series}, over => slice_ns,
+      unit => times, bound => {at_most, 2},
+      how => "p99 of all slices, CPU time of the thread (fairnif:debug/1, measure_cpu)"}.
+
+%% ---- what others feel ----
+
+delay() ->
+    How = "p99 lateness of a 1 ms sleeper beside 4 endless calls, 2 schedulers",
+    [#{id => <<"delay-idle">>, run => delay,
+       what => "wake-up delay beside 4 AUTO calls", peer => "idle",
+       value => {ratio, <<"auto">>, <<"idle">>}, unit => times,
+       bound => {at_most, 1.2}, how => How},
+     #{id => <<"delay-dirty">>, run => delay,
+       what => "wake-up delay beside 4 AUTO calls", peer => "4 dirty NIFs (delay of it)",
+       value => {speed, <<"auto">>, <<"dirty">>}, unit => times,
+       bound => {at_least, 4}, how => How}].
+
+share() ->
+    [#{id => name("share-~s", [Mix]), run => share,
+       what => text("share of a busy neighbour (~s)", [Mix]),
+       peer => "the neighbour alone", value => {value, atom_to_binary(Mix)},
+       unit => percent, bound => {at_least, 0.4},
+       how => "rounds of work beside YIELDING levenshtein of 12,000 bytes, one scheduler"}
+     || Mix <- fairnif_lab_share:mixes()].
+
+charge() ->
+    [#{id => name("charge-~s-~s-~b", [Mode, Kind, Us]), run => charge,
+       what => text("reductions per ms, ~s calls of ~b us, ~s",
+                    [string:uppercase(atom_to_list(Mode)), Us, Kind]),
+       peer => "one call of 30 ms", unit => times, bound => {within, 0.2},
+       value => {ratio, name("~s ~s ~b", [Mode, Kind, Us]),
+                 name("~s ticking long", [Mode])},
+       how => "reductions of the caller by CPU time of its thread, loop included"}
+     || {Mode, Kind, Us} <- fairnif_bench_charge:cases()].
+
+kill() ->
+    [#{id => name("kill-~s", [Mode]), run => kill,
+       what => text("kill to stop, ~s",
+                    [string:uppercase(atom_to_list(Mode))]),
+       peer => "a slice and 0.2 ms", value => {p99, atom_to_binary(Mode)}, unit => ns,
+       bound => {at_most, {Slice, plus, 200000}},
+       how => "p99 of 1,100 kills at any moment of a slice, killer on another scheduler"}
+     || {Mode, Slice} <- fairnif_bench_kill:modes()].
+
+move() ->
+    How = "mean of 5000; both schedulers awake between them",
+    [#{id => <<"move">>, run => move, what => "fair_move to dirty and back",
+       peer => "a dirty call", value => {ratio, <<"move">>, <<"dirty call">>},
+       unit => times, bound => {at_most, 1.5}, how => How},
+     #{id => <<"move-call">>, run => move,
+       what => "AUTO call that moves to dirty and back", peer => "a dirty call",
+       value => {ratio, <<"call that moves">>, <<"dirty call">>}, unit => times,
+       bound => none, how => How}].
+
+name(Format, Args) -> iolist_to_binary(text(Format, Args)).
+
+text(Format, Args) -> lists:flatten(io_lib:format(Format, Args)).
