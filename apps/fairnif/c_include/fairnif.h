@@ -532,6 +532,12 @@ static inline ERL_NIF_TERM fair_enomem(fair_task *t)
 #define FAIR__MARK_MASK 0xFFFF0000u
 #define FAIR__OPTIONS   0x00000100u
 
+#ifdef __cplusplus
+#  define FAIR__STATIC_ASSERT(C, M) static_assert(C, M)
+#else
+#  define FAIR__STATIC_ASSERT(C, M) _Static_assert(C, M)
+#endif
+
 typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
 
 /* An entry of the ErlNifFunc table.  Used with ERL_NIF_INIT instead of
@@ -603,82 +609,91 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
     return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
 }
 
-/* As with ERL_NIF_INIT an upgrade is refused without an upgrade function, but
- * not if there is no load function either: then there is no state to carry
- * over. */
-#define FAIR__MAY_UPGRADE(LOAD, UPGRADE)                                    \
-    ((fair__upgrade_fn)(UPGRADE) != NULL || (fair__load_fn)(LOAD) == NULL)
-
 /* Replaces ERL_NIF_INIT; the same arguments.  The author's load and upgrade
  * are called with the term that was given to fairnif:load_info/1 (undefined
- * without).  `fair__lib` changes only when nothing can fail any more: the same
- * statics may serve an older instance of the module that goes on. */
+ * without).  As with ERL_NIF_INIT an upgrade is refused without an upgrade
+ * function, but not if there is no load function either: then there is no
+ * state to carry over.  `fair__lib` changes only when nothing can fail any
+ * more: the same statics may serve an older instance of the module that goes
+ * on. */
 #define FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD)           \
 static struct fair__lib fair__lib;                                          \
+/* No name of the author's is used where a name of ours could hide it. */   \
+enum { fair__count = sizeof(FUNCS) / sizeof(*FUNCS) };                      \
+FAIR__STATIC_ASSERT((int)fair__count <= (int)FAIR_MAX_NIFS,                 \
+                    "FAIR_NIF_INIT takes at most 256 functions");           \
+static const ErlNifFunc *const fair__table = FUNCS;                         \
 static struct fair__nif fair__nifs[FAIR_MAX_NIFS];                          \
 static ErlNifFunc fair__funcs[FAIR_MAX_NIFS];                               \
 FAIR__LIB_OPS                                                               \
 FAIR__X256(FAIR__ENTRY)                                                     \
 static const fair__entry fair__entries[] = {FAIR__X256(FAIR__ENTRY_NAME)};  \
+static const fair__load_fn fair__authors_load = LOAD;                       \
+static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
+static void fair__commit(const struct fair__handshake *hs)                  \
+{                                                                           \
+    fair__lib.ops = hs->ops;                                                \
+    fair__lib.type = hs->type;                                              \
+    FAIR__SET_LIB_OPS                                                       \
+}                                                                           \
 static int fair__load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)       \
 {                                                                           \
     struct fair__handshake hs;                                              \
-    fair__load_fn load = LOAD;                                              \
     int error = fair__bind(env, info, #NAME, fair__nifs,                    \
-                           sizeof(FUNCS) / sizeof(*FUNCS), &hs, &info);     \
-    if (!error && load)                                                     \
-        error = load(env, priv, info);                                      \
+                           fair__count, &hs, &info);                        \
+    if (!error && fair__authors_load)                                       \
+        error = fair__authors_load(env, priv, info);                        \
     if (!error)                                                             \
-        fair__lib.ops = hs.ops, fair__lib.type = hs.type;                   \
-    FAIR__SET_LIB_OPS                                                       \
+        fair__commit(&hs);                                                  \
     return error;                                                           \
 }                                                                           \
 static int fair__upgrade(ErlNifEnv *env, void **priv, void **old_priv,      \
                          ERL_NIF_TERM info)                                 \
 {                                                                           \
     struct fair__handshake hs;                                              \
-    fair__upgrade_fn upgrade = UPGRADE;                                     \
     int error = fair__bind(env, info, #NAME, fair__nifs,                    \
-                           sizeof(FUNCS) / sizeof(*FUNCS), &hs, &info);     \
-    if (!error && upgrade)                                                  \
-        error = upgrade(env, priv, old_priv, info);                         \
+                           fair__count, &hs, &info);                        \
+    if (!error && fair__authors_upgrade)                                    \
+        error = fair__authors_upgrade(env, priv, old_priv, info);           \
     if (!error)                                                             \
-        fair__lib.ops = hs.ops, fair__lib.type = hs.type;                   \
-    FAIR__SET_LIB_OPS                                                       \
+        fair__commit(&hs);                                                  \
     return error;                                                           \
+}                                                                           \
+static void fair__fill(ErlNifEntry *entry)                                  \
+{                                                                           \
+    unsigned n;                                                             \
+    for (n = 0; n < fair__count; n++) {                                     \
+        fair__funcs[n] = fair__table[n];                                    \
+        if ((fair__table[n].flags & FAIR__MARK_MASK) == FAIR__MARK) {       \
+            fair__describe(&fair__nifs[n], &fair__lib, &fair__table[n]);    \
+            fair__funcs[n].fptr = fair__entries[n];                         \
+            fair__funcs[n].flags = 0;                                       \
+        }                                                                   \
+    }                                                                       \
+    entry->major = ERL_NIF_MAJOR_VERSION;                                   \
+    entry->minor = ERL_NIF_MINOR_VERSION;                                   \
+    entry->name = #NAME;                                                    \
+    entry->num_of_funcs = fair__count;                                      \
+    entry->funcs = fair__funcs;                                             \
+    entry->load = fair__load;                                               \
+    entry->upgrade = fair__authors_upgrade || !fair__authors_load           \
+        ? fair__upgrade : NULL;                                             \
+    entry->vm_variant = ERL_NIF_VM_VARIANT;                                 \
+    entry->options = 1;                                                     \
+    entry->sizeof_ErlNifResourceTypeInit = sizeof(ErlNifResourceTypeInit);  \
+    entry->min_erts = ERL_NIF_MIN_ERTS_VERSION;                             \
 }                                                                           \
 ERL_NIF_INIT_PROLOGUE                                                       \
 ERL_NIF_INIT_GLOB                                                           \
 ERL_NIF_INIT_DECL(NAME);                                                    \
 ERL_NIF_INIT_DECL(NAME)                                                     \
 {                                                                           \
-    static ErlNifEntry entry;                                               \
-    unsigned n;                                                             \
-    FAIR__STATIC_ASSERT(sizeof(FUNCS) / sizeof(*FUNCS) <= FAIR_MAX_NIFS,    \
-                        "FAIR_NIF_INIT takes at most 256 functions");       \
-    for (n = 0; n < sizeof(FUNCS) / sizeof(*FUNCS); n++) {                  \
-        fair__funcs[n] = (FUNCS)[n];                                        \
-        if (((FUNCS)[n].flags & FAIR__MARK_MASK) == FAIR__MARK) {           \
-            fair__describe(&fair__nifs[n], &fair__lib, &(FUNCS)[n]);        \
-            fair__funcs[n].fptr = fair__entries[n];                         \
-            fair__funcs[n].flags = 0;                                       \
-        }                                                                   \
-    }                                                                       \
-    entry.major = ERL_NIF_MAJOR_VERSION;                                    \
-    entry.minor = ERL_NIF_MINOR_VERSION;                                    \
-    entry.name = #NAME;                                                     \
-    entry.num_of_funcs = sizeof(FUNCS) / sizeof(*FUNCS);                    \
-    entry.funcs = fair__funcs;                                              \
-    entry.load = fair__load;                                                \
-    entry.reload = RELOAD;                                                  \
-    entry.upgrade = FAIR__MAY_UPGRADE(LOAD, UPGRADE) ? fair__upgrade : NULL;\
-    entry.unload = UNLOAD;                                                  \
-    entry.vm_variant = ERL_NIF_VM_VARIANT;                                  \
-    entry.options = 1;                                                      \
-    entry.sizeof_ErlNifResourceTypeInit = sizeof(ErlNifResourceTypeInit);   \
-    entry.min_erts = ERL_NIF_MIN_ERTS_VERSION;                              \
+    static ErlNifEntry fair__entry_of_lib;                                  \
+    fair__fill(&fair__entry_of_lib);                                        \
+    fair__entry_of_lib.reload = RELOAD;                                     \
+    fair__entry_of_lib.unload = UNLOAD;                                     \
     ERL_NIF_INIT_BODY;                                                      \
-    return &entry;                                                          \
+    return &fair__entry_of_lib;                                             \
 }                                                                           \
 ERL_NIF_INIT_EPILOGUE
 
@@ -701,12 +716,6 @@ static inline void fair__describe(struct fair__nif *nif, struct fair__lib *lib,
     nif->lib = lib;
 }
 
-#ifdef __cplusplus
-#  define FAIR__STATIC_ASSERT(C, M) static_assert(C, M)
-#else
-#  define FAIR__STATIC_ASSERT(C, M) _Static_assert(C, M)
-#endif
-
 /* ------------------------------------------------------------------------
  * Compiled with -DFAIR_DEBUG, a library reports ticks taken while one of the
  * VM's mutexes is held, and with fairnif:debug/1's check_terms also arguments
@@ -716,7 +725,7 @@ static inline void fair__describe(struct fair__nif *nif, struct fair__lib *lib,
 extern __attribute__((visibility("hidden")))
 const struct fair__ops *fair__lib_ops;
 #  define FAIR__LIB_OPS const struct fair__ops *fair__lib_ops;
-#  define FAIR__SET_LIB_OPS if (!error) fair__lib_ops = fair__lib.ops;
+#  define FAIR__SET_LIB_OPS fair__lib_ops = fair__lib.ops;
 static inline void fair__locked(int change)
 {
     if (fair__lib_ops)

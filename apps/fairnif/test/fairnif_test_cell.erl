@@ -10,6 +10,7 @@
 
 -define(SLICE_MS, 60).
 -define(IN_TIME_MS, 30).                        % from seeing a slice's begin to the act
+-define(NORMAL_MS, 150).                        % how long a body in mode NORMAL works
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
 
@@ -45,7 +46,7 @@ peer_args(State) ->
 
 run(Cell = #{act := Act}) ->
     process_flag(priority, max),
-    false = process_flag(trap_exit, false),
+    keep_schedulers_awake(),
     [] = fairnif:tasks(),
     Slot = ?PROBE:new_slot(),
     Gate = close_gate(Cell),
@@ -64,7 +65,7 @@ act_and_check(Cell = #{act := Act}, Caller, Slot, Gate) ->
     case in_time(Cell) of
         true ->
             case proplists:get_value(Act, acts()) of
-                dies -> check_death(Cell, Caller, Slot, Helper);
+                dies -> check_death(Caller, Helper);
                 lives -> check_life(Cell, Caller, Slot, Helper, Gate)
             end,
             check_slot(Cell, Slot);
@@ -78,17 +79,13 @@ in_time(#{seen := #{since := Since}}) ->
 in_time(_) ->
     true.
 
-check_death(Cell, Caller = #{monitor := Monitor}, Slot, Helper) ->
-    #{mode := Mode} = Cell,
-    %% Nothing gives way in mode NORMAL: the caller dies when the body has returned.
-    Mode =:= normal andalso finish_later(Slot),
+check_death(#{pid := Pid, monitor := Monitor}, Helper) ->
     case fairnif_test:down(Monitor, 5000) of
         {answer, _} = Answer -> error({answer_of_the_dead, Answer});
         _ -> ok
     end,
     Done = done(Helper),
     Done =:= ok orelse error({act, Done}),
-    #{pid := Pid} = Caller,
     false = is_process_alive(Pid).
 
 check_life(Cell, Caller = #{monitor := Monitor}, Slot, Helper, Gate) ->
@@ -149,31 +146,54 @@ clean(Result, #{pid := Pid}, Slot) ->
     fairnif_test:eventually(
       fun() -> ?PROBE:alive() =:= #{objects => 0, privs => 1} orelse {Result, ?PROBE:alive()} end).
 
+%% A body that never gives way holds its scheduler, and what the VM has queued behind it waits for a
+%% scheduler that is awake to steal it. So one process on each is always about to run, this one
+%% keeps to the last scheduler, and such a body to the first (start_caller).
+keep_schedulers_awake() ->
+    N = erlang:system_info(schedulers_online),
+    process_flag(scheduler, N),
+    Self = self(),
+    [spawn_opt(fun() -> tick_with(monitor(process, Self)) end,
+               [{scheduler, Scheduler}, {priority, high}])
+     || Scheduler <- lists:seq(1, N)].
+
+tick_with(Monitor) ->
+    receive {'DOWN', Monitor, process, _, _} -> ok
+    after 1 -> tick_with(Monitor)
+    end.
+
 %% -- the caller --------------------------------------------------------------
 
 start_caller(Act, #{mode := Mode}, Slot) ->
-    Call = fun() -> call(Mode, Slot) end,
-    case Act of
+    Self = self(),
+    Call = fun() -> call(Self, Mode, Slot) end,
+    Caller = case Act of
         code_change ->
-            {ok, Server} = fairnif_test_server:start(),
+            {ok, Server} = fairnif_test_server:start(Mode),
             {_, Monitor} = spawn_monitor(
                              fun() -> exit({answer, fairnif_test_server:run(Server, Call)}) end),
             #{pid => Server, monitor => Monitor};
         _ ->
-            {Pid, Monitor} = spawn_monitor(fun() -> exit({answer, Call()}) end),
+            Options = case Mode of normal -> [{scheduler, 1}]; _ -> [] end,
+            {Pid, Monitor} = spawn_opt(fun() -> exit({answer, Call()}) end, [monitor | Options]),
             #{pid => Pid, monitor => Monitor}
-    end.
+    end,
+    receive calling -> Caller after 5000 -> error(not_called) end.
 
 %% A term of every kind goes in and must come out the same: the heap may have been moved.
-call(Mode, Slot) ->
+call(Cell, Mode, Slot) ->
     Terms = [{N, [N], float(N), integer_to_binary(N)} || N <- lists:seq(1, 200)],
     Term = {?MOD:new_object(7), make_ref(), self(), binary:copy(<<"x">>, 1000), Terms,
             #{a => 1 bsl 100}},
-    {Result, Yields} = ?MOD:run(spin, Mode, [Slot, 0, Term]),
+    %% Endless, but where it would keep the VM from what needs all schedulers: loading and tracing.
+    Us = case Mode of normal -> ?NORMAL_MS * 1000; _ -> 0 end,
+    Cell ! calling,
+    {Result, Yields} = ?MOD:run(spin, Mode, [Slot, Us, Term]),
     {Result =:= Term, Yields}.
 
 finish_later(Slot) ->
-    spawn(fun() -> timer:sleep(20), ?PROBE:finish(Slot) end).
+    timer:sleep(20),
+    ?PROBE:finish(Slot).
 
 %% -- states ------------------------------------------------------------------
 
@@ -334,7 +354,8 @@ spawn_act(#{act := Act}, #{pid := Pid}) ->
     Helper = spawn_opt(fun() ->
                                Self ! {acting, self()},
                                Self ! {done, self(), catch act(Act, Pid)}
-                       end, [{priority, max}, link]),
+                       end, [{priority, max}, {scheduler, erlang:system_info(schedulers_online)},
+                              link]),
     receive {acting, Helper} -> Helper end.
 
 done(Helper) ->

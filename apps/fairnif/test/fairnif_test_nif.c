@@ -97,12 +97,12 @@ static int open_all(ErlNifEnv *env, struct priv **priv, ERL_NIF_TERM info)
     return 0;
 }
 
-static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+static int load_it(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
     return open_all(env, (struct priv **)priv, info);
 }
 
-static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
+static int upgrade_it(ErlNifEnv *env, void **priv, void **old_priv,
                    ERL_NIF_TERM info)
 {
     const struct priv *old = *old_priv;
@@ -152,4 +152,4 @@ static ErlNifFunc nifs[] = {
     MODES(keeps_term, 1), MODES(holds_mutex, 0),
 };
 
-FAIR_NIF_INIT(fairnif_test_nif, nifs, load, NULL, upgrade, unload)
+FAIR_NIF_INIT(fairnif_test_nif, nifs, load_it, NULL, upgrade_it, unload)

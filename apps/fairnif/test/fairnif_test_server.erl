@@ -2,11 +2,13 @@
 -module(fairnif_test_server).
 -behaviour(gen_server).
 
--export([start/0, run/2, changes/1]).
+-export([start/1, run/2, changes/1]).
 -export([init/1, handle_call/3, handle_cast/2, code_change/3]).
 
-start() ->
-    gen_server:start(?MODULE, [], []).
+%% @doc In mode NORMAL on the first scheduler, which it will hold.
+start(Mode) ->
+    Options = case Mode of normal -> [{spawn_opt, [{scheduler, 1}]}]; _ -> [] end,
+    gen_server:start(?MODULE, [], Options).
 
 run(Server, Fun) ->
     gen_server:call(Server, {run, Fun}, infinity).

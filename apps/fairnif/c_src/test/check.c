@@ -14,7 +14,7 @@
 
 #include "check.h"
 
-enum { TIME_LIMIT_S = 120 };
+enum { TIME_LIMIT_S = 120, LINES_MOST = 12 };
 
 static struct check_test *tests, **last = &tests;
 static const struct check_test *current;
@@ -71,12 +71,12 @@ void check_that(bool holds, const char *file, int line, const char *format,
     char text[2048];
     va_list ap;
 
-    if (holds)
+    if (holds || __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED)
+                 > LINES_MOST)
         return;
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
     printf("FAILED %s: %s (%s:%d)\n", current->sentence, text, base(file),
            line);
     fflush(stdout);
@@ -103,9 +103,14 @@ static void run_here(const struct check_test *test)
 {
     current = test;
     alarm(TIME_LIMIT_S);
+    if (test->before)
+        test->before();
     node_start(test->init);
     test->fn();
     node_stop();
+    if (check_failures() > LINES_MOST)
+        printf("FAILED %s: %d more (%s)\n", test->sentence,
+               check_failures() - LINES_MOST, base(test->file));
     fflush(NULL);
     exit(check_failures() ? 1 : 0);
 }

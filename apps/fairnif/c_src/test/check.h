@@ -23,18 +23,21 @@ struct check_test {
     vm_init_fn init;
     const char *last_words;     /* it must die of a signal, with that in what
                                    it wrote to stderr; NULL: it must not */
+    void (*before)(void);       /* before the runtime is loaded; or NULL */
     struct check_test *next;
 };
 void check_add(struct check_test *test);
 
-#define TEST(FN, SENTENCE) TEST_DIES(FN, SENTENCE, NULL)
+#define TEST(FN, SENTENCE) TEST_WITH(FN, SENTENCE, NULL, NULL)
 /* A test that must end the program, saying LAST_WORDS. */
 #define TEST_DIES(FN, SENTENCE, LAST_WORDS)                                 \
+    TEST_WITH(FN, SENTENCE, LAST_WORDS, NULL)
+#define TEST_WITH(FN, SENTENCE, LAST_WORDS, BEFORE)                         \
     static void FN(void);                                                   \
     __attribute__((constructor)) static void add_##FN(void)                 \
     {                                                                       \
         static struct check_test test = {__FILE__, SENTENCE, FN, nif_init,  \
-                                         LAST_WORDS, NULL};                 \
+                                         LAST_WORDS, BEFORE, NULL};         \
         check_add(&test);                                                   \
     }                                                                       \
     static void FN(void)

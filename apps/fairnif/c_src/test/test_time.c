@@ -207,8 +207,9 @@ TEST(silence, "a body that does not tick is charged, and named for its gap")
             continue;
         if (modes[i].yields)
             check_charge(name, "20000000", 5, 100, __LINE__);
-        else
-            CHECK_CALL(name, "20000000", "ok");
+        else                    /* one alone might be a stolen CPU */
+            for (int call = 0; call < 5; call++)
+                CHECK_CALL(name, "20000000", "ok");
         CHECK_NUMBERS(node_counter(name, "longest_gap_ns"), >=, 19 * MS);
         CHECK_NUMBERS(node_counter(name, "longest_gap_ns"), <=, 21 * MS);
     }

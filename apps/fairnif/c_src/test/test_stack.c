@@ -1,0 +1,329 @@
+/*
+ * test_stack.c - the stacks of tasks, and the switch between them and the
+ * schedulers'.
+ */
+#define _GNU_SOURCE
+#include <fenv.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "vm_int.h"
+
+static void tick(fair_task *t)
+{
+    fair_tick(t, 1);
+}
+
+static __attribute__((noinline)) void check_alignment(void)
+{
+    _Alignas(16) volatile char local[16];
+    volatile double sum = 0;
+
+    local[0] = 1;
+    CHECK_NUMBERS((uintptr_t)__builtin_frame_address(0) & 15, ==, 0);
+    CHECK_NUMBERS((uintptr_t)local & 15, ==, 0);
+#if defined(__x86_64__)
+    __asm__ volatile("movaps %%xmm0, %0" : "=m"(local));
+#endif
+    for (int i = 0; i < 4; i++)
+        sum += local[i] * 1.5;
+}
+
+/* The ABI's promise at the entry of a function, here of the body itself. */
+static ERL_NIF_TERM aligned(fair_task *t)
+{
+    CHECK_NUMBERS((uintptr_t)__builtin_frame_address(0) & 15, ==, 0);
+    check_alignment();
+    fair_tick(t, 1);
+    check_alignment();
+    fair_move(t, FAIR_DIRTY_CPU);
+    check_alignment();
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+/* Marks in all callee-saved registers before the pause, other ones each
+ * time; the VM does the same on its side. */
+static ERL_NIF_TERM registers(fair_task *t)
+{
+    for (uint64_t i = 0; i < 20; i++) {
+        uint64_t result, lost = vm__call_marked((void *)tick, (uint64_t)t, 0,
+                                                0, &result, 0x100000 * i);
+
+        CHECK_NUMBERS(lost, ==, 0);
+    }
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+/* rounding(Restore): its own floating point mode, from pause to pause */
+static ERL_NIF_TERM rounding(fair_task *t)
+{
+    static const int round[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO,
+                                FE_TONEAREST};
+    volatile double one = 1, three = 3, low = 0;
+
+    for (int i = 0; i < 12; i++) {
+        fesetround(round[i % 4]);
+#if defined(__x86_64__)
+        {
+            uint16_t fcw;       /* the x87's precision as well */
+
+            __asm__ volatile("fnstcw %0" : "=m"(fcw));
+            fcw = (uint16_t)((fcw & ~0x0300) | (i % 2 ? 0x0200 : 0x0300));
+            __asm__ volatile("fldcw %0" : : "m"(fcw));
+        }
+#endif
+        for (int j = 0; j < 3; j++) {
+            uint64_t control = vm__fp_control();
+
+            fair_tick(t, 1);
+            CHECK(vm__fp_control() == control);
+            CHECK_NUMBERS(fegetround(), ==, round[i % 4]);
+        }
+        if (i % 4 == 1)
+            low = one / three;
+        if (i % 4 == 0 && i > 4)
+            CHECK(one / three > low);
+        if (i == 10 && fair_argc(t) == 1)
+            fair_move(t, FAIR_DIRTY_IO);
+    }
+    fesetenv(FE_DFL_ENV);
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static __attribute__((noinline)) unsigned burrow(fair_task *t, unsigned depth)
+{
+    volatile unsigned char frame[32 * 1024];
+    unsigned sum = 1;
+
+    for (size_t i = 0; i < sizeof frame; i += 512)
+        frame[i] = (unsigned char)depth;
+    if (depth > 1)
+        sum += burrow(t, depth - 1);
+    else
+        fair_tick(t, 1);
+    for (size_t i = 0; i < sizeof frame; i += 512)
+        if (frame[i] != (unsigned char)depth)
+            return 1000000;
+    return sum;
+}
+
+/* digs(N): N frames of 32 KiB, and a pause at the bottom */
+static ERL_NIF_TERM digs(fair_task *t)
+{
+    unsigned depth;
+
+    if (!fair_get_uint(t, 0, &depth))
+        return fair_badarg(t);
+    return enif_make_uint(fair_env(t), burrow(t, depth));
+}
+
+static const fair_options small = {.body = aligned, .stack_size = 16 * 1024};
+static const fair_options medium = {.body = digs, .stack_size = 1000000};
+static const fair_options large = {.body = digs, .stack_size = 64 << 20};
+
+enum { MANY = 300 };
+static char *frames[MANY];      /* where on their stacks pages were used */
+
+/* sprawls(N): uses 80 KiB, says where, waits */
+static ERL_NIF_TERM sprawls(fair_task *t)
+{
+    volatile char frame[80 * 1024];
+    unsigned n;
+
+    if (!fair_get_uint(t, 0, &n))
+        return fair_badarg(t);
+    for (size_t i = 0; i < sizeof frame; i += 1024)
+        frame[i] = 1;
+    frames[n] = (char *)frame;
+    fair_tick(t, 1);
+    return enif_make_int(fair_env(t), frame[1024]);
+}
+
+static ErlNifFunc nifs[] = {
+    ALL_MODES("aligned", 0, aligned),
+    ALL_MODES("registers", 0, registers),
+    ALL_MODES("rounding", 0, rounding),
+    ALL_MODES("rounding", 1, rounding),
+    ALL_MODES("digs", 1, digs),
+    FAIR_NIF_OPTIONS("small", 0, &small, FAIR_YIELDING),
+    FAIR_NIF_OPTIONS("medium", 1, &medium, FAIR_YIELDING),
+    FAIR_NIF_OPTIONS("large", 1, &large, FAIR_YIELDING),
+    FAIR_NIF("sprawls", 1, sprawls, FAIR_YIELDING),
+};
+FAIR_NIF_INIT(test_stack, nifs, NULL, NULL, NULL, NULL)
+
+static void in_all_modes(const char *name, const char *args)
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < 6; i++)
+            CHECK_CALL(in_mode(name, &modes[i]), args, "ok");
+    }
+}
+
+TEST(alignment, "a body begins and goes on with an aligned stack")
+{
+    in_all_modes("aligned", "");
+    CHECK_CALL("small", "", "ok");
+}
+
+TEST(kept_registers, "callee-saved registers survive pauses, on both sides")
+{
+    in_all_modes("registers", "");
+}
+
+TEST(kept_rounding, "a body's floating point mode survives pauses, and does "
+     "not leak to the VM")
+{
+    vm_proc *p;
+
+    in_all_modes("rounding", "");
+    in_all_modes("rounding", "x");
+    node_set("pause_every_tick", 1);
+    p = spawn_call("rounding_yielding", "");
+    vm_step(p);                         /* vm_slice checks */
+    vm_free(p);
+}
+
+TEST(sizes, "a stack is as large as its function wants")
+{
+    node_set("pause_every_tick", 1);
+    CHECK_CALL("digs_yielding", "3", "3");
+    CHECK_CALL("medium", "28", "28");
+    CHECK_CALL("large", "2000", "2000");
+    CHECK_CALL("digs_auto", "3", "3");
+}
+
+TEST(reuse, "stacks are used again, and few are kept idle")
+{
+    vm_proc *p[MANY];
+    long mapped, resident = 0;
+    unsigned char in_core;
+
+    for (int i = 0; i < 500; i++)
+        CHECK_CALL(in_mode("aligned", &modes[i % 6]), "", "ok");
+    mapped = node_stacks_mapped();
+    CHECK_NUMBERS(mapped, <=, 14);      /* two a thread */
+    for (int i = 0; i < 500; i++)
+        CHECK_CALL(in_mode("aligned", &modes[i % 6]), "", "ok");
+    CHECK_NUMBERS(node_stacks_mapped(), <=, mapped + 4);
+
+    node_set("pause_every_tick", 1);
+    for (int i = 0; i < MANY; i++) {
+        char args[16];
+
+        sprintf(args, "%d", i);
+        p[i] = spawn_call("sprawls", args);
+        vm_step(p[i]);
+    }
+    CHECK_NUMBERS(node_stacks(), ==, MANY);
+    for (int i = 0; i < MANY; i++) {
+        if (i % 2)
+            CHECK_TEXT((vm_finish(p[i]), outcome(p[i])), "1");
+        vm_free(p[i]);
+    }
+    CHECK_NUMBERS(node_stacks_mapped(), <=, 64 + 7 * 4);
+    /* Each thread's own few are kept as they are; the others' pages were
+     * given back. */
+    for (int i = 0; i < MANY; i++) {
+        char *page = (char *)((uintptr_t)(frames[i] + 20000)
+                              & ~(uintptr_t)4095);
+
+        if (mincore(page, 4096, &in_core) == 0 && in_core & 1)
+            resident++;
+    }
+    CHECK_NUMBERS(resident, <=, 7 * 4);
+}
+
+TEST(pool_after_kill, "the stack of a dropped task is used again")
+{
+    node_set("pause_every_tick", 1);
+    for (int i = 0; i < 300; i++) {
+        vm_proc *p = spawn_call("digs_yielding", "3");
+
+        vm_step(p);
+        vm_free(p);
+        CHECK_CALL("digs_yielding", "3", "3");
+    }
+    CHECK_NUMBERS(node_stacks_mapped(), <=, 8);
+}
+
+/* -- overflow ------------------------------------------------------------ */
+
+#define LAST_WORDS(NAME, SIZE)                                              \
+    "fairnif: stack overflow in test_stack:" NAME "/1: its C stack of " SIZE \
+    " bytes is too small"
+
+TEST_DIES(overflow, "frames of 32 KiB that overflow a stack hit its guard, in "
+          "the first slice", LAST_WORDS("digs_yielding", "131072"))
+{
+    finished(spawn_call("digs_yielding", "100"));
+}
+
+TEST_DIES(overflow_later, "the same on another thread, after pauses",
+          LAST_WORDS("digs_yielding", "131072"))
+{
+    node_set("pause_every_tick", 1);
+    for (int i = 0; i < 5; i++)
+        CHECK_CALL("digs_yielding", "3", "3");
+    finished(spawn_call("digs_yielding", "4"));
+}
+
+TEST_DIES(overflow_dirty, "the same on a dirty scheduler",
+          LAST_WORDS("digs_dirty_io", "131072"))
+{
+    finished(spawn_call("digs_dirty_io", "100"));
+}
+
+TEST_DIES(overflow_large, "the message names the size of the stack",
+          LAST_WORDS("medium", "1048576"))
+{
+    finished(spawn_call("medium", "100"));
+}
+
+/* MADV_GUARD_INSTALL is not there. */
+static void old_kernel(void)
+{
+    vm_fail(VM_F_MADVISE, 1, true);
+}
+
+TEST_WITH(overflow_mprotect, "the same where guards are made with mprotect",
+          LAST_WORDS("digs_yielding", "131072"), old_kernel)
+{
+    CHECK_CALL("digs_yielding", "3", "3");
+    finished(spawn_call("digs_yielding", "100"));
+}
+
+/* Where each guard costs a mapping, there is an end to them that comes before
+ * the VM's own mmap fails. */
+TEST_WITH(limit, "with mprotect the number of stacks is bounded", NULL,
+          old_kernel)
+{
+    enum { MOST = 40000 };
+    static vm_proc *p[MOST];
+    int n = 0, held;
+
+    vm_fail(0, 0, false);
+    vm_options.gc_every = 0;
+    node_set("pause_every_tick", 1);
+    do {
+        p[n] = spawn_call("aligned_yielding", "");
+    } while (vm_step(p[n]) == VM_READY && ++n < MOST);
+    CHECK_TEXT(outcome(p[n]), "error:system_limit");
+    CHECK_NUMBERS(n, >=, 8000);
+    CHECK_NUMBERS(n, <=, 32754);
+    held = n + 1;
+    CHECK_TEXT(finished(p[0]), "ok");
+    CHECK_CALL("aligned_yielding", "", "ok");
+    for (int i = 1; i < held; i++)
+        vm_free(p[i]);
+    CHECK_NUMBERS(node_stacks_mapped(), <=, 64 + 7 * 4);
+}
+
+TEST_DIES(other_fault, "another fault is passed on to who was there before",
+          "SEGV")
+{
+    *(volatile char *)8 = 1;
+}

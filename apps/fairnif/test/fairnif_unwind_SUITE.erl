@@ -1,0 +1,91 @@
+%% Debuggers and profilers look through a task at the scheduler that runs it.
+-module(fairnif_unwind_SUITE).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
+-export([gdb_shows_the_body_and_the_scheduler_that_runs_it/1,
+         perf_shows_the_body_and_the_scheduler_that_runs_it/1,
+         an_overflowed_stack_ends_with_a_message_that_names_function_and_size/1]).
+
+suite() ->
+    [{timetrap, {minutes, 2}}].
+
+all() ->
+    [gdb_shows_the_body_and_the_scheduler_that_runs_it,
+     perf_shows_the_body_and_the_scheduler_that_runs_it,
+     an_overflowed_stack_ends_with_a_message_that_names_function_and_size].
+
+init_per_suite(Config) ->
+    ok = fairnif_test:build(),
+    Config.
+
+end_per_suite(_Config) ->
+    ok.
+
+gdb_shows_the_body_and_the_scheduler_that_runs_it(Config) ->
+    with_endless_task(
+      gdb, Config,
+      fun(Pid) ->
+              [outwards(Trace, ["spin", "body_main", "proceed|fair__enter", "beam"])
+               || Trace <- [os:cmd("gdb -p " ++ Pid ++ " -batch -ex 'break fair__tick'"
+                                   " -ex continue -ex bt -ex detach 2>&1")
+                            || _ <- [1, 2]]]
+      end).
+
+perf_shows_the_body_and_the_scheduler_that_runs_it(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "perf.data"),
+    with_endless_task(
+      perf, Config,
+      fun(Pid) ->
+              Record = os:cmd("perf record -e cpu-clock -F 500 --call-graph fp -o " ++ File
+                              ++ " -p " ++ Pid ++ " -- sleep 1 2>&1"),
+              case filelib:file_size(File) of
+                  0 ->
+                      {skip, "perf records nothing here: " ++ Record};
+                  _ ->
+                      outwards(os:cmd("perf script -i " ++ File ++ " -F comm,ip,sym,dso 2>&1"
+                                      " | grep -m1 -A12 ' spin_\\| spin\\|work'"),
+                               ["spin", "body_main", "proceed|fair__enter", "beam"])
+              end
+      end).
+
+an_overflowed_stack_ends_with_a_message_that_names_function_and_size(_) ->
+    Output = os:cmd("ERL_CRASH_DUMP_SECONDS=0 "
+                    ++ erl("fairnif_test_nif:deep_auto(1000000)") ++ " 2>&1"),
+    [match(Output, Pattern)
+     || Pattern <- ["stack overflow in fairnif_test_nif:deep_auto/1", "131072 bytes"]].
+
+%% A node whose only scheduler runs an endless body.
+with_endless_task(Tool, _Config, Fun) ->
+    case os:find_executable(atom_to_list(Tool)) of
+        false ->
+            {skip, atom_to_list(Tool) ++ " is not installed"};
+        _ ->
+            Peer = fairnif_test:peer(["+S", "1"]),
+            Pid = fairnif_test:call(Peer, os, getpid, []),
+            Slot = fairnif_test:call(Peer, fairnif_test_probe, new_slot, []),
+            spawn(fun() ->
+                          catch fairnif_test:call(Peer, fairnif_test_nif, run,
+                                                  [spin, yielding, [Slot, 20000000, []]])
+                  end),
+            try
+                fairnif_test:eventually(
+                  fun() -> fairnif_test:call(Peer, fairnif, tasks, []) =/= [] end),
+                Fun(Pid)
+            after
+                fairnif_test:stop(Peer)
+            end
+    end.
+
+erl(Call) ->
+    Args = [[" '", Arg, "'"] || Arg <- fairnif_test:erl_args()],
+    lists:flatten(["erl -noinput", Args, " -eval '", Call, ", halt()'"]).
+
+%% The names stand in this order in the trace, innermost first.
+outwards(Trace, Names) ->
+    match(Trace, lists:flatten(lists:join(".*", ["(?:" ++ Name ++ ")" || Name <- Names]))).
+
+match(Text, Pattern) ->
+    case re:run(Text, Pattern, [dotall, {capture, none}]) of
+        match -> ok;
+        nomatch -> error({not_in, Text, Pattern})
+    end.
