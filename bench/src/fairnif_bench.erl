@@ -8,13 +8,14 @@
 
 %% What runs longer than this hangs.
 -define(LIMIT_MS, 300000).
--define(SCHEMA_VERSION, 1).
 
 -type result() :: #{row := fairnif_bench_rows:row(),
-                    samples := [number()],
-                    estimate := fairnif_bench_series:estimate(),
-                    bound := none | {at_most | at_least | within, number()},
-                    verdict := met | not_met | within_noise | reported}.
+                    verdict := met | not_met | within_noise | reported | failed,
+                    %% not of a run that failed:
+                    samples => [number()],
+                    estimate => fairnif_bench_series:estimate(),
+                    cpu => fairnif_bench_series:estimate() | undefined,
+                    bound => none | {at_most | at_least | within, number()}}.
 
 %% @doc `main(#{}, Args)'.
 -spec main([string()]) -> 0..3.
@@ -27,10 +28,13 @@ main(Args) -> main(#{}, Args).
 -spec main(#{json => string()}, [string()]) -> 0..3.
 main(Opts, ["auto_rule"]) ->
     Run = fairnif_bench_rows:auto_rule(),
-    {Samples, _} = measure(Run, fairnif_lab_progress:start(1)),
+    {Samples, Facts} = measure(Run, fairnif_lab_progress:start(1)),
     text(Opts, fairnif_bench_report:auto_rule(Samples)),
-    json(Opts, fairnif_bench_report:json([], #{auto_rule => {Samples, #{}}})),
-    0;
+    json(Opts, fairnif_bench_report:json([], #{auto_rule => {Samples, Facts}})),
+    case map_size(Samples) of
+        0 -> 1;
+        _ -> 0
+    end;
 main(Opts, Names) ->
     All = fairnif_bench_rows:runs(),
     case Names -- [atom_to_list(Id) || #{id := Id} <- All] of
@@ -52,23 +56,29 @@ bench(Opts, Runs) ->
                   is_map_key(Id, Measured)],
     text(Opts, fairnif_bench_report:table(Results)),
     json(Opts, fairnif_bench_report:json(Results, Measured)),
-    case [R || #{verdict := not_met} = R <- Results] of
+    case [R || #{verdict := V} = R <- Results, V =:= not_met orelse V =:= failed] of
         [] -> 0;
         _ -> 1
     end.
 
 measure(#{flags := Flags, call := Call, about := About}, Progress) ->
     fairnif_lab_progress:step(Progress, About),
-    case fairnif_lab_peer:run(Flags, Call, ?LIMIT_MS) of
-        {ok, {Samples, Facts}} -> {Samples, Facts};
-        {ok, Samples} -> {Samples, #{}};
-        {error, Reason} ->
-            io:format(standard_error, "fairnif: ~ts: ~ts~n",
-                      [About, fairnif_lab_peer:format_error(Reason)]),
-            halt(1)
-    end.
+    T0 = erlang:monotonic_time(millisecond),
+    {Samples, Facts} =
+        case fairnif_lab_peer:run(Flags, Call, ?LIMIT_MS) of
+            {ok, {_, _} = Both} -> Both;
+            {ok, Only} -> {Only, #{}};
+            {error, Reason} ->
+                Text = fairnif_lab_peer:format_error(Reason),
+                io:format(standard_error, "fairnif: ~ts: ~ts~n", [About, Text]),
+                {#{}, #{failed => unicode:characters_to_binary(Text)}}
+        end,
+    {Samples, Facts#{took_ms => erlang:monotonic_time(millisecond) - T0,
+                     emulator_flags => [list_to_binary(F) || F <- Flags]}}.
 
 -spec result(fairnif_bench_rows:row(), {fairnif_bench_series:samples(), map()}) -> result().
+result(Row, {_, #{failed := _}}) ->
+    #{row => Row, verdict => failed};
 result(#{value := Value, bound := Bound} = Row, {Samples, Facts}) ->
     Over = case Row of
                #{over := Fact} -> maps:get(Fact, Facts);

@@ -16,6 +16,7 @@ flags() -> fairnif_bench_calls:flags().
 
 -spec run() -> {fairnif_bench_series:samples(), map()}.
 run() ->
+    ok = code:ensure_modules_loaded([levenshtein, fairnif_bench_nif]),
     {A, B} = {binary:copy(<<"a">>, 12000), binary:copy(<<"b">>, 12000)},
     Bodies =
         [{<<"levenshtein yielding">>, {levenshtein, yielding_levenshtein, 2}, [A, B]},

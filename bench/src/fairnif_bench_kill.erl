@@ -21,6 +21,7 @@ modes() ->
 
 -spec run() -> {fairnif_bench_series:samples(), map()}.
 run() ->
+    ok = code:ensure_modules_loaded([fairnif_bench_nif]),
     Samples = fairnif_bench_series:interleave(
                 ?ROUNDS,
                 [fun() -> [{atom_to_binary(Mode), kills(Mode)}] end

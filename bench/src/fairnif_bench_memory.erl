@@ -22,6 +22,7 @@ flags() -> ["+MMscs", "3600" | fairnif_bench_calls:flags()].
 %% microsecond a slice.
 -spec exor(reused | small | huge) -> {fairnif_bench_series:samples(), map()}.
 exor(State) ->
+    ok = code:ensure_modules_loaded([bitwise, fairnif_bench_nif]),
     case State of
         %% Everything that will ever be allocated has pages.
         reused -> fairnif_bench_nif:prepare(2600 * 1024 * 1024, reused);

@@ -13,6 +13,8 @@ table(Results) ->
      "all slices or kills, its quartiles are those of the rounds. `within noise': the median\n"
      "misses the bound, the 95 % interval of the median does not.\n"].
 
+row(#{row := #{what := What, peer := Peer}, verdict := failed}) ->
+    [What, Peer, "", "", "", "", "", "FAILED"];
 row(#{row := #{what := What, peer := Peer, unit := Unit}, estimate := E, bound := Bound,
       cpu := Cpu, verdict := Verdict}) ->
     #{value := Value, low := Low, high := High, count := N} = E,
@@ -80,6 +82,8 @@ json(Results, Measured) ->
                                                     Samples)}
                       end, Measured)}]}.
 
+row_json(#{row := #{id := Id, run := Run, what := What, peer := Peer}, verdict := failed}) ->
+    {[{id, Id}, {what, text(What)}, {peer, text(Peer)}, {verdict, failed}, {run, Run}]};
 row_json(#{row := Row, samples := Samples, estimate := Estimate, bound := Bound, cpu := Cpu,
            verdict := Verdict}) ->
     #{id := Id, run := Run, what := What, peer := Peer, how := How, unit := Unit,

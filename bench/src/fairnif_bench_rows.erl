@@ -117,7 +117,12 @@ small_calls() ->
        what => "AUTO call that does nothing", peer => "a dirty NIF (cost of it)",
        value => {speed, <<"auto">>, <<"dirty">>}, unit => times,
        bound => {at_least, 10},
-       how => Loop ++ "both schedulers awake between the calls"}].
+       how => Loop ++ "both schedulers awake between the calls"}]
+        ++ [#{id => name("noop-~s-ns", [Name]), run => noop, what => What, peer => "",
+              value => {value, Name}, unit => ns, bound => none, how => Loop}
+            || {Name, What} <- [{<<"plain">>, "a plain NIF that does nothing"},
+                                {<<"auto">>, "an AUTO call that does nothing"},
+                                {<<"dirty">>, "a dirty NIF that does nothing"}]].
 
 %% ---- memory ----
 

@@ -47,6 +47,11 @@ peer_args(State) ->
 run(Cell = #{act := Act}) ->
     process_flag(priority, max),
     keep_schedulers_awake(),
+    %% A module cannot be loaded while all dirty I/O schedulers are busy.
+    [{module, _} = code:ensure_loaded(Module)
+     || Module <- [proplists, timer, sys, gen_server, fairnif_test_server, ?MOD]],
+    {_, Beam, File} = code:get_object_code(?MOD),
+    put(beam, {File, Beam}),
     [] = fairnif:tasks(),
     Slot = ?PROBE:new_slot(),
     Gate = close_gate(Cell),
@@ -60,11 +65,11 @@ run(Cell = #{act := Act}) ->
     clean(Result, Caller, Slot),
     Result.
 
-act_and_check(Cell = #{act := Act}, Caller, Slot, Gate) ->
+act_and_check(Cell, Caller, Slot, Gate) ->
     Helper = spawn_act(Cell, Caller),
     case in_time(Cell) of
         true ->
-            case proplists:get_value(Act, acts()) of
+            case fate(Cell) of
                 dies -> check_death(Caller, Helper);
                 lives -> check_life(Cell, Caller, Slot, Helper, Gate)
             end,
@@ -72,6 +77,10 @@ act_and_check(Cell = #{act := Act}, Caller, Slot, Gate) ->
         false ->
             {missed, #{late => Cell}}
     end.
+
+%% A module is deleted when all schedulers have stopped for that: after a body in mode NORMAL.
+fate(#{act := purge, mode := normal}) -> lives;
+fate(#{act := Act}) -> proplists:get_value(Act, acts()).
 
 %% The act is issued no later than this process can prove that the state lasted.
 in_time(#{seen := #{since := Since}}) ->
@@ -90,8 +99,9 @@ check_death(#{pid := Pid, monitor := Monitor}, Helper) ->
 
 check_life(Cell, Caller = #{monitor := Monitor}, Slot, Helper, Gate) ->
     %% What the act needs to end may be the end of the slice, or of the call.
-    timer:sleep(5),
-    Early = receive {done, Helper, Value} -> {done, Value} after 20 -> not_yet end,
+    Early = receive {done, Helper, Value} -> {done, Value}
+            after patience(Cell) -> not_yet
+            end,
     Early =:= not_yet orelse still_there(Cell, Caller),
     resume(Cell, Caller),
     open_gate(Gate),
@@ -104,8 +114,12 @@ check_life(Cell, Caller = #{monitor := Monitor}, Slot, Helper, Gate) ->
     Done =:= ok orelse error({act, Done}),
     changed(Cell, Caller).
 
+patience(#{act := code_change}) -> 20;
+patience(#{mode := Mode}) when Mode =:= normal; Mode =:= dirty_cpu; Mode =:= dirty_io -> 20;
+patience(_) -> 5 * ?SLICE_MS.
+
 %% After a harmless act that has ended the task is still where it was held.
-still_there(#{state := State}, #{pid := Pid}) when State =:= suspended; State =:= waiting ->
+still_there(#{state := suspended}, #{pid := Pid}) ->
     [#{owner := Pid, state := suspended}] = fairnif:tasks();
 still_there(_, _) ->
     ok.
@@ -118,8 +132,8 @@ resume(_, _) -> ok.
 
 check_slot(Cell, Slot) ->
     Expected = case Cell of
-                   #{state := queued, act := Act} ->
-                       case proplists:get_value(Act, acts()) of dies -> 0; lives -> 1 end;
+                   #{state := queued} ->
+                       case fate(Cell) of dies -> 0; lives -> 1 end;
                    _ -> 1
                end,
     Ended = fun() ->
@@ -148,7 +162,7 @@ clean(Result, #{pid := Pid}, Slot) ->
 
 %% A body that never gives way holds its scheduler, and what the VM has queued behind it waits for a
 %% scheduler that is awake to steal it. So one process on each is always about to run, this one
-%% keeps to the last scheduler, and such a body to the first (start_caller).
+%% keeps to the last scheduler, and such a body to the first (is_slow).
 keep_schedulers_awake() ->
     N = erlang:system_info(schedulers_online),
     process_flag(scheduler, N),
@@ -164,21 +178,25 @@ tick_with(Monitor) ->
 
 %% -- the caller --------------------------------------------------------------
 
-start_caller(Act, #{mode := Mode}, Slot) ->
+start_caller(Act, Cell = #{mode := Mode}, Slot) ->
     Self = self(),
     Call = fun() -> call(Self, Mode, Slot) end,
     Caller = case Act of
         code_change ->
-            {ok, Server} = fairnif_test_server:start(Mode),
+            {ok, Server} = fairnif_test_server:start(is_slow(Cell)),
             {_, Monitor} = spawn_monitor(
                              fun() -> exit({answer, fairnif_test_server:run(Server, Call)}) end),
             #{pid => Server, monitor => Monitor};
         _ ->
-            Options = case Mode of normal -> [{scheduler, 1}]; _ -> [] end,
+            Options = case is_slow(Cell) of true -> [{scheduler, 1}]; false -> [] end,
             {Pid, Monitor} = spawn_opt(fun() -> exit({answer, Call()}) end, [monitor | Options]),
             #{pid => Pid, monitor => Monitor}
     end,
     receive calling -> Caller after 5000 -> error(not_called) end.
+
+%% Slices so long that whoever else is on that scheduler would come too late.
+is_slow(#{state := State}) ->
+    State =:= first orelse State =:= running.
 
 %% A term of every kind goes in and must come out the same: the heap may have been moved.
 call(Cell, Mode, Slot) ->
@@ -245,14 +263,19 @@ reach(#{state := State, mode := Mode}, #{pid := Pid}, Slot, _Gate) when State =:
 
 %% The task, seen running in a slice that has begun after `since'.
 slice_begin(first, Pid) ->
-    Since = erlang:monotonic_time(millisecond),
-    case wait_for(Pid, fun(_) -> true end) of
-        Task = #{state := running, yields := 0} -> {ok, Task#{since => Since}};
-        Other -> {missed, Other}
-    end;
+    first_slice(Pid, erlang:monotonic_time(millisecond));
 slice_begin(running, Pid) ->
     #{yields := Yields} = wait_for(Pid, fun(_) -> true end),
     next_slice(Pid, Yields, erlang:monotonic_time(millisecond)).
+
+first_slice(Pid, Since) ->
+    Now = erlang:monotonic_time(millisecond),
+    case fairnif:tasks() of
+        [] -> first_slice(Pid, Now);
+        [#{owner := Pid, state := queued}] -> first_slice(Pid, Now);
+        [Task = #{state := running, yields := 0}] -> {ok, Task#{since => Since}};
+        Other -> {missed, Other}
+    end.
 
 next_slice(Pid, Yields, Since) ->
     Now = erlang:monotonic_time(millisecond),
@@ -351,7 +374,9 @@ spawn_act(#{act := Act}, #{pid := Pid}) when Act =:= exit_shutdown; Act =:= kill
     spawn_opt(fun() -> Self ! {done, self(), ok} end, [{priority, max}]);
 spawn_act(#{act := Act}, #{pid := Pid}) ->
     Self = self(),
+    Beam = get(beam),
     Helper = spawn_opt(fun() ->
+                               put(beam, Beam),
                                Self ! {acting, self()},
                                Self ! {done, self(), catch act(Act, Pid)}
                        end, [{priority, max}, {scheduler, erlang:system_info(schedulers_online)},
@@ -365,16 +390,17 @@ done(Helper) ->
 
 act(purge, _Pid) ->
     true = code:delete(?MOD),
-    true = code:purge(?MOD),
+    _ = code:purge(?MOD),
     fairnif_test:eventually(fun() -> maps:get(privs, ?PROBE:alive()) =:= 0 end);
-act(soft_purge, _Pid) ->
+act(soft_purge, Pid) ->
     true = code:delete(?MOD),
-    false = code:soft_purge(?MOD),
+    false = code:soft_purge(?MOD) andalso is_process_alive(Pid),
     ok;
 act(upgrade, _Pid) ->
     {Now, Loads} = ?MOD:version(),
     ?MOD:use(case Now of 1 -> fairnif_test_nif_2; 2 -> fairnif_test_nif end),
-    {module, ?MOD} = code:load_file(?MOD),
+    {File, Beam} = get(beam),
+    {module, ?MOD} = code:load_binary(?MOD, File, Beam),
     {New, More} = ?MOD:version(),
     {New, More} = {3 - Now, Loads + 1},
     Answers = [?MOD:run(echo, Mode, [{Mode, Now}])
@@ -407,9 +433,13 @@ act(code_change, Pid) ->
     ok = sys:change_code(Pid, fairnif_test_server, 1, 7, infinity),
     ok = sys:resume(Pid, infinity);
 act(suspend_resume, Pid) ->
-    case catch erlang:suspend_process(Pid) of
-        true -> true = erlang:resume_process(Pid), ok;
-        {'EXIT', {badarg, _}} -> ok             % it has answered first: mode NORMAL
+    try erlang:suspend_process(Pid) of
+        true -> true = erlang:resume_process(Pid), ok
+    catch
+        error:badarg -> ok;                     % it has answered first: mode NORMAL
+        %% OTP 25 says so of any process in a dirty NIF, suspends it nevertheless, and lets it go
+        %% with the process that has suspended it.
+        error:internal_error -> ok
     end.
 
 drain() ->

@@ -5,9 +5,9 @@
 -export([start/1, run/2, changes/1]).
 -export([init/1, handle_call/3, handle_cast/2, code_change/3]).
 
-%% @doc In mode NORMAL on the first scheduler, which it will hold.
-start(Mode) ->
-    Options = case Mode of normal -> [{spawn_opt, [{scheduler, 1}]}]; _ -> [] end,
+%% @doc Slow: on the first scheduler, which it will hold for long.
+start(Slow) ->
+    Options = case Slow of true -> [{spawn_opt, [{scheduler, 1}]}]; false -> [] end,
     gen_server:start(?MODULE, [], Options).
 
 run(Server, Fun) ->

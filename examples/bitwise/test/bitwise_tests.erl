@@ -61,8 +61,11 @@ a_crash_in_reds_is_raised_again_test() ->
     ?assertError(badarg, bitwise:reds(<<"a">>, 256, fun bitwise:exor/2)),
     ?assertThrow(oops, bitwise:reds(<<>>, 1, fun(_, _) -> throw(oops) end)),
     ?assertExit(gone, bitwise:reds(<<>>, 1, fun(_, _) -> exit(gone) end)),
-    ?assertExit(killed,
-                bitwise:reds(<<>>, 1, fun(_, _) -> exit(self(), kill), receive after infinity -> ok end end)).
+    Dies = fun(_, _) ->
+                   exit(self(), kill),
+                   receive after infinity -> ok end
+           end,
+    ?assertExit(killed, bitwise:reds(<<>>, 1, Dies)).
 
 a_killed_call_leaves_nothing_behind_test_() ->
     {timeout, 30,

@@ -76,6 +76,17 @@ void node_start(vm_init_fn init)
     at_start = vm_counts();
 }
 
+vm_lib *node_runtime_again(vm_proc *p, int *error)
+{
+    vm_lib *again = vm_load(p, fairnif_nif_init, VM_NIL, runtime, error);
+
+    if (again) {
+        vm_purge(runtime);
+        runtime = again;
+    }
+    return again;
+}
+
 const char *node_leftovers(void)
 {
     static char buf[512];

@@ -282,7 +282,8 @@ static void run_doomed(void *arg)
     vm_slice(doomed);
 }
 
-TEST(running, "they run when the caller is killed while running dirty")
+TEST(running, "they run when the caller is killed while running dirty, and "
+     "until then the task is listed")
 {
     static const char *const names[] = {"endless_dirty_cpu",
                                         "endless_dirty_io",
@@ -291,6 +292,7 @@ TEST(running, "they run when the caller is killed while running dirty")
     node_set("dirty_slice_ns", 100000);
     for (int i = 0; i < 3; i++) {
         int kind = i == 1 ? VM_DIRTY_IO : VM_DIRTY_CPU;
+        char text[2048];
 
         doomed = spawn_call(names[i], "");
         vm_step(doomed);
@@ -298,6 +300,13 @@ TEST(running, "they run when the caller is killed while running dirty")
         vm_post(vm_nth_thread(kind, 0), run_doomed, NULL);
         while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < 10)
             ;
+        if (kind == VM_DIRTY_CPU) {     /* tasks/0 runs on the other one */
+            node_tasks(text, sizeof text);
+            check_that(strstr(text, i == 2 ? "function=>{test_defer,endless_"
+                              "yielding_dirty,0}" : "state=>running")
+                       && strstr(text, "owner=><0.0.0>"), __FILE__, __LINE__,
+                       "running tasks: %s", text);
+        }
         vm_kill(doomed);
         vm_wait(vm_nth_thread(kind, 0));
         CHECK(vm_state(doomed) == VM_DEAD);

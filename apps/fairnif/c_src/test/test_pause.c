@@ -15,7 +15,7 @@ static void counted_dtor(ErlNifEnv *env, void *obj)
     __atomic_sub_fetch(&counted_alive, 1, __ATOMIC_RELAXED);
 }
 
-static int open_types(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
     char text[32] = "";
 
@@ -206,7 +206,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("last_holder", 1, last_holder, FAIR_YIELDING),
     {"new_counted", 0, new_counted, 0},
 };
-FAIR_NIF_INIT(test_pause, nifs, open_types, NULL, NULL, NULL)
+FAIR_NIF_INIT(test_pause, nifs, load, NULL, NULL, NULL)
 
 static const char eight[] = "<<1,2,3>>, [1,2|x], {a,{b,<<4/3>>}}, 1.5, "
     "#{k=>[v]}, 123456789012345678901234567890, \"text\", #{}";

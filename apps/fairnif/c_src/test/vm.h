@@ -101,7 +101,8 @@ void vm_call_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
 void vm_call(vm_proc *p, vm_lib *lib, const char *name, const char *args);
 /* The next slice, on the next thread of the right kind. */
 enum vm_state vm_step(vm_proc *p);
-/* The next slice on this thread; it must be of the right kind. */
+/* The next slice on this thread; it must be of the right kind.  Nothing when
+ * the process was killed meanwhile. */
 enum vm_state vm_slice(vm_proc *p);
 /* All slices, to the end. */
 enum vm_state vm_finish(vm_proc *p);

@@ -269,10 +269,12 @@ enum vm_state vm_slice(vm_proc *p)
     int argc, kind = vm__self ? vm__self->kind : 0;
 
     pthread_mutex_lock(&p->lock);
-    if (p->state != VM_READY) {
+    if (p->state == VM_DEAD) {
         pthread_mutex_unlock(&p->lock);
-        vm_misuse("vm_slice: nothing scheduled");
+        return VM_DEAD;
     }
+    if (p->state != VM_READY)
+        vm_misuse("vm_slice: nothing scheduled");
     if (kind != p->kind)
         vm_misuse("vm_slice on a thread of kind %d for one of %d", kind,
                   p->kind);

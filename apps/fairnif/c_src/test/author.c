@@ -1,0 +1,75 @@
+/*
+ * author.c - an author's library as a shared object of its own, that can be
+ * loaded, upgraded and unmapped.  Compiled twice: as AUTHOR_VERSION 1 and 2.
+ */
+#include "../../c_include/fairnif.h"
+
+void author_note(const char *text);     /* of test_load.c */
+
+static int refuses;             /* its load_info asked for it */
+
+static void defer(void *arg)
+{
+    author_note(arg);           /* a string of this library */
+}
+
+static ERL_NIF_TERM version(fair_task *t)
+{
+    return enif_make_int(fair_env(t), AUTHOR_VERSION);
+}
+
+/* waits(N) */
+static ERL_NIF_TERM waits(fair_task *t)
+{
+    unsigned n;
+
+    if (!fair_get_uint(t, 0, &n))
+        return fair_badarg(t);
+    if (!fair_defer(t, defer, AUTHOR_VERSION == 1 ? "one " : "two "))
+        return fair_enomem(t);
+    for (unsigned i = 0; i < n; i++)
+        fair_tick(t, 1);
+    return enif_make_tuple2(fair_env(t), enif_make_int(fair_env(t),
+                                                       AUTHOR_VERSION),
+                            enif_make_uint(fair_env(t), n));
+}
+
+static ERL_NIF_TERM plain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return enif_make_long(env, (long)(intptr_t)enif_priv_data(env));
+}
+
+static ErlNifFunc nifs[] = {
+    FAIR_NIF("version", 0, version, FAIR_AUTO),
+    FAIR_NIF("waits", 1, waits, FAIR_YIELDING),
+    FAIR_NIF("waits_dirty", 1, waits, FAIR_YIELDING_DIRTY),
+#if AUTHOR_VERSION == 2
+    FAIR_NIF("new_in_two", 0, version, FAIR_AUTO),
+#endif
+    {"plain", 0, plain, 0},
+};
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    int n = 0;
+
+    refuses = enif_get_int(env, info, &n);
+    *priv = (void *)(intptr_t)(100 + AUTHOR_VERSION);
+    return n;
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
+                   ERL_NIF_TERM info)
+{
+    (void)old_priv;
+    return load(env, priv, info);
+}
+
+static void unload(ErlNifEnv *env, void *priv)
+{
+    (void)env, (void)priv;
+    author_note(AUTHOR_VERSION == 1 ? "unload-one " : "unload-two ");
+}
+
+FAIR_NIF_INIT(author, nifs, load, NULL, upgrade, unload)

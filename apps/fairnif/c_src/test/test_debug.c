@@ -1,0 +1,126 @@
+/*
+ * test_debug.c - the runtime's own watch over the rules of a body: a term
+ * kept across a pause, a tick with a mutex held, a tick after an exception.
+ */
+#define FAIR_DEBUG
+#include "check.h"
+
+/* Terms that do not move are not the rule's business. */
+static ERL_NIF_TERM immediate(fair_task *t)
+{
+    ERL_NIF_TERM kept = fair_arg(t, 0);
+
+    fair_tick(t, 1);
+    fair_keep(t, 0, kept);
+    return fair_kept(t, 0);
+}
+
+static ERL_NIF_TERM keeps_argument(fair_task *t)
+{
+    ERL_NIF_TERM kept = fair_arg(t, 0);
+
+    fair_tick(t, 1);
+    fair_keep(t, 0, kept);
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM keeps_root(fair_task *t)
+{
+    ERL_NIF_TERM kept;
+
+    fair_keep(t, 0, fair_arg(t, 0));
+    kept = fair_kept(t, 0);
+    fair_tick(t, 1);
+    fair_list_push(t, 1, kept);
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM keeps_nothing(fair_task *t)
+{
+    for (int i = 0; i < 20; i++) {
+        fair_keep(t, 0, fair_arg(t, 0));
+        fair_list_push(t, 1, fair_kept(t, 0));
+        fair_tick(t, 1);
+    }
+    return fair_kept(t, 0);
+}
+
+static ERL_NIF_TERM holds_mutex(fair_task *t)
+{
+    ErlNifMutex *mutex = enif_mutex_create("held");
+
+    for (int i = 0; i < 3; i++) {
+        enif_mutex_lock(mutex);
+        fair_tick(t, 1);
+        enif_mutex_unlock(mutex);
+        fair_tick(t, 1);
+    }
+    enif_mutex_destroy(mutex);
+    return enif_make_uint64(fair_env(t), fair_yields(t));
+}
+
+static ERL_NIF_TERM goes_on_after_badarg(fair_task *t)
+{
+    ERL_NIF_TERM answer = fair_badarg(t);
+
+    fair_tick(t, 1);
+    return answer;
+}
+
+static ErlNifFunc nifs[] = {
+    FAIR_NIF("immediate", 1, immediate, FAIR_YIELDING),
+    FAIR_NIF("keeps_argument", 1, keeps_argument, FAIR_YIELDING),
+    FAIR_NIF("keeps_root", 1, keeps_root, FAIR_YIELDING),
+    FAIR_NIF("keeps_nothing", 1, keeps_nothing, FAIR_YIELDING),
+    FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_YIELDING),
+    FAIR_NIF("goes_on", 0, goes_on_after_badarg, FAIR_YIELDING),
+};
+FAIR_NIF_INIT(test_debug, nifs, NULL, NULL, NULL, NULL)
+
+static void watch(void)
+{
+    node_set("check_terms", 1);
+    node_set("pause_every_tick", 1);
+}
+
+TEST(terms, "a body that follows the rules is not reported")
+{
+    watch();
+    CHECK_CALL("immediate", "atom", "atom");
+    CHECK_CALL("immediate", "[]", "[]");
+    CHECK_CALL("keeps_nothing", "{1,<<2>>}", "{1,<<2>>}");
+    CHECK_NUMBERS(node_counter("immediate", "misuses"), ==, 0);
+    CHECK_NUMBERS(node_counter("keeps_nothing", "misuses"), ==, 0);
+}
+
+/* A stale term in a root ends the VM's stand-in when it collects: so there is
+ * no pause after it. */
+TEST(argument, "an argument kept in a C variable across a pause is reported")
+{
+    watch();
+    vm_options.gc_every = 0;
+    CHECK_CALL("keeps_argument", "{1}", "{1}");
+    CHECK_NUMBERS(node_counter("keeps_argument", "misuses"), ==, 1);
+}
+
+TEST(root, "a root kept in a C variable across a pause is reported")
+{
+    watch();
+    vm_options.gc_every = 0;
+    CHECK_CALL("keeps_root", "{1}", "{1}");
+    CHECK_NUMBERS(node_counter("keeps_root", "misuses"), ==, 1);
+}
+
+TEST(mutex, "a tick with a mutex held is reported, and does not pause")
+{
+    watch();
+    CHECK_CALL("holds_mutex", "", "3");
+    CHECK_NUMBERS(node_counter("holds_mutex", "misuses"), ==, 3);
+}
+
+TEST(exception, "a tick after an exception is reported, and does not pause")
+{
+    watch();
+    CHECK_CALL("goes_on", "", "error:badarg");
+    CHECK_NUMBERS(node_counter("goes_on", "misuses"), ==, 1);
+}

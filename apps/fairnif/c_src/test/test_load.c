@@ -1,0 +1,422 @@
+/*
+ * test_load.c - loading, upgrading and purging authors' libraries.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+
+ErlNifEntry *fairnif_nif_init(void);
+
+static ERL_NIF_TERM nothing(fair_task *t)
+{
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ErlNifFunc nifs[] = {FAIR_NIF("nothing", 0, nothing, FAIR_AUTO)};
+FAIR_NIF_INIT(test_load, nifs, NULL, NULL, NULL, NULL)
+
+/* -- what a header of another version would say --------------------------- */
+
+static struct fair__nif the_nif;
+static fair_options the_options;
+static void (*make_odd)(struct fair__handshake *hs);
+
+static int odd_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    struct fair__handshake hs;
+    const ERL_NIF_TERM *elems;
+    int arity;
+
+    (void)priv;
+    memset(&hs, 0, sizeof hs);
+    the_nif = (struct fair__nif){.body = nothing, .name = "nothing",
+                                 .mode = FAIR_AUTO};
+    memset(&the_options, 0, sizeof the_options);
+    the_options.body = nothing;
+    hs.size = sizeof hs;
+    hs.abi_major = FAIR_ABI_MAJOR;
+    hs.abi_minor = FAIR_ABI_MINOR;
+    hs.task_size = sizeof(struct fair_task);
+    hs.options_size = sizeof(fair_options);
+    hs.nif_size = sizeof(struct fair__nif);
+    hs.ops_size = sizeof(struct fair__ops);
+    hs.module = "odd";
+    hs.nifs = &the_nif;
+    hs.nif_count = 1;
+    make_odd(&hs);
+    enif_get_tuple(env, info, &arity, &elems);
+    CHECK(enif_dynamic_resource_call(
+        env, enif_make_atom(env, "fairnif"),
+        enif_make_atom(env, "fairnif_runtime"), elems[2], &hs) == 0);
+    return hs.error ? hs.error : hs.ops ? 0 : FAIR_E_ABI;
+}
+
+static ErlNifEntry *odd_init(void)
+{
+    static ErlNifEntry entry = {
+        .major = 2, .minor = 16, .name = "odd", .load = odd_load,
+        .vm_variant = ERL_NIF_VM_VARIANT, .options = 1
+    };
+
+    return &entry;
+}
+
+static int load_odd(void (*make)(struct fair__handshake *))
+{
+    vm_proc *p = vm_spawn();
+    int error = -1;
+    vm_lib *odd;
+
+    make_odd = make;
+    odd = vm_load(p, odd_init, node_load_info(p, "x"), NULL, &error);
+    CHECK((odd == NULL) == (error != 0));
+    if (odd)
+        vm_purge(odd);
+    vm_free(p);
+    return error;
+}
+
+#define ODD(NAME, DO)                                                       \
+    static void odd_##NAME(struct fair__handshake *hs)                      \
+    {                                                                       \
+        DO;                                                                 \
+    }
+ODD(not, (void)hs)
+ODD(major, hs->abi_major++)
+ODD(older_major, hs->abi_major--)
+ODD(minor, hs->abi_minor++)
+ODD(task_size, hs->task_size += 8)
+ODD(nif_size, hs->nif_size -= 8)
+ODD(options_size, hs->options_size += 8)
+ODD(older_options, hs->options_size -= 8)
+ODD(ops_size, hs->ops_size += 8)
+ODD(older_ops, hs->ops_size -= 8)
+ODD(size, hs->size += 16)
+ODD(no_mode, (void)hs; the_nif.mode = 0)
+ODD(mode, (void)hs; the_nif.mode = FAIR_AUTO + 1)
+ODD(mode_ff, (void)hs; the_nif.mode = 0xFF)
+ODD(body, (void)hs; the_nif.body = NULL)
+ODD(arity, (void)hs; the_nif.arity = 255)
+ODD(options, (void)hs; the_nif.options = &the_options)
+ODD(small, odd_options(hs); the_options.stack_size = 1000)
+ODD(large, odd_options(hs); the_options.stack_size = SIZE_MAX)
+ODD(slice, odd_options(hs); the_options.slice_us = 10000000)
+
+TEST(versions, "a library made for another interface does not load")
+{
+    CHECK_NUMBERS(load_odd(odd_not), ==, 0);
+    CHECK_NUMBERS(load_odd(odd_older_options), ==, 0);
+    CHECK_NUMBERS(load_odd(odd_older_ops), ==, 0);
+    CHECK_NUMBERS(load_odd(odd_major), ==, FAIR_E_ABI);
+    CHECK_NUMBERS(load_odd(odd_older_major), ==, FAIR_E_ABI);
+    CHECK_NUMBERS(load_odd(odd_minor), ==, FAIR_E_ABI);
+    CHECK_NUMBERS(load_odd(odd_task_size), ==, FAIR_E_ABI);
+    CHECK_NUMBERS(load_odd(odd_nif_size), ==, FAIR_E_ABI);
+    CHECK_NUMBERS(load_odd(odd_options_size), ==, FAIR_E_ABI);
+    CHECK_NUMBERS(load_odd(odd_ops_size), ==, FAIR_E_ABI);
+    CHECK_NUMBERS(load_odd(odd_size), ==, FAIR_E_ABI);
+}
+
+TEST(bad_entries, "an entry with an unknown mode or a bad option does not load")
+{
+    CHECK_NUMBERS(load_odd(odd_options), ==, 0);
+    CHECK_NUMBERS(load_odd(odd_no_mode), ==, FAIR_E_NIFS);
+    CHECK_NUMBERS(load_odd(odd_mode), ==, FAIR_E_NIFS);
+    CHECK_NUMBERS(load_odd(odd_mode_ff), ==, FAIR_E_NIFS);
+    CHECK_NUMBERS(load_odd(odd_body), ==, FAIR_E_NIFS);
+    CHECK_NUMBERS(load_odd(odd_arity), ==, FAIR_E_NIFS);
+    CHECK_NUMBERS(load_odd(odd_small), ==, FAIR_E_NIFS);
+    CHECK_NUMBERS(load_odd(odd_large), ==, FAIR_E_NIFS);
+    CHECK_NUMBERS(load_odd(odd_slice), ==, FAIR_E_NIFS);
+}
+
+/* What is wrong also goes to the logger, which shows it where people look. */
+TEST(words, "why a library does not load is said in words")
+{
+    vm_proc *logger = vm_spawn();
+    char text[2048];
+
+    vm_register(logger, "logger");
+    load_odd(odd_mode);
+    CHECK_NUMBERS(vm_messages(logger), ==, 1);
+    CHECK(strstr(vm_message(logger, 0, text, sizeof text), "{log,error,")
+          == text);
+    vm_free(logger);
+}
+
+static int load_with(const char *info)
+{
+    vm_proc *p = vm_spawn();
+    int error = 0;
+
+    CHECK(!vm_load(p, nif_init, vm_parse(vm_env(p), info), NULL, &error));
+    vm_free(p);
+    return error;
+}
+
+TEST(wrong_info, "load_info that is not fairnif's is refused")
+{
+    CHECK_NUMBERS(load_with("0"), ==, FAIR_E_LOAD_INFO);
+    CHECK_NUMBERS(load_with("[]"), ==, FAIR_E_LOAD_INFO);
+    CHECK_NUMBERS(load_with("{fairnif,a,b}"), ==, FAIR_E_LOAD_INFO);
+    CHECK_NUMBERS(load_with("{other,a,b,c}"), ==, FAIR_E_LOAD_INFO);
+    CHECK_NUMBERS(load_with("{fairnif,a,#Ref,c}"), ==, FAIR_E_RUNTIME);
+    CHECK_NUMBERS(load_with("{fairnif,a,b,c}"), ==, FAIR_E_RUNTIME);
+    CHECK_CALL("nothing", "", "ok");
+}
+
+TEST(no_memory, "a library loads or does not when memory runs out")
+{
+    int error = 0, n = 0;
+
+    do {
+        vm_proc *p = vm_spawn();
+        vm_term info = node_load_info(p, "x");
+        vm_lib *odd;
+
+        make_odd = odd_not;
+        vm_fail(VM_F_MEMORY, ++n, true);
+        odd = vm_load(p, odd_init, info, NULL, &error);
+        vm_fail(0, 0, false);
+        CHECK(error == 0 || error == FAIR_E_NOMEM);
+        if (odd)
+            vm_purge(odd);
+        vm_free(p);
+    } while (error && n < 100);
+    CHECK_NUMBERS(n, >, 1);
+}
+
+/* -- real libraries --------------------------------------------------------- */
+
+void author_note(const char *text);
+void author_note(const char *text)
+{
+    note("%s", text);
+}
+
+/* The shared object beside this executable. */
+static void *open_author(int version, vm_init_fn *init)
+{
+    char path[1024], file[64];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+    void *handle, *symbol;
+
+    path[n] = 0;
+    snprintf(file, sizeof file, "/author_%d.so", version);
+    strcpy(strrchr(path, '/'), file);
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        vm_misuse("%s", dlerror());
+    symbol = dlsym(handle, "nif_init");
+    memcpy(init, &symbol, sizeof *init);
+    return handle;
+}
+
+static bool is_mapped(int version)
+{
+    char line[1024], name[64];
+    FILE *f = fopen("/proc/self/maps", "r");
+    bool found = false;
+
+    snprintf(name, sizeof name, "/author_%d.so", version);
+    while (fgets(line, sizeof line, f))
+        found = found || strstr(line, name);
+    fclose(f);
+    return found;
+}
+
+static void unmap(void *handle)
+{
+    dlclose(handle);
+}
+
+static vm_lib *load_author(int version, vm_lib *old, const char *info,
+                           int *error)
+{
+    vm_proc *p = vm_spawn();
+    vm_init_fn init;
+    void *handle = open_author(version, &init);
+    vm_lib *author = vm_load(p, init, node_load_info(p, info), old, error);
+
+    if (author)
+        vm_on_unmap(author, unmap, handle);
+    else
+        dlclose(handle);
+    vm_free(p);
+    return author;
+}
+
+static const char *call_author(vm_lib *author, const char *name,
+                               const char *args)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_call(p, author, name, args);
+    return finished(p);
+}
+
+static vm_proc *start_author(vm_lib *author, const char *name, int slices)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_call(p, author, name, "10");
+    while (slices-- > 0)
+        vm_step(p);
+    return p;
+}
+
+TEST(own_state, "load, upgrade, unload and priv_data stay the author's")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error), *two;
+
+    CHECK_TEXT(call_author(one, "plain", ""), "101");
+    CHECK_TEXT(call_author(one, "version", ""), "1");
+    two = load_author(2, one, "x", &error);
+    CHECK_TEXT(call_author(two, "plain", ""), "102");
+    vm_purge(one);
+    CHECK_TEXT(notes(), "unload-one ");
+    CHECK_TEXT(call_author(two, "plain", ""), "102");
+    vm_purge(two);
+    CHECK_TEXT(notes(), "unload-one unload-two ");
+}
+
+TEST(refused_load, "an author's load may fail, and nothing of it stays")
+{
+    int error = 0;
+    vm_lib *one = load_author(1, NULL, "77", &error);
+
+    CHECK(one == NULL);
+    CHECK_NUMBERS(error, ==, 77);
+    CHECK(!is_mapped(1));
+    one = load_author(1, NULL, "x", &error);
+    CHECK_TEXT(call_author(one, "version", ""), "1");
+    CHECK(load_author(2, one, "78", &error) == NULL);
+    CHECK_NUMBERS(error, ==, 78);
+    CHECK(!is_mapped(2));
+    CHECK_TEXT(call_author(one, "version", ""), "1");
+    vm_purge(one);
+    CHECK(!is_mapped(1));
+}
+
+TEST(upgrade, "tasks go on in the old code after an upgrade")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error), *two;
+    vm_proc *suspended, *queued, *fresh;
+    char buf[1024];
+
+    node_set("pause_every_tick", 1);
+    suspended = start_author(one, "waits", 3);
+    queued = start_author(one, "waits_dirty", 1);
+    two = load_author(2, one, "x", &error);
+    fresh = start_author(two, "waits", 3);
+    CHECK_TEXT(finished(suspended), "{1,10}");
+    CHECK_TEXT(finished(queued), "{1,10}");
+    CHECK_TEXT(finished(fresh), "{2,10}");
+    CHECK_TEXT(notes(), "one one two ");
+    CHECK_TEXT(call_author(two, "new_in_two", ""), "2");
+    CHECK_TEXT(node_tasks(buf, sizeof buf), "[]");
+    vm_purge(one);
+    CHECK(vm_unmapped(one) && !is_mapped(1));
+    CHECK_NUMBERS(node_counter("waits", "calls"), ==, 2);
+    vm_purge(two);
+    CHECK(!is_mapped(2));
+    CHECK_NUMBERS(node_counter("waits", "calls"), ==, 2);
+}
+
+TEST(purge, "a purge ends its tasks, runs their deferred functions and unmaps "
+     "the library")
+{
+    for (int kind = VM_NORMAL; kind < VM_KINDS; kind++) {
+        int error;
+        vm_lib *one = load_author(1, NULL, "x", &error), *two;
+        vm_proc *p[4];
+
+        vm_options.dead_heaps_on = kind;
+        clear_notes();
+        node_set("pause_every_tick", 1);
+        p[0] = start_author(one, "waits", 1);
+        p[1] = start_author(one, "waits", 5);
+        p[2] = start_author(one, "waits_dirty", 1);     /* not begun */
+        p[3] = start_author(one, "waits_dirty", 2);
+        two = load_author(2, one, "x", &error);
+        vm_purge(one);
+        CHECK_TEXT(notes(), "one one one unload-one ");
+        CHECK(!is_mapped(1));
+        CHECK_NUMBERS(node_stacks(), ==, 0);
+        for (int i = 0; i < 4; i++) {
+            CHECK(vm_state(p[i]) == VM_DEAD);
+            vm_free(p[i]);
+        }
+        vm_purge(two);
+    }
+}
+
+TEST(late_purge, "a library stays mapped until the last of its tasks is gone")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error), *two;
+    vm_proc *p;
+
+    node_set("pause_every_tick", 1);
+    p = start_author(one, "waits", 3);
+    vm_options.late_destructors = true;
+    two = load_author(2, one, "x", &error);
+    vm_purge(one);
+    vm_free(p);
+    CHECK_TEXT(notes(), "unload-one ");
+    CHECK(is_mapped(1));
+    vm_run_destructors();
+    CHECK_TEXT(notes(), "unload-one one ");
+    CHECK(!is_mapped(1));
+    vm_options.late_destructors = false;
+    CHECK_TEXT(call_author(two, "waits", "3"), "{2,3}");
+    vm_purge(two);
+}
+
+/* The same file again: the same statics, in use. */
+TEST(same_file, "a library is upgraded to itself while its tasks go on")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error), *again;
+    vm_proc *old, *new;
+
+    node_set("pause_every_tick", 1);
+    old = start_author(one, "waits", 3);
+    again = load_author(1, one, "x", &error);
+    CHECK(again != NULL);
+    new = start_author(again, "waits", 3);
+    CHECK_TEXT(finished(old), "{1,10}");
+    old = start_author(one, "waits", 3);        /* still runs old code */
+    vm_purge(one);
+    CHECK_TEXT(notes(), "one one unload-one ");
+    CHECK(is_mapped(1));
+    vm_free(old);
+    CHECK_TEXT(finished(new), "{1,10}");
+    vm_purge(again);
+    CHECK(!is_mapped(1));
+}
+
+TEST(runtime_again, "the runtime's module may be loaded anew under its authors")
+{
+    vm_proc *p = vm_spawn(), *task;
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error), *runtime;
+
+    node_set("pause_every_tick", 1);
+    task = start_author(one, "waits", 3);
+    runtime = node_runtime_again(p, &error);
+    CHECK(runtime != NULL);
+    CHECK_TEXT(finished(task), "{1,10}");
+    CHECK_TEXT(call_author(one, "version", ""), "1");
+    vm_purge(one);
+    one = load_author(1, NULL, "x", &error);
+    CHECK_TEXT(call_author(one, "version", ""), "1");
+    vm_purge(one);
+    vm_free(p);
+}
