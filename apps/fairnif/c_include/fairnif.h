@@ -65,6 +65,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <erl_nif.h>
@@ -83,8 +84,9 @@ extern "C" {
  * ------------------------------------------------------------------------ */
 
 enum fair_mode {
-    /* On the caller's scheduler to the end, as a plain NIF.  Ticks charge,
-     * count, and notice the caller's death; they never give way. */
+    /* On the caller's scheduler to the end, as a plain NIF.  Ticks charge and
+     * count; they never give way, and the caller's death waits, since the VM
+     * tells a process of it only between two turns. */
     FAIR_NORMAL = 1,
     /* On normal schedulers, giving way after each slice (about 25 us). */
     FAIR_YIELDING = 2,
@@ -142,16 +144,23 @@ struct fair__nif {
     unsigned arity;
     unsigned mode;
     struct fair__lib *lib;
+    /* filled in by the runtime at load */
     struct fair__func *func;
+    uint64_t slice_ns;          /* 0: the runtime's */
+    unsigned stack_class;
+    unsigned max_tasks;
 };
 
-/* The author's library.  `ops` and `type` are set by load and upgrade, once
- * nothing can fail any more. */
+/* One loaded instance of the author's library.  When the same file is loaded
+ * again, for an upgrade or a reload, the VM has two or three instances of it
+ * on one set of C statics; each has its own struct fair__lib. */
 struct fair__lib {
     const struct fair__ops *ops;
-    ErlNifResourceType *type;   /* of this library's tasks; its own property,
+    ErlNifResourceType *type;   /* of this instance's tasks; its own property,
                                    so the code stays mapped while one lives */
+    volatile int state;         /* FAIR__FREE... */
 };
+enum { FAIR__FREE, FAIR__CLAIMED, FAIR__LOADED };
 
 /* The part of a task that the inline functions below read.  The runtime's
  * own fields follow it. */
@@ -237,8 +246,8 @@ struct fair__ops {
  */
 static inline void fair_tick(fair_task *t, size_t units)
 {
-    if (__builtin_expect(units <= t->budget, 1))
-        t->budget -= units;
+    if (__builtin_expect(units < t->budget, 1))
+        t->budget -= units + 1;     /* so that ticks of 0 count as well */
     else
         t->ops->tick(t, units);
 }
@@ -525,18 +534,16 @@ static inline ERL_NIF_TERM fair_enomem(fair_task *t)
  * Registering functions
  * ------------------------------------------------------------------------ */
 
-/* How many entries FAIR_NIF_INIT takes, plain ones included. */
-#define FAIR_MAX_NIFS 256
+/* How many FAIR_NIF entries one library may have; plain ones do not count. */
+#define FAIR_MAX_NIFS 128
+/* How many instances of one library file there may be at once: the current
+ * one, the old one, one whose on_load runs, one that waits for its last task
+ * to be destroyed. */
+#define FAIR__INSTANCES 4
 
 #define FAIR__MARK      0xFA170000u
 #define FAIR__MARK_MASK 0xFFFF0000u
 #define FAIR__OPTIONS   0x00000100u
-
-#ifdef __cplusplus
-#  define FAIR__STATIC_ASSERT(C, M) static_assert(C, M)
-#else
-#  define FAIR__STATIC_ASSERT(C, M) _Static_assert(C, M)
-#endif
 
 typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
 
@@ -554,27 +561,29 @@ typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
      (fair__entry)(uintptr_t)(1 ? (OPTIONS) : (const fair_options *)0),     \
      FAIR__MARK | FAIR__OPTIONS | (unsigned)(MODE)}
 
-/* The VM calls a NIF without saying which one it is, so each entry needs a C
- * function of its own: 256 of them, 16 bytes each. */
-#define FAIR__X4(M, P)  M(P##0) M(P##1) M(P##2) M(P##3)
-#define FAIR__X16(M, P)                                                     \
-    M(P##0) M(P##1) M(P##2) M(P##3) M(P##4) M(P##5) M(P##6) M(P##7)         \
-    M(P##8) M(P##9) M(P##A) M(P##B) M(P##C) M(P##D) M(P##E) M(P##F)
-#define FAIR__X256(M)                                                       \
-    FAIR__X16(M, 0x0) FAIR__X16(M, 0x1) FAIR__X16(M, 0x2) FAIR__X16(M, 0x3) \
-    FAIR__X16(M, 0x4) FAIR__X16(M, 0x5) FAIR__X16(M, 0x6) FAIR__X16(M, 0x7) \
-    FAIR__X16(M, 0x8) FAIR__X16(M, 0x9) FAIR__X16(M, 0xA) FAIR__X16(M, 0xB) \
-    FAIR__X16(M, 0xC) FAIR__X16(M, 0xD) FAIR__X16(M, 0xE) FAIR__X16(M, 0xF)
-#define FAIR__ENTRY(N)                                                      \
-    static ERL_NIF_TERM fair__entry_##N(ErlNifEnv *env, int argc,           \
-                                        const ERL_NIF_TERM argv[])          \
+/* The VM calls a NIF without saying which one it is, nor of which instance of
+ * the library: so each entry of each instance needs a C function of its own,
+ * 4 x 128 of them, about 20 bytes each. */
+#define FAIR__X16(M, I, P)                                                  \
+    M(I, P##0) M(I, P##1) M(I, P##2) M(I, P##3)                             \
+    M(I, P##4) M(I, P##5) M(I, P##6) M(I, P##7)                             \
+    M(I, P##8) M(I, P##9) M(I, P##A) M(I, P##B)                             \
+    M(I, P##C) M(I, P##D) M(I, P##E) M(I, P##F)
+#define FAIR__X128(M, I)                                                    \
+    FAIR__X16(M, I, 0x0) FAIR__X16(M, I, 0x1) FAIR__X16(M, I, 0x2)          \
+    FAIR__X16(M, I, 0x3) FAIR__X16(M, I, 0x4) FAIR__X16(M, I, 0x5)          \
+    FAIR__X16(M, I, 0x6) FAIR__X16(M, I, 0x7)
+#define FAIR__ENTRY(I, N)                                                   \
+    static ERL_NIF_TERM fair__entry_##I##_##N(ErlNifEnv *env, int argc,     \
+                                              const ERL_NIF_TERM argv[])    \
     {                                                                       \
-        return fair__lib.ops->enter(&fair__nifs[N], env, argc, argv);       \
+        return fair__libs[I].ops->enter(&fair__nifs[I][N], env, argc, argv);\
     }
-#define FAIR__ENTRY_NAME(N) fair__entry_##N,
+#define FAIR__ENTRY_NAME(I, N) fair__entry_##I##_##N,
 
 typedef int (*fair__load_fn)(ErlNifEnv *, void **, ERL_NIF_TERM);
 typedef int (*fair__upgrade_fn)(ErlNifEnv *, void **, void **, ERL_NIF_TERM);
+typedef void (*fair__unload_fn)(ErlNifEnv *, void *);
 
 /* Takes {fairnif, Version, Runtime, AuthorsInfo} apart and binds the library
  * to the runtime; 0 or an error number. */
@@ -609,112 +618,102 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
     return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
 }
 
+/* The callbacks of one instance. */
+#define FAIR__INSTANCE(I)                                                   \
+static int fair__load_##I(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)   \
+{                                                                           \
+    struct fair__handshake hs;                                              \
+    int error = fair__bind(env, info, fair__module, fair__nifs[I],          \
+                           FAIR_MAX_NIFS, &hs, &info);                      \
+    if (!error && fair__authors_load)                                       \
+        error = fair__authors_load(env, priv, info);                        \
+    return fair__loaded(&fair__libs[I], &hs, error);                        \
+}                                                                           \
+static int fair__upgrade_##I(ErlNifEnv *env, void **priv, void **old_priv,  \
+                             ERL_NIF_TERM info)                             \
+{                                                                           \
+    struct fair__handshake hs;                                              \
+    int error = fair__bind(env, info, fair__module, fair__nifs[I],          \
+                           FAIR_MAX_NIFS, &hs, &info);                      \
+    if (!error && fair__authors_upgrade)                                    \
+        error = fair__authors_upgrade(env, priv, old_priv, info);           \
+    return fair__loaded(&fair__libs[I], &hs, error);                        \
+}                                                                           \
+static void fair__unload_##I(ErlNifEnv *env, void *priv)                    \
+{                                                                           \
+    if (fair__authors_unload)                                               \
+        fair__authors_unload(env, priv);                                    \
+    fair__libs[I].state = FAIR__FREE;                                       \
+}
+
 /* Replaces ERL_NIF_INIT; the same arguments.  The author's load and upgrade
  * are called with the term that was given to fairnif:load_info/1 (undefined
  * without).  As with ERL_NIF_INIT an upgrade is refused without an upgrade
  * function, but not if there is no load function either: then there is no
- * state to carry over.  `fair__lib` changes only when nothing can fail any
- * more: the same statics may serve an older instance of the module that goes
- * on. */
+ * state to carry over.  No name of the author's is used where a name of ours
+ * could hide it. */
 #define FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD)           \
-static struct fair__lib fair__lib;                                          \
-/* No name of the author's is used where a name of ours could hide it. */   \
+static struct fair__lib fair__libs[FAIR__INSTANCES];                        \
+static struct fair__nif fair__nifs[FAIR__INSTANCES][FAIR_MAX_NIFS];         \
 enum { fair__count = sizeof(FUNCS) / sizeof(*FUNCS) };                      \
-FAIR__STATIC_ASSERT((int)fair__count <= (int)FAIR_MAX_NIFS,                 \
-                    "FAIR_NIF_INIT takes at most 256 functions");           \
+static ErlNifFunc fair__funcs[FAIR__INSTANCES][fair__count];                \
 static const ErlNifFunc *const fair__table = FUNCS;                         \
-static struct fair__nif fair__nifs[FAIR_MAX_NIFS];                          \
-static ErlNifFunc fair__funcs[FAIR_MAX_NIFS];                               \
-FAIR__LIB_OPS                                                               \
-FAIR__X256(FAIR__ENTRY)                                                     \
-static const fair__entry fair__entries[] = {FAIR__X256(FAIR__ENTRY_NAME)};  \
+static const char *const fair__module = #NAME;                              \
 static const fair__load_fn fair__authors_load = LOAD;                       \
 static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
-static void fair__commit(const struct fair__handshake *hs)                  \
+static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
+FAIR__LIB_OPS                                                               \
+FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
+FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
+static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
+    {FAIR__X128(FAIR__ENTRY_NAME, 0)}, {FAIR__X128(FAIR__ENTRY_NAME, 1)},   \
+    {FAIR__X128(FAIR__ENTRY_NAME, 2)}, {FAIR__X128(FAIR__ENTRY_NAME, 3)}    \
+};                                                                          \
+FAIR__INSTANCE(0) FAIR__INSTANCE(1) FAIR__INSTANCE(2) FAIR__INSTANCE(3)     \
+static const fair__load_fn fair__loads[] = {                                \
+    fair__load_0, fair__load_1, fair__load_2, fair__load_3                  \
+};                                                                          \
+static const fair__upgrade_fn fair__upgrades[] = {                          \
+    fair__upgrade_0, fair__upgrade_1, fair__upgrade_2, fair__upgrade_3      \
+};                                                                          \
+static const fair__unload_fn fair__unloads[] = {                            \
+    fair__unload_0, fair__unload_1, fair__unload_2, fair__unload_3          \
+};                                                                          \
+static ErlNifEntry *fair__init(int (*reload)(ErlNifEnv *, void **,          \
+                                             ERL_NIF_TERM))                 \
 {                                                                           \
-    fair__lib.ops = hs->ops;                                                \
-    fair__lib.type = hs->type;                                              \
-    FAIR__SET_LIB_OPS                                                       \
-}                                                                           \
-static int fair__load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)       \
-{                                                                           \
-    struct fair__handshake hs;                                              \
-    int error = fair__bind(env, info, #NAME, fair__nifs,                    \
-                           fair__count, &hs, &info);                        \
-    if (!error && fair__authors_load)                                       \
-        error = fair__authors_load(env, priv, info);                        \
-    if (!error)                                                             \
-        fair__commit(&hs);                                                  \
-    return error;                                                           \
-}                                                                           \
-static int fair__upgrade(ErlNifEnv *env, void **priv, void **old_priv,      \
-                         ERL_NIF_TERM info)                                 \
-{                                                                           \
-    struct fair__handshake hs;                                              \
-    int error = fair__bind(env, info, #NAME, fair__nifs,                    \
-                           fair__count, &hs, &info);                        \
-    if (!error && fair__authors_upgrade)                                    \
-        error = fair__authors_upgrade(env, priv, old_priv, info);           \
-    if (!error)                                                             \
-        fair__commit(&hs);                                                  \
-    return error;                                                           \
-}                                                                           \
-static void fair__fill(ErlNifEntry *entry)                                  \
-{                                                                           \
-    unsigned n;                                                             \
-    for (n = 0; n < fair__count; n++) {                                     \
-        fair__funcs[n] = fair__table[n];                                    \
-        if ((fair__table[n].flags & FAIR__MARK_MASK) == FAIR__MARK) {       \
-            fair__describe(&fair__nifs[n], &fair__lib, &fair__table[n]);    \
-            fair__funcs[n].fptr = fair__entries[n];                         \
-            fair__funcs[n].flags = 0;                                       \
-        }                                                                   \
-    }                                                                       \
+    static ErlNifEntry entries[FAIR__INSTANCES];                            \
+    int i = fair__claim(fair__libs);                                        \
+    ErlNifEntry *entry = &entries[i < 0 ? 0 : i];                           \
+    if (i < 0 || !fair__fill(&fair__libs[i], fair__nifs[i],                 \
+                             fair__funcs[i], fair__entries[i],              \
+                             fair__table, fair__count))                     \
+        return NULL;                                                        \
     entry->major = ERL_NIF_MAJOR_VERSION;                                   \
     entry->minor = ERL_NIF_MINOR_VERSION;                                   \
-    entry->name = #NAME;                                                    \
+    entry->name = fair__module;                                             \
     entry->num_of_funcs = fair__count;                                      \
-    entry->funcs = fair__funcs;                                             \
-    entry->load = fair__load;                                               \
+    entry->funcs = fair__funcs[i];                                          \
+    entry->load = fair__loads[i];                                           \
+    entry->reload = reload;                                                 \
     entry->upgrade = fair__authors_upgrade || !fair__authors_load           \
-        ? fair__upgrade : NULL;                                             \
+        ? fair__upgrades[i] : NULL;                                         \
+    entry->unload = fair__unloads[i];                                       \
     entry->vm_variant = ERL_NIF_VM_VARIANT;                                 \
     entry->options = 1;                                                     \
     entry->sizeof_ErlNifResourceTypeInit = sizeof(ErlNifResourceTypeInit);  \
     entry->min_erts = ERL_NIF_MIN_ERTS_VERSION;                             \
+    return entry;                                                           \
 }                                                                           \
 ERL_NIF_INIT_PROLOGUE                                                       \
 ERL_NIF_INIT_GLOB                                                           \
 ERL_NIF_INIT_DECL(NAME);                                                    \
 ERL_NIF_INIT_DECL(NAME)                                                     \
 {                                                                           \
-    static ErlNifEntry fair__entry_of_lib;                                  \
-    fair__fill(&fair__entry_of_lib);                                        \
-    fair__entry_of_lib.reload = RELOAD;                                     \
-    fair__entry_of_lib.unload = UNLOAD;                                     \
     ERL_NIF_INIT_BODY;                                                      \
-    return &fair__entry_of_lib;                                             \
+    return fair__init(RELOAD);                                              \
 }                                                                           \
 ERL_NIF_INIT_EPILOGUE
-
-/* Idempotent: the VM runs the init function again when the same file is
- * loaded for an upgrade, and the statics are then in use.  (Clang and GCC
- * turn the stores of equal values into plain stores: other threads read the
- * same value before and after.) */
-static inline void fair__describe(struct fair__nif *nif, struct fair__lib *lib,
-                                  const ErlNifFunc *f)
-{
-    if (f->flags & FAIR__OPTIONS) {
-        nif->options = (const fair_options *)(uintptr_t)f->fptr;
-        nif->body = nif->options->body;
-    } else {
-        nif->body = (fair_body)(void (*)(void))f->fptr;
-    }
-    nif->name = f->name;
-    nif->arity = f->arity;
-    nif->mode = f->flags & 0xFFu;
-    nif->lib = lib;
-}
 
 /* ------------------------------------------------------------------------
  * Compiled with -DFAIR_DEBUG, a library reports ticks taken while one of the
@@ -725,7 +724,7 @@ static inline void fair__describe(struct fair__nif *nif, struct fair__lib *lib,
 extern __attribute__((visibility("hidden")))
 const struct fair__ops *fair__lib_ops;
 #  define FAIR__LIB_OPS const struct fair__ops *fair__lib_ops;
-#  define FAIR__SET_LIB_OPS fair__lib_ops = fair__lib.ops;
+#  define FAIR__SET_LIB_OPS(OPS) fair__lib_ops = (OPS);
 static inline void fair__locked(int change)
 {
     if (fair__lib_ops)
@@ -739,8 +738,74 @@ static inline void fair__locked(int change)
 #  define enif_rwlock_rwunlock(L) (fair__locked(-1), enif_rwlock_rwunlock(L))
 #else
 #  define FAIR__LIB_OPS
-#  define FAIR__SET_LIB_OPS
+#  define FAIR__SET_LIB_OPS(OPS)
 #endif
+
+/* Loads are serialised by the VM.  An instance that is claimed still was
+ * refused by the VM before its load was called. */
+static inline int fair__claim(struct fair__lib *libs)
+{
+    int i;
+
+    for (i = 0; i < FAIR__INSTANCES; i++) {
+        if (libs[i].state != FAIR__LOADED) {
+            libs[i].state = FAIR__CLAIMED;
+            return i;
+        }
+    }
+    fprintf(stderr, "fairnif: this library file is loaded %d times already: "
+            "let the old code's calls end and purge it\n", FAIR__INSTANCES);
+    return -1;
+}
+
+/* `ops` and `type` are set when nothing can fail any more. */
+static inline int fair__loaded(struct fair__lib *lib,
+                               const struct fair__handshake *hs, int error)
+{
+    if (!error) {
+        lib->ops = hs->ops;
+        lib->type = hs->type;
+        FAIR__SET_LIB_OPS(hs->ops)
+    }
+    lib->state = error ? FAIR__FREE : FAIR__LOADED;
+    return error;
+}
+
+/* The VM's table of one instance, and ours of its fair functions, from the
+ * author's. */
+static inline int fair__fill(struct fair__lib *lib, struct fair__nif *nifs,
+                             ErlNifFunc *funcs, const fair__entry *entries,
+                             const ErlNifFunc *table, int count)
+{
+    int fair = 0, i;
+
+    memset(nifs, 0, FAIR_MAX_NIFS * sizeof *nifs);
+    for (i = 0; i < count; i++) {
+        struct fair__nif *nif = &nifs[fair];
+
+        funcs[i] = table[i];
+        if ((table[i].flags & FAIR__MARK_MASK) != FAIR__MARK)
+            continue;
+        if (fair == FAIR_MAX_NIFS) {
+            fprintf(stderr, "fairnif: FAIR_NIF_INIT takes at most %d FAIR_NIF "
+                    "entries\n", FAIR_MAX_NIFS);
+            return 0;
+        }
+        if (table[i].flags & FAIR__OPTIONS) {
+            nif->options = (const fair_options *)(uintptr_t)table[i].fptr;
+            nif->body = nif->options->body;
+        } else {
+            nif->body = (fair_body)(void (*)(void))table[i].fptr;
+        }
+        nif->name = table[i].name;
+        nif->arity = table[i].arity;
+        nif->mode = table[i].flags & 0xFFu;
+        nif->lib = lib;
+        funcs[i].fptr = entries[fair++];
+        funcs[i].flags = 0;
+    }
+    return 1;
+}
 
 #ifdef __cplusplus
 }

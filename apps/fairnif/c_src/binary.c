@@ -131,12 +131,14 @@ static int filled(fair_bin *bin, struct fair__bin *r, unsigned char *data,
 
 /* The bytes of a binary that begins within a byte were copied by the VM into
  * memory that ends with this slice. */
-static bool is_temporary(ErlNifEnv *env, ERL_NIF_TERM term,
+static bool is_temporary(struct fair__task *t, ERL_NIF_TERM term,
                          const ErlNifBinary *bin)
 {
+    ErlNifEnv *env = t->pub.env;
     ErlNifBinary part;
     ERL_NIF_TERM sub = enif_make_sub_binary(env, term, 0, FAIR__SMALL_BIN + 1);
 
+    fair__made(t, FAIR__SUB_BIN);
     return !enif_inspect_binary(env, sub, &part) || part.data != bin->data;
 }
 
@@ -153,7 +155,7 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
         memcpy(r->small, seen.data, seen.size);
         return filled(bin, r, r->small, seen.size);
     }
-    if (!is_temporary(pub->env, term, &seen)) {
+    if (!is_temporary(t, term, &seen)) {
         set_kind(t, r, B_TERM);
         r->term = term;
         return filled(bin, r, seen.data, seen.size);
@@ -229,6 +231,6 @@ ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
         term = enif_make_copy(pub->env, r->term);
         break;
     }
-    t->made += FAIR__SMALL_BIN;
+    fair__made(t, FAIR__SMALL_BIN);
     return fair__term_out(t, term);
 }

@@ -68,13 +68,13 @@ static struct fair__func *add(const char *module, const char *name,
     return f;
 }
 
-/* Finds or makes the record of a function and takes over its settings.  NULL
- * when out of memory.  The learned rate is kept: it is corrected within a few
- * slices if the new code is of another speed. */
+/* Finds or makes the record of a function.  NULL when out of memory.  What is
+ * written here is shown by fairnif:info/0; a call goes by the settings of the
+ * library it belongs to, in its struct fair__nif.  The learned rate is kept: it
+ * is corrected within a few slices if the new code is of another speed. */
 struct fair__func *fair__func_declare(const char *module,
                                       const struct fair__nif *nif)
 {
-    const fair_options *o = nif->options;
     struct fair__func *f;
 
     pthread_mutex_lock(&lock);
@@ -83,11 +83,9 @@ struct fair__func *fair__func_declare(const char *module,
         f = add(module, nif->name, nif->arity);
     if (f) {
         SET(f->mode, nif->mode);
-        SET(f->stack_class,
-            fair__stack_class(o && o->stack_size ? o->stack_size
-                              : FAIR__STACK_DEFAULT));
-        SET(f->slice_ns, o ? (uint64_t)o->slice_us * FAIR__NS_PER_US : 0);
-        SET(f->max_tasks, o ? o->max_tasks : 0);
+        SET(f->stack_class, nif->stack_class);
+        SET(f->slice_ns, nif->slice_ns);
+        SET(f->max_tasks, nif->max_tasks);
         SET(f->adapted, false);
     }
     pthread_mutex_unlock(&lock);

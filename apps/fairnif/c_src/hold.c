@@ -72,37 +72,62 @@ static void link_block(struct fair__task *t, struct fair__block *b)
         b->next->prev = b;
 }
 
+static void *raw_of(struct fair__block *b)
+{
+    return (char *)b - b->shift;
+}
+
+/* The block in an allocation, aligned to 16. */
+static struct fair__block *block_in(void *raw)
+{
+    return (struct fair__block *)(((uintptr_t)raw + 15) & ~(uintptr_t)15);
+}
+
+static bool allocation_for(size_t size, size_t *bytes)
+{
+    *bytes = size + sizeof(struct fair__block) + 15;
+    return *bytes > size;
+}
+
 void *fair__alloc(fair_task *pub, size_t size)
 {
     struct fair__task *t = fair__of(pub);
     struct fair__block *b;
+    size_t bytes;
+    void *raw;
 
-    if (size > SIZE_MAX - sizeof *b)
+    if (!allocation_for(size, &bytes) || !(raw = enif_alloc(bytes)))
         return NULL;
-    b = enif_alloc(sizeof *b + size);
-    if (!b)
-        return NULL;
+    b = block_in(raw);
     b->prev = NULL;
     b->next = t->blocks;
     b->size = size;
+    b->shift = (size_t)((char *)b - (char *)raw);
     link_block(t, b);
     return b + 1;
 }
 
 void *fair__realloc(fair_task *pub, void *ptr, size_t size)
 {
-    struct fair__block *b;
+    struct fair__block *b, *moved;
+    size_t bytes, shift;
+    char *raw;
 
     if (!ptr)
         return fair__alloc(pub, size);
-    if (size > SIZE_MAX - sizeof *b)
+    b = block_of(ptr);
+    shift = b->shift;
+    if (!allocation_for(size, &bytes)
+        || !(raw = enif_realloc(raw_of(b), bytes)))
         return NULL;
-    b = enif_realloc(block_of(ptr), sizeof *b + size);
-    if (!b)
-        return NULL;
-    b->size = size;
-    link_block(fair__of(pub), b);
-    return b + 1;
+    b = (struct fair__block *)(raw + shift);
+    moved = block_in(raw);
+    if (moved != b)
+        memmove(moved, b, sizeof *b + (b->size < size ? b->size : size));
+    moved->size = size;
+    moved->shift = (size_t)((char *)moved - raw);
+    link_block(fair__of(pub), moved);
+    return moved + 1;
 }
 
 void fair__free(fair_task *pub, void *ptr)
@@ -115,7 +140,7 @@ void fair__free(fair_task *pub, void *ptr)
     *(b->prev ? &b->prev->next : &fair__of(pub)->blocks) = b->next;
     if (b->next)
         b->next->prev = b->prev;
-    enif_free(b);
+    enif_free(raw_of(b));
 }
 
 /* -- deferred functions ---------------------------------------------------- */
@@ -203,7 +228,7 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
         struct fair__block *b = t->blocks;
 
         t->blocks = b->next;
-        enif_free(b);
+        enif_free(raw_of(b));
     }
     while (t->resources) {
         struct fair__held *held = t->resources;

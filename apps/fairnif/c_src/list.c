@@ -156,6 +156,7 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
                                                       t->roots[SLOT_BIN],
                                                       at, n), &part))
             return false;
+        t->made += FAIR__SUB_BIN;
         memcpy(sink->data + sink->size, part.data, n);
         sink->size += n;
         fair__work(t);
@@ -250,11 +251,11 @@ int fair__string(fair_task *pub, ERL_NIF_TERM list, char **chars,
     bool ok = true;
 
     fair__root_set(t, SLOT_WHOLE, list);
-    if (!fair__list_length(pub, list, &n))
+    if (!fair__list_length(pub, list, &n)
+        || !(sink.data = fair__alloc(pub, n + 1))) {
+        forget(t);
         return 0;
-    sink.data = fair__alloc(pub, n + 1);
-    if (!sink.data)
-        return 0;
+    }
     fair__work_begin(t);
     list = t->roots[SLOT_WHOLE];
     while (ok && enif_get_list_cell(pub->env, list, &head, &tail)) {

@@ -146,6 +146,13 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
 
         if (!nif->name)
             continue;
+        nif->stack_class = fair__stack_class(
+            nif->options && nif->options->stack_size
+            ? nif->options->stack_size : FAIR__STACK_DEFAULT);
+        if (nif->options) {
+            nif->slice_ns = (uint64_t)nif->options->slice_us * FAIR__NS_PER_US;
+            nif->max_tasks = nif->options->max_tasks;
+        }
         nif->func = fair__func_declare(hs->module, nif);
         if (!nif->func)
             return refuse(env, FAIR_E_NOMEM, "no memory to load %s",

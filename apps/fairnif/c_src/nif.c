@@ -9,6 +9,7 @@
  * with -z nodelete, so that the code behind the table stays.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "rt.h"
 
@@ -249,18 +250,6 @@ static void list_task(struct listing *l, const struct fair__func *f,
     l->list = enif_make_list_cell(l->env, map, l->list);
 }
 
-static void list_suspended(void *arg, struct fair__task *t)
-{
-    struct listing *l = arg;
-    int state = GET(t->state);
-
-    if (state == S_RUNNING)
-        return;                         /* its thread shows it */
-    list_task(l, t->func, state == S_QUEUED ? "queued" : "suspended",
-              GET(t->since_ns), t->pub.yields, enif_make_pid(l->env, &t->owner),
-              atom(l->env, where_names[t->target]));
-}
-
 /* What a thread runs, read without waiting for it; false after a few attempts
  * that met a change: it then runs short calls one after the other. */
 static bool read_slot(const struct fair__thread *th, struct fair__func **func,
@@ -286,9 +275,20 @@ static bool read_slot(const struct fair__thread *th, struct fair__func **func,
 static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct listing l = {env, enif_make_list(env, 0), fair__now()};
+    size_t count;
+    struct fair__seen_task *seen = fair__suspended(&count);
 
     (void)argc, (void)argv;
-    fair__each_suspended(list_suspended, &l);
+    for (size_t i = 0; i < count; i++) {
+        const struct fair__seen_task *t = &seen[i];
+
+        if (t->state != S_RUNNING)      /* else its thread shows it */
+            list_task(&l, t->func,
+                      t->state == S_QUEUED ? "queued" : "suspended",
+                      t->since_ns, t->yields, enif_make_pid(env, &t->owner),
+                      atom(env, where_names[t->target]));
+    }
+    free(seen);
     for (struct fair__thread *th = fair__threads(); th; th = th->next) {
         struct fair__func *func;
         uint64_t since, yields;
@@ -418,16 +418,29 @@ static ERL_NIF_TERM nif_runtime(ErlNifEnv *env, int argc,
     return term;
 }
 
-static void bind(ErlNifEnv *env, void *obj, void *handshake)
+/* Asks a runtime object, maybe of another copy of this library, what runs. */
+struct query {
+    uint32_t size;              /* as that of a handshake, and different */
+    const struct runtime *runtime;
+};
+
+static void bind(ErlNifEnv *env, void *obj, void *data)
 {
-    ((struct runtime_object *)obj)->runtime->bind(env, handshake);
+    const struct runtime *runtime = ((struct runtime_object *)obj)->runtime;
+    struct query *query = data;
+
+    if (query->size == sizeof *query)
+        query->runtime = runtime;
+    else
+        runtime->bind(env, data);
 }
 
-static int open_type(ErlNifEnv *env, ErlNifResourceFlags flags)
+static int open_type(ErlNifEnv *env)
 {
     ErlNifResourceTypeInit init = {.dyncall = bind, .members = 4};
     ErlNifResourceType *type =
-        enif_init_resource_type(env, "fairnif_runtime", &init, flags, NULL);
+        enif_init_resource_type(env, "fairnif_runtime", &init,
+                                ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
 
     if (!type)
         return FAIR_E_NOMEM;
@@ -435,25 +448,9 @@ static int open_type(ErlNifEnv *env, ErlNifResourceFlags flags)
     return 0;
 }
 
-static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
-{
-    static bool initialised;    /* the library stays when the module goes */
-
-    (void)load_info;
-    if (!initialised && fair__stack_init() != 0)
-        return FAIR_E_NOMEM;
-    initialised = true;
-    *priv = (void *)(uintptr_t)&this_runtime;
-    return open_type(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER);
-}
-
 /* The runtime that is loaded stays: authors' libraries point to it. */
-static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
-                   ERL_NIF_TERM load_info)
+static int adopt(ErlNifEnv *env, void **priv, const struct runtime *old)
 {
-    const struct runtime *old = *old_priv;
-
-    (void)load_info;
     if (old->abi_major != FAIR_ABI_MAJOR || old->size != sizeof *old
         || strcmp(old->version, FAIRNIF_VERSION) != 0) {
         fprintf(stderr, "fairnif: runtime %s (interface %u.%u) is loaded and "
@@ -463,8 +460,35 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
                 FAIR_ABI_MINOR);
         return FAIR_E_ABI;
     }
-    *priv = *old_priv;
-    return open_type(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER);
+    *priv = (void *)(uintptr_t)old;
+    return open_type(env);
+}
+
+/* load_info: the runtime object of an earlier load, which outlives the module,
+ * or something else when there was none. */
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
+{
+    struct query query = {.size = sizeof query};
+    int error;
+
+    if (enif_dynamic_resource_call(env, atom(env, "fairnif"),
+                                   atom(env, "fairnif_runtime"), load_info,
+                                   &query) == 0 && query.runtime)
+        return adopt(env, priv, query.runtime);
+    if ((error = fair__stack_init()) != 0) {
+        fprintf(stderr, "fairnif: cannot prepare stacks: %s\n",
+                strerror(error));
+        return FAIR_E_NOMEM;
+    }
+    *priv = (void *)(uintptr_t)&this_runtime;
+    return open_type(env);
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
+                   ERL_NIF_TERM load_info)
+{
+    (void)load_info;
+    return adopt(env, priv, *old_priv);
 }
 
 /* Both listings may be long, and dirty I/O schedulers are the ones that are

@@ -59,8 +59,9 @@ enum {
     FAIR__INLINE_DEFERS = 4,
     FAIR__SMALL_BIN = 64,           /* ERL_ONHEAP_BIN_LIMIT: lie on the heap,
                                        and move */
+    FAIR__SUB_BIN = 48,             /* bytes of heap for a sub-binary */
     FAIR__SHARDS = 16,
-    FAIR__TURNS_MOST = 1000,        /* that a call sits out: 25 ms */
+    FAIR__TURNS_MOST = 1000,        /* that a process owes at most: 25 ms */
     FAIR__SLOTS_OWN = 4,            /* hidden roots, for sliced traversals */
     FAIR__BUCKETS = 1 + 20 * 8      /* under 1 us; 8 to an octave up to 1 s */
 };
@@ -91,7 +92,9 @@ struct fair__func {
     /* learned */
     fair__num unit_ns;          /* cost of a unit; 0 while unknown */
     fair__num call_ns;          /* cost of a call beside its units */
-    fair__u64 first_budget;     /* units for the first slice; 0 with unit_ns */
+    fair__num peak_ns;          /* the dearest units of late: slices begin
+                                   as if all were like these */
+    fair__u64 first_budget;     /* units until the first look; 0 with unit_ns */
     _Atomic unsigned warm_calls; /* timed calls so far, up to a few */
     fair__num mean_ns;          /* of calls that end in their first slice */
     fair__num call_unit_ns;     /* fair_call's cost of a unit */
@@ -135,7 +138,7 @@ struct fair__thread {
     struct fair__task *cache;   /* idle stacks of the default class */
     unsigned cache_class;
     _Atomic unsigned cached;
-    double debt_ns;             /* used, not charged yet: under a slice */
+    double debt_ns;             /* used, not charged yet: under a percent */
     uint32_t seed;
     int locks;                  /* FAIR_DEBUG: enif mutexes held */
     /* by function index; the size is published after the array */
@@ -197,7 +200,8 @@ struct fair__defer {
 struct fair__block {
     struct fair__block *prev, *next;
     size_t size;
-    size_t unused;              /* keeps what follows aligned to 16 */
+    size_t shift;               /* of the block in its allocation, which the
+                                   VM aligns to 8 only */
 };
 
 struct fair__held {             /* a resource object of the author's */
@@ -232,7 +236,7 @@ struct fair__task {
     struct fair__thread *thread;
     struct fair__fstat *stat;
     enum fair__where where;
-    enum fair__where target;
+    _Atomic int target;         /* enum fair__where */
     enum fair__exit exit;
     bool begun;                 /* the body has started */
     bool yielding;              /* gives way when its slice is up */
@@ -248,6 +252,7 @@ struct fair__task {
     uint64_t win_start;
     uint64_t refill;            /* units given at win_start */
     uint64_t units;             /* units of the call before win_start */
+    uint64_t win_units;         /* units of the last window */
     uint64_t now;               /* the clock at the last look */
     uint64_t made;              /* bytes of terms made by fair_ functions
                                    since the last normal slice */
@@ -343,8 +348,13 @@ FAIR_HIDDEN ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env,
                                      int argc, const ERL_NIF_TERM argv[]);
 FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
 FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
-typedef void (*fair__visit)(void *arg, struct fair__task *t);
-FAIR_HIDDEN void fair__each_suspended(fair__visit visit, void *arg);
+struct fair__seen_task {        /* for readers: a copy */
+    struct fair__func *func;
+    int state, target;
+    uint64_t since_ns, yields;
+    ErlNifPid owner;
+};
+FAIR_HIDDEN struct fair__seen_task *fair__suspended(size_t *count);
 
 /* slice.c */
 FAIR_HIDDEN void fair__first_slice(struct fair__task *t);

@@ -2,9 +2,10 @@
  * slice.c - time: when a task gives way, what it is charged, what is learned.
  *
  * A tick only counts down.  The clock is read when the count is used up: at
- * four fifths of a slice, by the learned cost of a unit, and once more near
- * its end.  What lies between two reads is a *window*; its time divided by its
- * units is a sample of the rate.  The first slice of a call does not even read
+ * an eighth of a slice, by what the dearest units of late cost, then after at
+ * most four times as many units as were seen to be all right, and near the end.
+ * What lies between two reads is a *window*; its time divided by its units is
+ * a sample of the rate.  The first slice of a call does not even read
  * the clock at its begin, but for one call in about 64 (every call, where
  * calls are so long that it does not show), and is charged by what was
  * learned.
@@ -26,7 +27,7 @@ struct fair__config fair__config = {
 
 /* Part of a slice after which the clock is read first; part from which a
  * slice counts as used up. */
-static const double first_look = 0.8, used_up = 0.85;
+static const double first_look = 0.125, used_up = 0.85;
 
 /* Costs below this count as nothing. */
 #define LEAST_NS 1e-4
@@ -40,10 +41,13 @@ enum {
     SURE_GAP_NS = 50000000,     /* no scheduler of an operating system... */
     SUSPECT_SLICES = 32,
     GAPS_ENOUGH = 4, GAPS_MOST = 16,
+    GROWTH = 4,                 /* of windows, from one to the next */
+    UNPROVEN_SLICES = 4,        /* charged at most without CPU time read */
     COARSE_NS = 8000000         /* two steps of the coarse clock */
 };
 static const uint64_t most_units = (uint64_t)1 << 40;
 
+static uint64_t min_u(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static double min_d(double a, double b) { return a < b ? a : b; }
 static double max_d(double a, double b) { return a > b ? a : b; }
 
@@ -59,7 +63,7 @@ static uint64_t units_for(double ns, double unit_ns)
 
 static uint64_t slice_of(const struct fair__task *t)
 {
-    uint64_t own = GET(t->func->slice_ns);
+    uint64_t own = t->nif->slice_ns;
 
     if (t->where != W_NORMAL)
         return GET(fair__config.dirty_slice_ns);
@@ -72,25 +76,28 @@ static uint64_t slice_of(const struct fair__task *t)
 static void learn_unit(struct fair__task *t, double elapsed, double units)
 {
     struct fair__func *f = t->func;
-    double old = GET(f->unit_ns), sample = elapsed / units, unit_ns;
-    uint64_t slice = GET(f->slice_ns);
+    double old = GET(f->unit_ns), peak = GET(f->peak_ns);
+    double sample = max_d(elapsed / units, LEAST_NS), unit_ns;
 
     if (old > 0 && sample >= old && elapsed < SHORT_WINDOW_NS)
         return;
     if (old <= 0)
-        unit_ns = max_d(sample, LEAST_NS);
+        unit_ns = sample;
     else if (GET(f->warm_calls) < WARM_CALLS)
-        unit_ns = min_d(old, max_d(sample, LEAST_NS));
+        unit_ns = min_d(old, sample);
     else if (sample < old / 4)
         unit_ns = old / 2;
     else
         unit_ns = old + (min_d(old * 4, sample) - old) / 8;
-    sample = max_d(unit_ns / 4, min_d(unit_ns * 4, sample));
-    t->unit_ns = t->unit_ns > 0 ? (t->unit_ns + sample) / 2 : unit_ns;
+    t->unit_ns = t->unit_ns > 0
+        ? (t->unit_ns + max_d(t->unit_ns / 4, min_d(t->unit_ns * 4, sample))) / 2
+        : sample;
+    peak = sample > peak ? min_d(sample, max_d(4 * peak, unit_ns))
+        : peak - (peak - sample) / 64;
     SET(f->unit_ns, unit_ns);
-    if (!slice)
-        slice = GET(fair__config.slice_ns);
-    SET(f->first_budget, units_for(first_look * (double)slice, unit_ns));
+    SET(f->peak_ns, peak);
+    SET(f->first_budget,
+        units_for(first_look * (double)GET(fair__config.slice_ns), peak));
 }
 
 static double average(double old, double sample, double most)
@@ -180,14 +187,18 @@ static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
 
     if (!t->timed) {
         /* An untimed first slice: its begin by what was learned. */
-        t->win_start = now - (uint64_t)((double)units * rate
-                                        + GET(t->func->call_ns));
+        uint64_t since = GET(t->since_ns);  /* by the coarse clock: earlier */
+        double used = min_d((double)units * rate + GET(t->func->call_ns),
+                            (double)(now - since));
+
+        t->win_start = now - (uint64_t)used;
         t->slice_start = t->win_start;
         t->timed = t->estimated = true;
         t->stat->countdown = 1;         /* the next call checks it */
     }
     t->single = false;
     t->units += units;
+    t->win_units = units;
     t->refill = t->pub.budget;
     elapsed = (double)(now - t->win_start);
     ticked = (double)(units - last) * rate;
@@ -205,7 +216,10 @@ static void reopen_window(struct fair__task *t, uint64_t now)
     double left = (double)t->slice_ns - (double)(now - t->slice_start);
     double rate = t->unit_ns > 0 ? t->unit_ns : GET(t->func->unit_ns);
 
-    open_window(t, now, rate > 0 ? units_for(left * 0.9, rate) : 0);
+    uint64_t units = rate > 0 ? units_for(left * 0.9, rate) : 0;
+    uint64_t most = GROWTH * (t->win_units + 1);
+
+    open_window(t, now, units < most ? units : most);
 }
 
 /* -- slices -------------------------------------------------------------- */
@@ -257,7 +271,7 @@ void fair__first_slice(struct fair__task *t)
 
 void fair__next_slice(struct fair__task *t)
 {
-    double rate = t->unit_ns > 0 ? t->unit_ns : GET(t->func->unit_ns);
+    double rate = max_d(t->unit_ns, GET(t->func->peak_ns));
 
     t->slice_ns = slice_of(t);
     t->estimated = t->single = false;
@@ -286,14 +300,11 @@ static void count_slice(struct fair__task *t, uint64_t elapsed)
         RAISE_TO(st->longest_slice_ns, held);
         ADD(st->histogram[fair__bucket(held)], 1);
     }
-    /* What the operating system took is not charged: at most four slices
-     * without proof. */
-    if (!t->cpu_start && elapsed < SURE_GAP_NS) {
-        uint64_t most = 4 * GET(fair__config.slice_ns);
-
-        held = elapsed < most ? elapsed : most;
-    }
-    t->debt_ns += (double)held;
+    /* What the operating system took is not charged. */
+    if (!t->cpu_start)
+        held = min_u(elapsed, UNPROVEN_SLICES * GET(fair__config.slice_ns));
+    t->debt_ns = min_d(t->debt_ns + (double)held,
+                       FAIR__TURNS_MOST * (double)GET(fair__config.fair_ns));
 }
 
 /* After the stack was left, by a pause (t->now is then the clock) or for
@@ -366,10 +377,18 @@ void fair__charge(ErlNifEnv *env, double *debt_ns)
 
 /* -- giving way ---------------------------------------------------------- */
 
+/* All pauses go through here.  An exception that is pending would be lost with
+ * this slice's environment: such a body does not pause any more. */
 static void give_way(struct fair__task *t, enum fair__where target)
 {
-    t->target = target;
-    t->pub.yields++;
+    if (fair_unlikely(enif_has_pending_exception(t->pub.env, NULL))) {
+        fair__misuse(t, "went on after raising an exception: return what "
+                     "fair_badarg, fair_enomem or fair_raise returned");
+        reopen_window(t, t->now);
+        return;
+    }
+    SET(t->target, target);
+    __atomic_store_n(&t->pub.yields, t->pub.yields + 1, __ATOMIC_RELAXED);
     if (t->where != W_NORMAL && (t->made > 0 || t->pub.env_used)) {
         /* What is made on a dirty scheduler is not collected between dirty
          * slices, only when a normal scheduler has the process. */
@@ -383,6 +402,10 @@ static void give_way(struct fair__task *t, enum fair__where target)
 static bool must_give_way(struct fair__task *t)
 {
     if (t->yielding)
+        return true;
+    /* What is made on a dirty scheduler is garbage to nobody until the task
+     * passes a normal one. */
+    if (t->where != W_NORMAL && (t->made > 0 || t->pub.env_used))
         return true;
     /* The VM collects large heaps on the dirty CPU schedulers. */
     return t->where == W_DIRTY_CPU
@@ -417,12 +440,9 @@ void fair__tick(fair_task *pub, size_t units)
     struct fair__task *t = fair__of(pub);
 
     t->now = fair__now();
-    close_window(t, t->now, units > FAIR__BOGUS_UNITS ? 0 : units);
+    close_window(t, t->now, units > FAIR__BOGUS_UNITS ? 1 : units + 1);
     if (fair_unlikely(t->thread->locks > 0)) {
         fair__misuse(t, "ticked while holding an enif mutex or rwlock");
-        reopen_window(t, t->now);
-    } else if (enif_has_pending_exception(pub->env, NULL)) {
-        fair__misuse(t, "ticked after raising an exception");
         reopen_window(t, t->now);
     } else if (is_up(t)) {
         slice_is_up(t);

@@ -251,8 +251,11 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         old->sa_handler(signal);
         return;
     }
-    /* Returning repeats the access, now with the old action in place. */
+    /* Returning repeats the access, now with the old action in place; a signal
+     * that somebody sent must be sent again. */
     sigaction(signal, old, NULL);
+    if (info->si_code <= 0)
+        raise(signal);
 }
 
 static uint64_t read_number(const char *path, uint64_t otherwise)
@@ -271,9 +274,12 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
 /* 0, or an errno.  Called once, when the runtime is loaded. */
 int fair__stack_init(void)
 {
+    static bool done;           /* the library stays when the module goes */
     struct sigaction on = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     void *map;
 
+    if (done)
+        return 0;
     page = (size_t)sysconf(_SC_PAGESIZE);
     map = mmap(NULL, FAIR__GUARD, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -287,5 +293,6 @@ int fair__stack_init(void)
     sigemptyset(&on.sa_mask);
     if (sigaction(SIGSEGV, &on, &old_segv) || sigaction(SIGBUS, &on, &old_bus))
         return errno;
+    done = true;
     return 0;
 }

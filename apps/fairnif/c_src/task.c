@@ -16,6 +16,8 @@
  * Everything in this file but fair__leave and `body_main` runs on a
  * scheduler's own stack.
  */
+#include <stdlib.h>
+
 #include "rt.h"
 
 #ifdef FAIR_ASAN
@@ -27,6 +29,7 @@
 static struct shard {
     pthread_mutex_t lock;
     struct fair__task *first;
+    _Atomic size_t count;
 } shards[FAIR__SHARDS] = {
     [0 ... FAIR__SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}
 };
@@ -46,6 +49,7 @@ static void enlist(struct fair__task *t)
     if (s->first)
         s->first->prev = t;
     s->first = t;
+    ADD(s->count, 1);
     pthread_mutex_unlock(&s->lock);
     t->listed = true;
 }
@@ -60,28 +64,48 @@ static void delist(struct fair__task *t)
     *(t->prev ? &t->prev->next : &s->first) = t->next;
     if (t->next)
         t->next->prev = t->prev;
+    ADD(s->count, (size_t)-1);
     pthread_mutex_unlock(&s->lock);
     t->listed = false;
 }
 
-/* Calls `visit` for every task that has been suspended at least once and has
- * not ended, with its shard's lock held: what it reads stays valid. */
-void fair__each_suspended(fair__visit visit, void *arg)
+/* Copies what is to be seen of every task that has been suspended at least once
+ * and has not ended; the caller frees it.  NULL when there is none, or no
+ * memory.  The locks are held for the copying only: schedulers wait for them. */
+struct fair__seen_task *fair__suspended(size_t *count)
 {
+    struct fair__seen_task *all = NULL;
+
+    *count = 0;
     for (unsigned i = 0; i < FAIR__SHARDS; i++) {
-        pthread_mutex_lock(&shards[i].lock);
-        for (struct fair__task *t = shards[i].first; t; t = t->next)
-            visit(arg, t);
-        pthread_mutex_unlock(&shards[i].lock);
+        struct shard *s = &shards[i];
+        size_t room = GET(s->count) + 64;
+        struct fair__seen_task *more =
+            realloc(all, (*count + room) * sizeof *more);
+
+        if (!more)
+            break;
+        all = more;
+        pthread_mutex_lock(&s->lock);
+        for (struct fair__task *t = s->first; t && room > 0; t = t->next) {
+            all[(*count)++] = (struct fair__seen_task){
+                t->func, GET(t->state), GET(t->target), GET(t->since_ns),
+                __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner
+            };
+            room--;
+        }
+        pthread_mutex_unlock(&s->lock);
     }
+    return all;
 }
 
 /* -- limits --------------------------------------------------------------- */
 
 /* Counts only where a limit is set: the counters are shared by all threads. */
-static bool admit(struct fair__func *f, bool *counted)
+static bool admit(const struct fair__nif *nif, bool *counted)
 {
-    int64_t own = GET(f->max_tasks), all = (int64_t)GET(fair__config.max_tasks);
+    struct fair__func *f = nif->func;
+    int64_t own = nif->max_tasks, all = (int64_t)GET(fair__config.max_tasks);
 
     *counted = own || all;
     if (fair_likely(!*counted))
@@ -194,59 +218,70 @@ void fair__handle_dtor(ErlNifEnv *env, void *obj)
     end(t, NULL);
 }
 
-/* A process that used several slices at once, in code that did not tick, sits
- * out as many turns before it gets its result. */
+/* sit_out(Result, DebtNs): pays turn by turn for what one turn could not, then
+ * gives the result.  Needs no task: a caller that dies meanwhile leaves
+ * nothing. */
 static ERL_NIF_TERM sit_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    unsigned long turns;
-    char name[256];
-    ERL_NIF_TERM next[3];
+    unsigned long ns;
+    double debt;
 
-    enif_get_ulong(env, argv[1], &turns);
-    enif_consume_timeslice(env, 100);
-    if (turns <= 1 || !enif_get_atom(env, argv[2], name, sizeof name,
-                                     ERL_NIF_LATIN1))
+    enif_get_ulong(env, argv[1], &ns);
+    debt = (double)ns;
+    fair__charge(env, &debt);
+    if (debt * 100 < (double)GET(fair__config.fair_ns))
         return argv[0];
-    next[0] = argv[0];
-    next[1] = enif_make_ulong(env, turns - 1);
-    next[2] = argv[2];
-    return enif_schedule_nif(env, name, 0, sit_out, argc, next);
+    return enif_schedule_nif(env, "sit_out", 0, sit_out, argc,
+                             (ERL_NIF_TERM[]){
+                                 argv[0],
+                                 enif_make_ulong(env, (unsigned long)debt)});
 }
 
+/* The caller is charged; what is left of under one percent of a turn stays
+ * with the thread, to be charged with the next calls.  What the caller's turn
+ * could not pay is the caller's, not the next one's: he gets his result in a
+ * later turn. */
 static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
-                        struct fair__func *f, double debt,
+                        const struct fair__nif *nif, bool normal, double debt,
                         ERL_NIF_TERM result)
 {
-    double slice = (double)GET(fair__config.fair_ns);
-    unsigned long turns;
+    double turn = (double)GET(fair__config.fair_ns);
 
-    th->debt_ns += debt;
-    fair__charge(env, &th->debt_ns);
-    if (fair_likely(th->debt_ns < 2 * slice))
+    if (fair_likely(normal)) {
+        debt += th->debt_ns;
+        fair__charge(env, &debt);
+        if (fair_likely(debt * 100 < turn)) {
+            th->debt_ns = debt;
+            return result;
+        }
+        th->debt_ns = 0;
+    } else if (debt * 100 < turn) {
         return result;
-    turns = (unsigned long)(th->debt_ns / slice);
-    th->debt_ns -= (double)turns * slice;
-    if (!fair__modes[GET(f->mode)].yields
+    }
+    if (!fair__modes[nif->mode].yields
         || enif_has_pending_exception(env, NULL))
         return result;
-    if (turns > FAIR__TURNS_MOST)
-        turns = FAIR__TURNS_MOST;
-    return enif_schedule_nif(env, f->name, 0, sit_out, 3,
-                             (ERL_NIF_TERM[]){result,
-                                              enif_make_ulong(env, turns),
-                                              enif_make_atom(env, f->name)});
+    return enif_schedule_nif(env, nif->func->name, 0, sit_out, 2,
+                             (ERL_NIF_TERM[]){
+                                 result,
+                                 enif_make_ulong(env, (unsigned long)debt)});
 }
 
 static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
-    struct fair__func *f = t->func;
+    const struct fair__nif *nif = t->nif;
     ERL_NIF_TERM result = t->result;
-    double debt = t->debt_ns;
     bool normal = t->where == W_NORMAL;
+    double debt = t->debt_ns;
 
+    if (fair_unlikely(!result) && !enif_has_pending_exception(env, NULL)) {
+        /* Zero, or what fair_badarg returned before a pause that lost it. */
+        fair__misuse(t, "returned no term");
+        result = enif_raise_exception(env, enif_make_atom(env, "badreturn"));
+    }
     end(t, th);
-    return fair_likely(normal) ? pay(th, env, f, debt, result) : result;
+    return pay(th, env, nif, normal, debt, result);
 }
 
 /* -- between slices ----------------------------------------------------------*/
@@ -293,7 +328,7 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
         argv[argc++] = t->roots[i];
     if (t->where == W_NORMAL)
         fair__charge(env, &t->debt_ns);
-    return schedule(t, env, t->hop ? W_NORMAL : t->target, argc, argv);
+    return schedule(t, env, t->hop ? W_NORMAL : GET(t->target), argc, argv);
 no_memory:
     end(t, th);
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
@@ -347,20 +382,20 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
     t->pub.env = env;
     if (t->hop) {
         t->hop = false;
-        return schedule(t, env, t->target, argc, argv);
+        return schedule(t, env, GET(t->target), argc, argv);
     }
     if (!th) {
         end(t, NULL);
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
     }
-    if (t->target == W_NORMAL
+    if (GET(t->target) == W_NORMAL
         && t->debt_ns >= (double)GET(fair__config.fair_ns)) {
         /* More was used than one turn could pay for. */
         fair__charge(env, &t->debt_ns);
         return schedule(t, env, W_NORMAL, argc, argv);
     }
     t->thread = th;
-    t->where = t->target;
+    t->where = GET(t->target);
     t->stat = fair__stat(th, t->func);
     if (!t->stat)
         t->stat = t->func->elsewhere;
@@ -419,12 +454,12 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
 
     if (fair_unlikely(!st))
         goto failed;
-    if (fair_unlikely(!admit(f, &counted))) {
+    if (fair_unlikely(!admit(nif, &counted))) {
         ADD(st->overloaded, 1);
         error = "overloaded";
         goto failed;
     }
-    t = fair__stack_take(th, GET(f->stack_class), &error);
+    t = fair__stack_take(th, nif->stack_class, &error);
     if (fair_unlikely(!t)) {
         if (counted) {
             atomic_fetch_sub(&f->active, 1);
@@ -437,9 +472,8 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     ADD(st->calls, 1);
     if (fair_unlikely(fair__modes[nif->mode].start != W_NORMAL
                       || GET(f->adapted))) {
-        t->target = fair__modes[nif->mode].start;
-        if (t->target == W_NORMAL)
-            t->target = W_DIRTY_CPU;
+        SET(t->target, fair__modes[nif->mode].start == W_DIRTY_IO ? W_DIRTY_IO
+            : W_DIRTY_CPU);
         return reschedule(t, th);
     }
     fair__first_slice(t);

@@ -154,6 +154,7 @@ debug(Switches) ->
 -spec configure() -> ok.
 configure() ->
     #{slice_ns := Calibrated} = calibration(),
+    ok = nif_set(dirty_cpus, erlang:system_info(dirty_cpu_schedulers_online)),
     set_env(slice_ns, slice_us, 1000, Calibrated),
     set_env(dirty_slice_ns, dirty_slice_us, 1000, 1000000),
     set_env(adapt_gap_ns, adapt_gap_us, 1000, 1000000),
@@ -170,7 +171,6 @@ calibrate() ->
     #{fair_ns := Fair, dirty_trip_ns := Trip} = Result,
     ok = nif_set(fair_ns, Fair),
     ok = nif_set(dirty_trip_ns, Trip),
-    ok = nif_set(dirty_cpus, erlang:system_info(dirty_cpu_schedulers_online)),
     ok = configure(),
     Result.
 
@@ -205,9 +205,15 @@ native(Nif) ->
 %% a copy of this module that is being replaced, load_nif refuses (old_code);
 %% the caller then goes on in the new one.
 load_runtime() ->
-    case erlang:load_nif(filename:join([lib_dir(), "priv", "fairnif"]), ?MODULE) of
-        ok ->
+    %% The object of an earlier load leads to the runtime that authors' libraries
+    %% are bound to, also when this module was purged in between.
+    Earlier = persistent_term:get({fairnif, runtime}, none),
+    case erlang:load_nif(filename:join([lib_dir(), "priv", "fairnif"]), Earlier) of
+        ok when Earlier =:= none ->
+            persistent_term:put({fairnif, runtime}, nif_runtime()),
             _ = calibrate(),
+            ok;
+        ok ->
             ok;
         {error, {Reason, _}} when Reason =:= reload; Reason =:= old_code ->
             ok;

@@ -97,12 +97,12 @@ static int open_all(ErlNifEnv *env, struct priv **priv, ERL_NIF_TERM info)
     return 0;
 }
 
-static int load_it(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
     return open_all(env, (struct priv **)priv, info);
 }
 
-static int upgrade_it(ErlNifEnv *env, void **priv, void **old_priv,
+static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
                    ERL_NIF_TERM info)
 {
     const struct priv *old = *old_priv;
@@ -145,11 +145,14 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF_OPTIONS("long_slices", 3, &long_slices, FAIR_YIELDING),
     MODES(spin, 3), MODES(never_tick, 1), MODES(ticks, 2), MODES(echo, 1),
     MODES(kinds, 1), MODES(walk, 1), MODES(build, 1), MODES(reverse, 1),
-    MODES(bytes, 1), MODES(text, 1), MODES(len, 1), MODES(flip, 1),
-    MODES(garbage, 2), MODES(fail, 1), MODES(object, 2), MODES(move, 2),
-    MODES(call, 2), MODES(blocking, 1), MODES(memory, 2), MODES(huge, 0),
-    MODES(undefer, 1), MODES(deep, 1), MODES(harmonic, 1),
-    MODES(keeps_term, 1), MODES(holds_mutex, 0),
+    MODES(bytes, 1), MODES(text, 1), MODES(flip, 1), MODES(garbage, 2),
+    MODES(fail, 1), MODES(object, 2), MODES(move, 2), MODES(call, 2),
+    MODES(blocking, 1), MODES(memory, 2), MODES(undefer, 1),
+    MODES(harmonic, 1),
+    FAIR_NIF("deep", 1, deep, FAIR_AUTO),
+    FAIR_NIF("deep_dirty", 1, deep, FAIR_YIELDING_DIRTY),
+    FAIR_NIF("keeps_term", 1, keeps_term, FAIR_YIELDING),
+    FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_YIELDING),
 };
 
-FAIR_NIF_INIT(fairnif_test_nif, nifs, load_it, NULL, upgrade_it, unload)
+FAIR_NIF_INIT(fairnif_test_nif, nifs, load, NULL, upgrade, unload)

@@ -31,9 +31,9 @@ modes() ->
 %% @doc The bodies that keep the rules, with their arity.
 bodies() ->
     [{spin, 3}, {never_tick, 1}, {ticks, 2}, {echo, 1}, {kinds, 1}, {walk, 1}, {build, 1},
-     {reverse, 1}, {bytes, 1}, {text, 1}, {len, 1}, {flip, 1}, {garbage, 2}, {fail, 1},
-     {object, 2}, {move, 2}, {call, 2}, {blocking, 1}, {memory, 2}, {huge, 0},
-     {undefer, 1}, {deep, 1}, {harmonic, 1}].
+     {reverse, 1}, {bytes, 1}, {text, 1}, {flip, 1}, {garbage, 2}, {fail, 1},
+     {object, 2}, {move, 2}, {call, 2}, {blocking, 1}, {memory, 2},
+     {undefer, 1}, {harmonic, 1}].
 
 version() -> ?NIF.
 new_object(_) -> ?NIF.
@@ -43,6 +43,10 @@ plain_burn(_) -> ?NIF.
 limited(_, _, _) -> ?NIF.
 deep_enough(_) -> ?NIF.
 long_slices(_, _, _) -> ?NIF.
+deep(_) -> ?NIF.
+deep_dirty(_) -> ?NIF.
+keeps_term(_) -> ?NIF.
+holds_mutex() -> ?NIF.
 
 spin_normal(_, _, _) -> ?NIF.
 spin_yielding(_, _, _) -> ?NIF.
@@ -114,13 +118,6 @@ text_dirty_io(_) -> ?NIF.
 text_yielding_dirty(_) -> ?NIF.
 text_auto(_) -> ?NIF.
 
-len_normal(_) -> ?NIF.
-len_yielding(_) -> ?NIF.
-len_dirty_cpu(_) -> ?NIF.
-len_dirty_io(_) -> ?NIF.
-len_yielding_dirty(_) -> ?NIF.
-len_auto(_) -> ?NIF.
-
 flip_normal(_) -> ?NIF.
 flip_yielding(_) -> ?NIF.
 flip_dirty_cpu(_) -> ?NIF.
@@ -177,13 +174,6 @@ memory_dirty_io(_, _) -> ?NIF.
 memory_yielding_dirty(_, _) -> ?NIF.
 memory_auto(_, _) -> ?NIF.
 
-huge_normal() -> ?NIF.
-huge_yielding() -> ?NIF.
-huge_dirty_cpu() -> ?NIF.
-huge_dirty_io() -> ?NIF.
-huge_yielding_dirty() -> ?NIF.
-huge_auto() -> ?NIF.
-
 undefer_normal(_) -> ?NIF.
 undefer_yielding(_) -> ?NIF.
 undefer_dirty_cpu(_) -> ?NIF.
@@ -191,30 +181,9 @@ undefer_dirty_io(_) -> ?NIF.
 undefer_yielding_dirty(_) -> ?NIF.
 undefer_auto(_) -> ?NIF.
 
-deep_normal(_) -> ?NIF.
-deep_yielding(_) -> ?NIF.
-deep_dirty_cpu(_) -> ?NIF.
-deep_dirty_io(_) -> ?NIF.
-deep_yielding_dirty(_) -> ?NIF.
-deep_auto(_) -> ?NIF.
-
 harmonic_normal(_) -> ?NIF.
 harmonic_yielding(_) -> ?NIF.
 harmonic_dirty_cpu(_) -> ?NIF.
 harmonic_dirty_io(_) -> ?NIF.
 harmonic_yielding_dirty(_) -> ?NIF.
 harmonic_auto(_) -> ?NIF.
-
-keeps_term_normal(_) -> ?NIF.
-keeps_term_yielding(_) -> ?NIF.
-keeps_term_dirty_cpu(_) -> ?NIF.
-keeps_term_dirty_io(_) -> ?NIF.
-keeps_term_yielding_dirty(_) -> ?NIF.
-keeps_term_auto(_) -> ?NIF.
-
-holds_mutex_normal() -> ?NIF.
-holds_mutex_yielding() -> ?NIF.
-holds_mutex_dirty_cpu() -> ?NIF.
-holds_mutex_dirty_io() -> ?NIF.
-holds_mutex_yielding_dirty() -> ?NIF.
-holds_mutex_auto() -> ?NIF.

@@ -205,7 +205,10 @@ static ERL_NIF_TERM walk(fair_task *t)
     unsigned long n = 0;
     ErlNifSInt64 value, sum = 0;
     ERL_NIF_TERM head;
+    size_t length;
 
+    if (!fair_get_list_length(t, 0, &length))
+        return fair_badarg(t);
     fair_keep(t, 0, fair_arg(t, 0));
     while (fair_list_next(t, 0, &head)) {
         if (enif_get_int64(fair_env(t), head, &value))
@@ -213,8 +216,8 @@ static ERL_NIF_TERM walk(fair_task *t)
         n++;
         fair_tick(t, 1);
     }
-    if (!enif_is_empty_list(fair_env(t), fair_kept(t, 0)))
-        return fair_badarg(t);
+    if (n != length || !enif_is_empty_list(fair_env(t), fair_kept(t, 0)))
+        return ok(t);
     return enif_make_tuple2(fair_env(t), enif_make_ulong(fair_env(t), n),
                             enif_make_int64(fair_env(t), sum));
 }
@@ -272,16 +275,6 @@ static ERL_NIF_TERM text(fair_task *t)
         fair_tick(t, n);
     }
     return fair_bin_term(t, &bin);
-}
-
-/* len(List) */
-static ERL_NIF_TERM len(fair_task *t)
-{
-    size_t length;
-
-    if (!fair_get_list_length(t, 0, &length))
-        return fair_badarg(t);
-    return enif_make_ulong(fair_env(t), length);
 }
 
 /* flip(Binary): all bits turned, by way of a binary that grows as it goes */
@@ -425,7 +418,8 @@ static ERL_NIF_TERM blocking(fair_task *t)
 
 /* -- memory ---------------------------------------------------------------- */
 
-/* memory(Blocks, Size) -> Blocks: allocated, grown, half of them freed */
+/* memory(Blocks, Size) -> Blocks: allocated, grown, half of them freed; what
+ * is too large is refused */
 static ERL_NIF_TERM memory(fair_task *t)
 {
     unsigned blocks, size, good = 0;
@@ -434,6 +428,9 @@ static ERL_NIF_TERM memory(fair_task *t)
     if (!fair_get_uint(t, 0, &blocks) || !fair_get_uint(t, 1, &size)
         || blocks > 100000 || size > 1000)
         return fair_badarg(t);
+    if (fair_alloc(t, SIZE_MAX) || fair_alloc(t, SIZE_MAX - 8)
+        || fair_realloc(t, NULL, SIZE_MAX - 16))
+        return fair_raise(t, enif_make_atom(fair_env(t), "too_good"));
     block = fair_alloc(t, blocks * sizeof *block);
     for (unsigned i = 0; i < blocks; i++) {
         block[i] = fair_alloc(t, size + 1);
@@ -451,15 +448,6 @@ static ERL_NIF_TERM memory(fair_task *t)
         fair_tick(t, size + 1);
     }
     return enif_make_uint(fair_env(t), good);
-}
-
-/* huge(): allocations that fail -> ok */
-static ERL_NIF_TERM huge(fair_task *t)
-{
-    if (fair_alloc(t, SIZE_MAX) || fair_alloc(t, SIZE_MAX - 8)
-        || fair_realloc(t, NULL, SIZE_MAX - 16))
-        return fair_badarg(t);
-    return ok(t);
 }
 
 static void bump(void *counter)

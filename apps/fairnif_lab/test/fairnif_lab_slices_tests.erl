@@ -134,8 +134,8 @@ busy(Until) ->
     end.
 
 in_peer(Manner, Test) ->
-    {timeout, 60, fun() ->
+    {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
         {ok, Summary} = fairnif_lab_peer:run(
                           ?S:flags(), {?MODULE, summary, [Manner]}, 30000),
         Test(Summary)
-    end}.
+    end) end}.

@@ -19,7 +19,6 @@ static void tick(fair_task *t)
 static __attribute__((noinline)) void check_alignment(void)
 {
     _Alignas(16) volatile char local[16];
-    volatile double sum = 0;
 
     local[0] = 1;
     CHECK_NUMBERS((uintptr_t)__builtin_frame_address(0) & 15, ==, 0);
@@ -27,8 +26,6 @@ static __attribute__((noinline)) void check_alignment(void)
 #if defined(__x86_64__)
     __asm__ volatile("movaps %%xmm0, %0" : "=m"(local));
 #endif
-    for (int i = 0; i < 4; i++)
-        sum += local[i] * 1.5;
 }
 
 /* The ABI's promise at the entry of a function, here of the body itself. */
@@ -268,7 +265,7 @@ TEST_DIES(overflow_later, "the same on another thread, after pauses",
     node_set("pause_every_tick", 1);
     for (int i = 0; i < 5; i++)
         CHECK_CALL("digs_yielding", "3", "3");
-    finished(spawn_call("digs_yielding", "4"));
+    finished(spawn_call("digs_yielding", "5"));
 }
 
 TEST_DIES(overflow_dirty, "the same on a dirty scheduler",
@@ -322,8 +319,17 @@ TEST_WITH(limit, "with mprotect the number of stacks is bounded", NULL,
     CHECK_NUMBERS(node_stacks_mapped(), <=, 64 + 7 * 4);
 }
 
+/* AddressSanitizer is that, and says so. */
+#if defined(__SANITIZE_ADDRESS__)
+#  define PASSED_ON "AddressSanitizer: SEGV"
+#else
+#  define PASSED_ON ""
+#endif
+
 TEST_DIES(other_fault, "another fault is passed on to who was there before",
-          "SEGV")
+          PASSED_ON)
 {
-    *(volatile char *)8 = 1;
+    static volatile uintptr_t nowhere = 8;
+
+    *(volatile char *)nowhere = 1;
 }

@@ -250,7 +250,7 @@ TEST(others_stay, "other modes stay where they are, however they tick")
     vm_free(p);
 }
 
-static void check_odd(const char *tick, int line)
+static void check_odd(const char *tick, long most_ns, int line)
 {
     for (int i = 0; i < 6; i++) {
         char args[64];
@@ -276,7 +276,7 @@ static void check_odd(const char *tick, int line)
             vm_free(p);
         }
         if (modes[i].first == 'n' && modes[i].yields)
-            check_that(vm_counts().max_slice_ns <= 3 * SLICE, __FILE__, line,
+            check_that(vm_counts().max_slice_ns <= most_ns, __FILE__, line,
                        "%s(%s): a slice of %ld ns",
                        in_mode("odd", &modes[i]), args,
                        vm_counts().max_slice_ns);
@@ -291,31 +291,33 @@ static void check_odd(const char *tick, int line)
 TEST(zero_ticks, "a tick of nothing is harmless")
 {
     virtual();
-    check_odd("0", __LINE__);
+    check_odd("0", 3 * SLICE, __LINE__);
 }
 
 TEST(negative_ticks, "a negative tick is harmless")
 {
     virtual();
-    check_odd("18446744073709551615", __LINE__);
-    check_odd("18446744073709551516", __LINE__);
-    check_odd("9223372036854775808", __LINE__);
+    check_odd("18446744073709551615", 3 * SLICE, __LINE__);
+    check_odd("18446744073709551516", 3 * SLICE, __LINE__);
+    check_odd("9223372036854775808", 3 * SLICE, __LINE__);
 }
 
 TEST(huge_ticks, "a huge tick is harmless")
 {
     virtual();
-    check_odd("2147483648", __LINE__);
-    check_odd("4294967296", __LINE__);
-    check_odd("1099511627776", __LINE__);
+    check_odd("4294967296", 3 * SLICE, __LINE__);
+    check_odd("1099511627776", 3 * SLICE, __LINE__);
 }
 
-TEST(large_ticks, "a tick that is far too large is harmless")
+/* What a tick says is believed, up to a point: so slices may be too long for a
+ * moment.  But what the call is charged for is time that has passed. */
+TEST(large_ticks, "a tick that is far too large does not hold up its call")
 {
     virtual();
-    check_odd("2000000000", __LINE__);
-    check_odd("1000000", __LINE__);
-    check_odd("1000", __LINE__);
+    check_odd("2147483648", 5 * MS, __LINE__);
+    check_odd("2000000000", 5 * MS, __LINE__);
+    check_odd("1000000", 5 * MS, __LINE__);
+    check_odd("1000", 5 * MS, __LINE__);
 }
 
 TEST(huge_first, "a huge tick as the very first is harmless")
