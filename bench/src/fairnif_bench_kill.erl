@@ -2,6 +2,10 @@
 %%
 %% Killer and victim have a scheduler each; nothing else runs in the node. The
 %% killer sleeps a millisecond first, so the kill falls anywhere in a slice.
+%%
+%% FAIR_NORMAL is not among the modes: a process on a normal scheduler receives
+%% its signals when it gives way, and that mode never does.  Up to then nobody
+%% in the VM knows that it was killed.
 -module(fairnif_bench_kill).
 
 -export([flags/0, run/0, modes/0]).
@@ -12,10 +16,10 @@
 -spec flags() -> [string()].
 flags() -> ["+S", "2:2", "+SDcpu", "2:2"].
 
-%% @doc The modes that tick, with the setting that is their slice.
+%% @doc The modes that can be stopped, with the setting that is their slice.
 -spec modes() -> [{atom(), slice_ns | dirty_slice_ns}].
 modes() ->
-    [{normal, slice_ns}, {yielding, slice_ns}, {auto, slice_ns},
+    [{yielding, slice_ns}, {auto, slice_ns},
      {dirty_cpu, dirty_slice_ns}, {dirty_io, dirty_slice_ns},
      {yielding_dirty, dirty_slice_ns}].
 

@@ -168,9 +168,8 @@ void fair__bind_library(ErlNifEnv *env, struct fair__handshake *hs)
     char name[64];
 
     if (hs->size != sizeof *hs) {
-        /* `error` may lie elsewhere then: the caller sees FAIR_E_RUNTIME only
-         * if it is told by leaving ops at zero.  Major versions may not change
-         * the struct's size without changing its first field's meaning. */
+        /* `error` may lie elsewhere in his struct: it stays as it is, and he
+         * finds no `ops`, which fair__bind takes for FAIR_E_ABI. */
         refuse(env, FAIR_E_ABI, "a library was compiled with a fairnif.h that "
                "this runtime does not know (handshake of %u bytes, not %u): "
                "compile it again", hs->size, (unsigned)sizeof *hs);

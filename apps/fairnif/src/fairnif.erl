@@ -108,7 +108,7 @@ include_dir() ->
 -spec info() -> info().
 info() ->
     {Runtime, Functions} = native(fun nif_info/0),
-    Runtime#{calibration => persistent_term:get({fairnif, calibration}, #{}),
+    Runtime#{calibration => calibration(),
              functions => Functions}.
 
 %% @doc The part of {@link info/0} that belongs to one function; raises
@@ -166,13 +166,9 @@ configure() ->
 -spec calibrate() -> fairnif_calibration:result().
 calibrate() ->
     _ = native(fun nif_runtime/0),
-    Result = fairnif_calibration:run(),
-    persistent_term:put({fairnif, calibration}, Result),
-    #{fair_ns := Fair, dirty_trip_ns := Trip} = Result,
-    ok = nif_set(fair_ns, Fair),
-    ok = nif_set(dirty_trip_ns, Trip),
+    measure(),
     ok = configure(),
-    Result.
+    calibration().
 
 %% -- the runtime -------------------------------------------------------------
 
@@ -211,8 +207,8 @@ load_runtime() ->
     case erlang:load_nif(filename:join([lib_dir(), "priv", "fairnif"]), Earlier) of
         ok when Earlier =:= none ->
             persistent_term:put({fairnif, runtime}, nif_runtime()),
-            _ = calibrate(),
-            ok;
+            measure(),
+            configure_or_log();
         ok ->
             ok;
         {error, {Reason, _}} when Reason =:= reload; Reason =:= old_code ->
@@ -221,11 +217,27 @@ load_runtime() ->
             error({fairnif, Reason})
     end.
 
-calibration() ->
-    case persistent_term:get({fairnif, calibration}, undefined) of
-        undefined -> calibrate();
-        Result -> Result
+measure() ->
+    Result = fairnif_calibration:run(),
+    persistent_term:put({fairnif, calibration}, Result),
+    #{fair_ns := Fair, dirty_trip_ns := Trip} = Result,
+    ok = nif_set(fair_ns, Fair),
+    ok = nif_set(dirty_trip_ns, Trip).
+
+%% A bad value in the environment must not keep an author's library from
+%% loading: the defaults hold until the application starts, which then fails.
+configure_or_log() ->
+    try
+        configure()
+    catch
+        error:{fairnif, {bad_env, {Key, Value}}} ->
+            logger:error("fairnif: bad value of ~p in the application environment: ~p; "
+                         "the default is used", [Key, Value])
     end.
+
+calibration() ->
+    _ = native(fun nif_runtime/0),
+    persistent_term:get({fairnif, calibration}).
 
 set_env(Setting, Key, Factor, Default) ->
     case env(Key) of

@@ -103,8 +103,12 @@ kinds_of(Term) ->
       ++ [{int64, Term} || Int64] ++ [{uint64, Term} || Uint64]
       ++ [{double, Term} || is_float(Term)]
       ++ [{pid, Term} || is_pid(Term), node(Term) =:= node()]
-      ++ [{atom, atom_to_list(Term)} || is_atom(Term), is_latin1(atom_to_list(Term))]
+      ++ [{atom, c_string(Term)} || is_atom(Term), is_latin1(atom_to_list(Term))]
       ++ [{length, length(Term)} || is_proper(Term)]).
+
+%% As C sees it: up to the first zero.
+c_string(Atom) ->
+    lists:takewhile(fun(Char) -> Char =/= 0 end, atom_to_list(Atom)).
 
 is_latin1(Chars) ->
     lists:all(fun(Char) -> Char =< 255 end, Chars).

@@ -107,6 +107,7 @@ TEST(in_one_slice, "a call that ends in its first slice allocates nothing")
     static const char *const names[] = {"nothing_normal", "nothing_yielding",
                                         "nothing_auto"};
 
+    vm_options.virtual_time = true;
     for (int i = 0; i < 3; i++) {
         for (int round = 0; round < 4; round++) {
             vm_proc *p = spawn_call(names[i], "");
@@ -129,6 +130,7 @@ TEST(in_one_slice, "a call that ends in its first slice allocates nothing")
 
 TEST(every_mode, "every mode gives the same result, on the right threads")
 {
+    vm_options.virtual_time = true;
     for (int i = 0; i < 6; i++) {
         vm_proc *p = spawn_call(in_mode("add", &modes[i]), "40, 2");
 

@@ -173,6 +173,7 @@ TEST(route, "a move takes one slice there, and ends on that kind of thread")
 {
     vm_proc *p = spawn_call("moves_yielding", "\"cin\"");
 
+    vm_options.virtual_time = true;
     CHECK_TEXT((vm_finish(p), vm_kinds(p)), "ncin");
     CHECK_TEXT(outcome(p), "{3,[99,105,110]}");
     vm_free(p);

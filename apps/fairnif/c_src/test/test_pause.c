@@ -112,7 +112,9 @@ static __attribute__((noinline)) unsigned dig(fair_task *t, unsigned depth)
 
 static ERL_NIF_TERM deep(fair_task *t)
 {
-    return enif_make_uint(fair_env(t), dig(t, 40));
+    unsigned sum = dig(t, 40);  /* pauses: so before fair_env */
+
+    return enif_make_uint(fair_env(t), sum);
 }
 
 static ERL_NIF_TERM new_counted(ErlNifEnv *env, int argc,
@@ -213,6 +215,7 @@ static const char eight[] = "<<1,2,3>>, [1,2|x], {a,{b,<<4/3>>}}, 1.5, "
 
 TEST(yields, "a body pauses at every tick when told to, and says how often")
 {
+    vm_options.virtual_time = true;
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);
         for (int i = 0; i < 6; i++) {
@@ -254,6 +257,7 @@ TEST(threads, "each slice runs on another thread, and takes its place there")
     vm_proc *p = spawn_call("count_yielding", "4");
     char buf[512];
 
+    vm_options.virtual_time = true;
     node_set("pause_every_tick", 1);
     vm_step(p);
     vm_step(p);

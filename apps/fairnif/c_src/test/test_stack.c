@@ -113,7 +113,8 @@ static ERL_NIF_TERM digs(fair_task *t)
 
     if (!fair_get_uint(t, 0, &depth))
         return fair_badarg(t);
-    return enif_make_uint(fair_env(t), burrow(t, depth));
+    depth = burrow(t, depth);   /* pauses: so before fair_env */
+    return enif_make_uint(fair_env(t), depth);
 }
 
 static const fair_options small = {.body = aligned, .stack_size = 16 * 1024};

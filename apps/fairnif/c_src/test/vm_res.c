@@ -6,6 +6,7 @@
  * which may dlclose.  Types opened in load or upgrade exist once that has
  * succeeded, as in the real VM.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "vm_int.h"
@@ -72,8 +73,8 @@ static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
         tries = ERL_NIF_RT_CREATE;
         t = vm__malloc(sizeof *t);
         memset(t, 0, sizeof *t);
-        strncpy(t->module, env->lib->name, sizeof t->module - 1);
-        strncpy(t->name, name, sizeof t->name - 1);
+        snprintf(t->module, sizeof t->module, "%s", env->lib->name);
+        snprintf(t->name, sizeof t->name, "%s", name);
         t->next = types;
         types = t;
     }
@@ -334,7 +335,7 @@ static void load(void *arg)
     ErlNifEnv *env = vm__env_new(ENV_PROC, l->p, l->lib);
 
     l->lib->entry = l->init();
-    strncpy(l->lib->name, l->lib->entry->name, sizeof l->lib->name - 1);
+    snprintf(l->lib->name, sizeof l->lib->name, "%s", l->lib->entry->name);
     for (int i = 0; i < l->lib->entry->num_of_funcs; i++)
         if (l->lib->entry->funcs[i].flags > ERL_NIF_DIRTY_JOB_IO_BOUND)
             vm_misuse("Illegal flags field of %s",

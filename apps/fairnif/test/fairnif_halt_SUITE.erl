@@ -1,0 +1,73 @@
+%% A node that halts while tasks are suspended, queued and running: it ends with status 0, without a
+%% core, and as fast as the same node without tasks. (A body in mode NORMAL holds its scheduler as
+%% any plain NIF does: there is nothing to prove.)
+-module(fairnif_halt_SUITE).
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([halt_without_flush_is_as_fast_with_tasks_in_every_mode/1,
+         halt_with_flush_is_as_fast_with_tasks_in_every_mode/1,
+         init_stop_is_as_fast_with_tasks_in_every_mode/1]).
+
+-define(ATTEMPTS, 4).
+
+suite() ->
+    [{timetrap, {minutes, 2}}].
+
+all() ->
+    [halt_without_flush_is_as_fast_with_tasks_in_every_mode,
+     halt_with_flush_is_as_fast_with_tasks_in_every_mode,
+     init_stop_is_as_fast_with_tasks_in_every_mode].
+
+init_per_suite(Config) ->
+    ok = fairnif_test:build(),
+    Config.
+
+end_per_suite(_Config) ->
+    ok.
+
+halt_without_flush_is_as_fast_with_tasks_in_every_mode(_) -> halts(halt).
+halt_with_flush_is_as_fast_with_tasks_in_every_mode(_) -> halts(flush).
+init_stop_is_as_fast_with_tasks_in_every_mode(_) -> halts(stop).
+
+%% Time is wall time on a machine with other work: a slow one is tried again, a wrong status is not.
+halts(How) ->
+    Without = lists:min([halt_us(none, How) || _ <- lists:seq(1, 3)]),
+    Times = [{Mode, in_time(Mode, How, Without)}
+             || Mode <- [yielding, dirty_cpu, dirty_io, yielding_dirty, auto]],
+    {comment, io_lib:format("us: ~p without tasks, ~p", [Without, Times])}.
+
+in_time(Mode, How, Without) ->
+    fairnif_test:retry(?ATTEMPTS, fun() ->
+                                          Us = halt_us(Mode, How),
+                                          put(us, Us),
+                                          case Us < 2 * Without + 150000 of
+                                              true -> ok;
+                                              false -> {Mode, How, Us, without, Without}
+                                          end
+                                  end),
+    erase(us).
+
+%% From "halting" to the end of the process.
+halt_us(Mode, How) ->
+    Args = ["+S", "2:2", "+SDcpu", "2:2", "+SDio", "8", "-noshell"]
+        ++ fairnif_test:erl_args()
+        ++ ["-s", "fairnif_test_halt", "main", atom_to_list(Mode), atom_to_list(How)],
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout]),
+    T0 = await_line(Port, Mode, How),
+    receive
+        {Port, {exit_status, 0}} -> erlang:monotonic_time(microsecond) - T0;
+        {Port, Other} -> ct:fail({Mode, How, Other})
+    after 30000 ->
+            {os_pid, Pid} = erlang:port_info(Port, os_pid),
+            _ = os:cmd("kill -9 " ++ integer_to_list(Pid)),
+            ct:fail({does_not_halt, Mode, How})
+    end.
+
+await_line(Port, Mode, How) ->
+    receive
+        {Port, {data, {eol, "halting"}}} -> erlang:monotonic_time(microsecond);
+        {Port, Other} -> ct:fail({Mode, How, Other})
+    after 30000 ->
+            ct:fail({not_ready, Mode, How})
+    end.

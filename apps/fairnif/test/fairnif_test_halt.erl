@@ -1,0 +1,40 @@
+%% A node that halts with tasks suspended, queued and running. Started by fairnif_halt_SUITE as
+%% `erl -s fairnif_test_halt main Mode How'; says "halting" on stdout, or what is wrong, and halts.
+-module(fairnif_test_halt).
+
+-export([main/1]).
+
+-define(CALLERS, 6).
+
+main([Mode, How]) ->
+    {module, _} = code:ensure_loaded(fairnif_test_nif),
+    try Mode =:= none orelse fill(Mode) of
+        _ -> io:put_chars("halting\n"), halt_as(How)
+    catch
+        Class:Reason -> io:format("~p:~p~n", [Class, Reason]), erlang:halt(2)
+    end.
+
+halt_as(halt) -> erlang:halt(0, [{flush, false}]);
+halt_as(flush) -> erlang:halt(0);
+halt_as(stop) -> init:stop().
+
+fill(Mode) ->
+    [spawn(fun() -> call(Mode) end) || _ <- lists:seq(1, ?CALLERS)],
+    fairnif_test:eventually(
+      fun() ->
+              States = lists:usort([State || #{state := State} <- fairnif:tasks()]),
+              States =:= states(Mode) orelse States
+      end),
+    %% These do wait: but whoever asks fairnif:tasks/0 would wait with them.
+    Mode =:= dirty_io andalso [spawn(fun() -> call(Mode) end) || _ <- lists:seq(1, 20)],
+    timer:sleep(10),
+    true.
+
+states(yielding) -> [running, suspended];
+states(auto) -> [running, suspended];
+states(dirty_io) -> [running];
+states(_) -> [queued, running].
+
+%% Endless.
+call(Mode) ->
+    fairnif_test_nif:run(spin, Mode, [fairnif_test_probe:new_slot(), 0, lists:seq(1, 1000)]).

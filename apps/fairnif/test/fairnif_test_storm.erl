@@ -1,0 +1,160 @@
+%% Many processes in random bodies and modes, killed, told to exit, collected and suspended at random
+%% moments while the module is upgraded again and again. Runs inside a peer node.
+-module(fairnif_test_storm).
+
+-export([crowd/1, blow/1]).
+
+-define(MOD, fairnif_test_nif).
+-define(PROBE, fairnif_test_probe).
+-define(AT_ONCE, 300).
+
+%% @doc N endless calls at once, in all modes that can be; half of them are killed, the others asked
+%% to finish. Returns what could be seen while all were there.
+crowd(N) ->
+    rand:seed(exsss, N),
+    process_flag(priority, high),               % N others are about to take all the time
+    Slot = ?PROBE:new_slot(),
+    Before = left(),
+    Callers = [element(2, spawn_monitor(fun() -> in_crowd(I, Slot) end)) || I <- lists:seq(1, N)],
+    fairnif_test:eventually(
+      fun() ->
+              timer:sleep(200),
+              put(tasks, fairnif:tasks()),
+              length(get(tasks)) >= N * 9 div 10 orelse length(get(tasks))
+      end, 30000),
+    Tasks = erase(tasks),
+    #{stacks_mapped := Mapped} = fairnif:info(),
+    [exit(Owner, kill) || #{owner := Owner} <- Tasks, rand:uniform(2) =:= 1],
+    ?PROBE:finish(Slot),
+    Ends = [fairnif_test:down(Monitor, 30000) || Monitor <- Callers],
+    [] = [End || End <- Ends, End =/= killed, End =/= answered],
+    settle(Before),
+    #{begun := Begun, ended := Begun, disorder := 0} = ?PROBE:slot(Slot),
+    #{tasks => length(Tasks), stacks => Mapped, begun => Begun,
+      killed => length([killed || killed <- Ends])}.
+
+in_crowd(N, Slot) ->
+    %% fairnif:tasks/0 needs a dirty I/O scheduler that is not taken for good.
+    Modes = [yielding, dirty_cpu, yielding_dirty, auto],
+    Mode = case N of
+               1 -> dirty_io;
+               _ -> lists:nth(1 + N rem length(Modes), Modes)
+           end,
+    {N, _} = ?MOD:run(spin, Mode, [Slot, 0, N]),
+    exit(answered).
+
+%% @doc For so many seconds. Returns how many calls ended how.
+blow(Seconds) ->
+    Seed = erlang:unique_integer([positive]),
+    rand:seed(exsss, Seed),
+    Slot = ?PROBE:new_slot(),
+    Cases = [Case || Case = {Body, _, _} <- fairnif_test_cases:all(), Body =/= fail],
+    put(cases, list_to_tuple(Cases)),
+    Before = left(),
+    Upgrader = spawn_link(fun() -> upgrade_for_ever() end),
+    Deadline = erlang:monotonic_time(millisecond) + 1000 * Seconds,
+    Ends = gusts(Slot, Deadline, #{}),
+    Upgrader ! {stop, self()},
+    receive {upgrades, Upgrades} -> ok end,
+    settle(Before),
+    #{begun := Begun, ended := Begun, disorder := 0} = Counted = ?PROBE:slot(Slot),
+    Wrong = maps:without([ok, killed, shutdown], Ends),
+    maps:size(Wrong) =:= 0 orelse error({seed, Seed, Wrong}),
+    #{seed => Seed, ends => Ends, spins => Counted, upgrades => Upgrades}.
+
+%% Some hundred at once; as one ends the next one starts.
+gusts(Slot, Deadline, Ends) ->
+    Started = [start(Slot) || _ <- lists:seq(1, ?AT_ONCE)],
+    gust(Slot, Deadline, Ends, length(Started)).
+
+gust(_Slot, _Deadline, Ends, 0) ->
+    Ends;
+gust(Slot, Deadline, Ends, N) ->
+    End = receive {'DOWN', _, process, _, Reason} -> Reason
+          after 30000 -> error({stuck, N, fairnif:tasks()})
+          end,
+    More = maps:update_with(End, fun(Count) -> Count + 1 end, 1, Ends),
+    case erlang:monotonic_time(millisecond) < Deadline of
+        true -> start(Slot), gust(Slot, Deadline, More, N);
+        false -> gust(Slot, Deadline, More, N - 1)
+    end.
+
+start(Slot) ->
+    Cases = get(cases),
+    Case = element(rand:uniform(tuple_size(Cases)), Cases),
+    Modes = ?MOD:modes(),
+    Mode = lists:nth(rand:uniform(length(Modes)), Modes),
+    Fun = case rand:uniform(10) of
+              1 -> fun() -> exit(fairnif_test_cases:check(Case, Mode)) end;
+              _ -> fun() -> spin(Mode, Slot) end
+          end,
+    {Pid, _} = spawn_monitor(Fun),
+    disturb(Pid, rand:uniform(8)).
+
+spin(Mode, Slot) ->
+    Term = {self(), ?MOD:new_object(1), [make_ref()], binary:copy(<<1>>, 200)},
+    case ?MOD:run(spin, Mode, [Slot, rand:uniform(300), Term]) of
+        {Term, _} -> exit(ok);
+        Other -> exit({wrong, Mode, Other})
+    end.
+
+disturb(Pid, 1) -> exit(Pid, kill);
+disturb(Pid, 2) -> later(fun() -> exit(Pid, kill) end);
+disturb(Pid, 3) -> later(fun() -> exit(Pid, kill) end);
+disturb(Pid, 4) -> later(fun() -> exit(Pid, shutdown) end);
+disturb(Pid, 5) -> later(fun() -> erlang:garbage_collect(Pid) end);
+disturb(Pid, 6) -> later(fun() -> process_info(Pid, [memory, current_stacktrace]) end);
+disturb(_Pid, _) -> ok.
+
+later(Fun) ->
+    Ms = rand:uniform(10) - 1,
+    spawn(fun() -> timer:sleep(Ms), Fun() end),
+    ok.
+
+%% The old version is purged when no task needs it any more: nobody is killed by this.
+upgrade_for_ever() ->
+    upgrade_for_ever(0).
+
+upgrade_for_ever(N) ->
+    receive
+        {stop, Pid} -> Pid ! {upgrades, N}
+    after 5 ->
+            case code:soft_purge(?MOD) of
+                true ->
+                    ?MOD:use(case N rem 4 of
+                                 0 -> fairnif_test_nif_2;
+                                 2 -> fairnif_test_nif;
+                                 _ -> persistent_term:get({?MOD, library}, ?MOD)
+                             end),
+                    {module, ?MOD} = code:load_file(?MOD),
+                    upgrade_for_ever(N + 1);
+                false ->
+                    upgrade_for_ever(N)
+            end
+    end.
+
+%% -- what is left ------------------------------------------------------------
+
+left() ->
+    [erlang:garbage_collect(Pid) || Pid <- processes()],
+    #{stacks_mapped := Mapped, stacks_idle := Idle} = fairnif:info(),
+    #{tasks => length(fairnif:tasks()), in_use => Mapped - Idle, mapped => Mapped,
+      objects => maps:get(objects, ?PROBE:alive()), processes => length(processes()),
+      memory => erlang:memory()}.
+
+%% Everything is as it was: tasks, stacks, objects, processes at once; memory within some MB, since
+%% allocators and counters keep theirs.
+settle(Before) ->
+    fairnif_test:eventually(
+      fun() ->
+              After = left(),
+              Same = [tasks, in_use, objects, processes],
+              maps:with(Same, After) =:= maps:with(Same, Before)
+                  andalso grown(Before, After) =:= [] andalso maps:get(mapped, After) < 1200
+                  orelse {before, Before, later, After}
+      end, 10000).
+
+grown(#{memory := Before}, #{memory := After}) ->
+    [{Kind, Bytes - proplists:get_value(Kind, Before)}
+     || {Kind, Bytes} <- After, lists:member(Kind, [processes, binary, system]),
+        Bytes - proplists:get_value(Kind, Before) > 8000000].
