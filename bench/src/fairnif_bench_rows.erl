@@ -25,6 +25,8 @@
                  value := {ratio | speed | difference, series(), series()}
                         | {value | p99, series()},
                  over => fact(),        % divided by
+                 clock => wall | cpu,   % of these samples, where both are
+                                        % taken; default wall
                  unit := times | ns | percent,
                  %% `within': at most that far from 1, up and down
                  bound := {at_most | at_least | within, number() | {fact(), plus, number()}}
@@ -80,7 +82,8 @@ rows() ->
 
 yielding() ->
     Bound = {at_most, 1.02},
-    How = "wall time of a call, in one process of a node with one scheduler",
+    How = "time of a call, in one process of a node with one scheduler; CPU time of its "
+          "thread, so without what the operating system gave to other programs",
     [times(levenshtein, <<"yielding 12000">>, <<"plain 12000">>,
            "YIELDING levenshtein, 12,000 bytes", Bound, How),
      times(levenshtein_large, <<"yielding">>, <<"plain">>,
@@ -98,7 +101,7 @@ yielding() ->
 
 times(Run, A, B, What, Bound, How) ->
     #{id => name("~s-~s", [Run, A]), run => Run, what => What,
-      peer => "the plain NIF", value => {ratio, A, B}, unit => times,
+      peer => "the plain NIF", value => {ratio, A, B}, unit => times, clock => cpu,
       bound => Bound, how => How}.
 
 %% ---- short calls ----
@@ -107,11 +110,11 @@ small_calls() ->
     Loop = "mean of a loop of calls in compiled Erlang code, loop included; ",
     [#{id => <<"levenshtein-auto-36">>, run => levenshtein,
        what => "AUTO levenshtein, 36 bytes", peer => "the plain NIF",
-       value => {difference, <<"auto 36">>, <<"plain 36">>}, unit => ns,
+       value => {difference, <<"auto 36">>, <<"plain 36">>}, unit => ns, clock => cpu,
        bound => {at_most, 60}, how => Loop ++ "40,000 calls"},
      #{id => <<"noop-auto">>, run => noop,
        what => "AUTO call that does nothing", peer => "a plain NIF",
-       value => {difference, <<"auto">>, <<"plain">>}, unit => ns,
+       value => {difference, <<"auto">>, <<"plain">>}, unit => ns, clock => cpu,
        bound => {at_most, 60}, how => Loop ++ "500,000 calls"},
      #{id => <<"noop-auto-dirty">>, run => noop,
        what => "AUTO call that does nothing", peer => "a dirty NIF (cost of it)",
@@ -146,7 +149,7 @@ speed(Run, Name, Mode, Peer, PeerText, Bound) ->
     {_, State} = lists:keyfind(Run, 1, states()),
     #{id => name("~s-~s-~s", [Run, Name, Peer]), run => Run,
       what => text("~s exor, 512 MB, ~s", [Mode, State]), peer => PeerText,
-      value => {speed, Name, Peer}, unit => times, bound => Bound,
+      value => {speed, Name, Peer}, unit => times, clock => cpu, bound => Bound,
       how => "how many times as fast; output in the same memory, brought into that "
              "state before each call and proved by counting page faults"}.
 

@@ -77,9 +77,11 @@ estimate(Samples) ->
       count => N}.
 
 %% @doc The 99th percentile of all that the distributions hold; its spread is
-%% that of theirs.
--spec pooled_p99([[{number(), pos_integer()}], ...]) -> estimate().
-pooled_p99(Distributions) ->
+%% that of theirs.  An empty one (a round in which AUTO went to dirty schedulers
+%% has no normal slices) says nothing.
+-spec pooled_p99([[{number(), pos_integer()}]]) -> estimate().
+pooled_p99(All) ->
+    [_ | _] = Distributions = [D || [_ | _] = D <- All],
     (estimate([p99(D) || D <- Distributions]))
         #{value := p99(lists:append(Distributions)),
           count := lists:sum([C || {_, C} <- lists:append(Distributions)])}.

@@ -47,27 +47,30 @@ in_time(Mode, How, Without) ->
                                   end),
     erase(us).
 
-%% From "halting" to the end of the process.
+%% From the call of halt to the end of the OS process.
 halt_us(Mode, How) ->
     Args = ["+S", "2:2", "+SDcpu", "2:2", "+SDio", "8", "-noshell"]
         ++ fairnif_test:erl_args()
         ++ ["-s", "fairnif_test_halt", "main", atom_to_list(Mode), atom_to_list(How)],
     Port = open_port({spawn_executable, os:find_executable("erl")},
                      [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout]),
-    T0 = await_line(Port, Mode, How),
-    receive
-        {Port, {exit_status, 0}} -> erlang:monotonic_time(microsecond) - T0;
-        {Port, Other} -> ct:fail({Mode, How, Other})
-    after 30000 ->
-            {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    try await_end(Port, none)
+    catch
+        throw:Wrong ->
             _ = os:cmd("kill -9 " ++ integer_to_list(Pid)),
-            ct:fail({does_not_halt, Mode, How})
+            ct:fail({Wrong, Mode, How})
     end.
 
-await_line(Port, Mode, How) ->
+await_end(Port, Began) ->
     receive
-        {Port, {data, {eol, "halting"}}} -> erlang:monotonic_time(microsecond);
-        {Port, Other} -> ct:fail({Mode, How, Other})
+        {Port, {data, {eol, "{halting," ++ Rest}}} ->
+            {Us, _} = string:to_integer(Rest),
+            await_end(Port, Us);
+        {Port, {exit_status, 0}} when Began =/= none ->
+            os:system_time(microsecond) - Began;
+        {Port, Other} ->
+            throw(Other)
     after 30000 ->
-            ct:fail({not_ready, Mode, How})
+            throw({no_end, Began})
     end.

@@ -1,5 +1,5 @@
 %% A node that halts with tasks suspended, queued and running. Started by fairnif_halt_SUITE as
-%% `erl -s fairnif_test_halt main Mode How'; says "halting" on stdout, or what is wrong, and halts.
+%% `erl -s fairnif_test_halt main Mode How'; shows the time at which it halts, or what is wrong.
 -module(fairnif_test_halt).
 
 -export([main/1]).
@@ -9,9 +9,13 @@
 main([Mode, How]) ->
     {module, _} = code:ensure_loaded(fairnif_test_nif),
     try Mode =:= none orelse fill(Mode) of
-        _ -> io:put_chars("halting\n"), halt_as(How)
+        _ ->
+            %% Unlike io:put_chars this is written at once. A sleep before it could be late by
+            %% the OS's slices: dirty tasks have all its cores.
+            erlang:display({halting, os:system_time(microsecond)}),
+            halt_as(How)
     catch
-        Class:Reason -> io:format("~p:~p~n", [Class, Reason]), erlang:halt(2)
+        Class:Reason -> erlang:display({Class, Reason}), erlang:halt(2)
     end.
 
 halt_as(halt) -> erlang:halt(0, [{flush, false}]);

@@ -91,14 +91,16 @@ long node_stacks_mapped(void);
  * functions, counters); LeakSanitizer looks after that. */
 const char *node_leftovers(void);
 
-/* A new process with a call of the library scheduled. */
+/* A new process with a call of the library scheduled; of the runtime's own
+ * NIFs. */
 vm_proc *spawn_call(const char *name, const char *args);
+vm_proc *node_spawn(const char *name, const char *args);
 /* The result or error:Reason of a call, in one of a few buffers. */
 const char *outcome(vm_proc *p);
 /* Frees p after its call has come to its end, and answers that. */
 const char *finished(vm_proc *p);
 
-/* -- one body in every mode ----------------------------------------------- */
+/* -- one body in every mode ---------------------------------------------- */
 
 #define ALL_MODES(NAME, ARITY, BODY)                                        \
     FAIR_NIF(NAME "_normal", ARITY, BODY, FAIR_NORMAL),                     \
@@ -118,7 +120,7 @@ extern const struct mode modes[6];
 /* "exor", modes[1] -> "exor_yielding" */
 const char *in_mode(const char *name, const struct mode *mode);
 
-/* -- what bodies and deferred functions write down ------------------------- */
+/* -- what bodies and deferred functions write down ----------------------- */
 
 /* A text that any thread may append to; note("%d", n). */
 __attribute__((format(printf, 1, 2)))

@@ -36,7 +36,7 @@ const char *in_mode(const char *name, const struct mode *mode)
     return buf[n];
 }
 
-/* -- start and stop -------------------------------------------------------- */
+/* -- start and stop ------------------------------------------------------ */
 
 /* Calls a NIF of the runtime. */
 static vm_term ask(vm_proc *p, const char *name, const char *args)
@@ -104,7 +104,7 @@ void node_stop(void)
     vm_stop();
 }
 
-/* -- settings and figures ---------------------------------------------------- */
+/* -- settings and figures ------------------------------------------------ */
 
 void node_set(const char *name, uint64_t value)
 {
@@ -164,13 +164,21 @@ long node_counter(const char *function, const char *counter)
     return sum;
 }
 
-/* -- calls ------------------------------------------------------------------- */
+/* -- calls --------------------------------------------------------------- */
 
 vm_proc *spawn_call(const char *name, const char *args)
 {
     vm_proc *p = vm_spawn();
 
     vm_call(p, lib, name, args);
+    return p;
+}
+
+vm_proc *node_spawn(const char *name, const char *args)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_call(p, runtime, name, args);
     return p;
 }
 
@@ -209,7 +217,7 @@ const char *finished(vm_proc *p)
     return text;
 }
 
-/* -- notes ------------------------------------------------------------------- */
+/* -- notes --------------------------------------------------------------- */
 
 static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
 static char noted[8192];

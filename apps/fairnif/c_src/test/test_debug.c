@@ -67,6 +67,12 @@ static ERL_NIF_TERM goes_on_after_badarg(fair_task *t)
     return answer;
 }
 
+static ERL_NIF_TERM returns_nothing(fair_task *t)
+{
+    fair_tick(t, 1);
+    return 0;
+}
+
 static ErlNifFunc nifs[] = {
     FAIR_NIF("immediate", 1, immediate, FAIR_YIELDING),
     FAIR_NIF("keeps_argument", 1, keeps_argument, FAIR_YIELDING),
@@ -74,6 +80,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("keeps_nothing", 1, keeps_nothing, FAIR_YIELDING),
     FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_YIELDING),
     FAIR_NIF("goes_on", 0, goes_on_after_badarg, FAIR_YIELDING),
+    FAIR_NIF("returns_nothing", 0, returns_nothing, FAIR_YIELDING),
 };
 FAIR_NIF_INIT(test_debug, nifs, NULL, NULL, NULL, NULL)
 
@@ -123,4 +130,13 @@ TEST(exception, "a tick after an exception is reported, and does not pause")
     watch();
     CHECK_CALL("goes_on", "", "error:badarg");
     CHECK_NUMBERS(node_counter("goes_on", "misuses"), ==, 1);
+}
+
+TEST(no_term, "a body that returns no term is reported")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        CHECK_CALL("returns_nothing", "", "error:badreturn");
+    }
+    CHECK_NUMBERS(node_counter("returns_nothing", "misuses"), ==, 2);
 }

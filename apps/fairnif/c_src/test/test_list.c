@@ -194,8 +194,8 @@ TEST(iolists, "iolists of any shape become one binary")
     in_all_modes("iolist", "{}", "error:badarg");
 }
 
-/* -- long ones: no slice longer than twice the slice, and no single call of
- * the VM that walks far.  In virtual time: what the VM is asked for costs. -- */
+/* Long ones: no slice longer than twice the slice, and no single call of
+ * the VM that walks far.  In virtual time: what the VM is asked for costs. */
 
 enum { MILLION = 1000000, SLICE_NS = 25000, MOST_WORK = 16384 };
 
@@ -324,19 +324,49 @@ TEST(big_iolists, "an iolist of 64 MB in binaries is read in slices")
     free(bytes);
 }
 
-TEST(unaligned, "a binary that begins within a byte is copied in slices")
+TEST(middling_iolists, "an iolist of thousands of middling binaries is read "
+     "in slices")
 {
-    enum { SIZE = 4 << 20 };
-    unsigned char *bytes = calloc(1, SIZE);
+    enum { PART = 16000, PARTS = 2000 };
     vm_proc *p = vm_spawn();
+    ErlNifEnv *env = vm_env(p);
+    unsigned char *bytes = calloc(1, PART);
+    vm_term part, list = VM_NIL;
+
+    bytes[PART - 1] = 5;
+    part = vm_binary(env, bytes, PART);
+    for (int i = 0; i < PARTS; i++)
+        list = enif_make_list_cell(env, part, list);
+    CHECK_LONG("iolist_auto", p, list, "{32000000,5}");
+    free(bytes);
+}
+
+/* The VM copies such a binary whole whenever it is asked for its bytes, and
+ * the runtime once more: that much in one slice, and no more. */
+TEST(unaligned, "a binary that begins within a byte is copied no more than it "
+     "must")
+{
+    enum { SIZE = 4 << 20, ONE_COPY = SIZE / 8 };
+    static const char *const names[] = {"binary_auto", "iolist_auto"};
+    unsigned char *bytes = calloc(1, SIZE);
 
     bytes[SIZE - 1] = 5;
-    CHECK_LONG("binary_auto", p, vm_bits(vm_env(p), bytes, SIZE, 3),
-               "{4194304,5}");
-    p = vm_spawn();
-    CHECK_LONG("iolist_auto", p,
-               enif_make_list1(vm_env(p), vm_bits(vm_env(p), bytes, SIZE, 3)),
-               "{4194304,5}");
+    vm_options.virtual_time = true;
+    for (int i = 0; i < 2; i++) {
+        vm_proc *p = vm_spawn();
+        vm_term arg = vm_bits(vm_env(p), bytes, SIZE, 3);
+
+        if (i == 1)
+            arg = enif_make_list1(vm_env(p), arg);
+        vm_reset_maxima();
+        vm_call_array(p, lib, names[i], 1, &arg);
+        vm_finish(p);
+        CHECK_TEXT(outcome(p), "{4194304,5}");
+        CHECK_NUMBERS(vm_counts().max_work, <=, ONE_COPY + MOST_WORK);
+        CHECK_NUMBERS(vm_counts().max_slice_ns, <=,
+                      2 * ONE_COPY + 2 * SLICE_NS);
+        vm_free(p);
+    }
     free(bytes);
 }
 

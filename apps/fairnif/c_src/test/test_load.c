@@ -19,7 +19,7 @@ static ERL_NIF_TERM nothing(fair_task *t)
 static ErlNifFunc nifs[] = {FAIR_NIF("nothing", 0, nothing, FAIR_AUTO)};
 FAIR_NIF_INIT(test_load, nifs, NULL, NULL, NULL, NULL)
 
-/* -- what a header of another version would say --------------------------- */
+/* -- what a header of another version would say -------------------------- */
 
 static struct fair__nif the_nif;
 static fair_options the_options;
@@ -121,7 +121,8 @@ TEST(versions, "a library made for another interface does not load")
     CHECK_NUMBERS(load_odd(odd_size), ==, FAIR_E_ABI);
 }
 
-TEST(bad_entries, "an entry with an unknown mode or a bad option does not load")
+TEST(bad_entries, "an entry with an unknown mode or a bad option does not "
+     "load")
 {
     CHECK_NUMBERS(load_odd(odd_options), ==, 0);
     CHECK_NUMBERS(load_odd(odd_no_mode), ==, FAIR_E_NIFS);
@@ -190,7 +191,7 @@ TEST(no_memory, "a library loads or does not when memory runs out")
     CHECK_NUMBERS(n, >, 1);
 }
 
-/* -- real libraries --------------------------------------------------------- */
+/* -- real libraries ------------------------------------------------------ */
 
 void author_note(const char *text);
 void author_note(const char *text)
@@ -402,7 +403,8 @@ TEST(same_file, "a library is upgraded to itself while its tasks go on")
     CHECK(!is_mapped(1));
 }
 
-TEST(runtime_again, "the runtime's module may be loaded anew under its authors")
+TEST(runtime_again, "the runtime's module may be loaded anew under its "
+     "authors")
 {
     vm_proc *p = vm_spawn(), *task;
     int error;

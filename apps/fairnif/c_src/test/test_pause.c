@@ -197,6 +197,29 @@ static ERL_NIF_TERM memory(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
+/* wide(A1, ..., A240): the sum, with all roots in use */
+static ERL_NIF_TERM wide(fair_task *t)
+{
+    long sum = 0, root;
+
+    for (unsigned i = 0; i < FAIR_ROOTS; i++)
+        fair_keep(t, i, fair_arg(t, i));
+    for (unsigned i = 0; i < fair_argc(t); i++) {
+        const ERL_NIF_TERM *elems;
+        int arity;
+        size_t length;
+
+        fair_tick(t, 1);
+        CHECK(enif_get_tuple(fair_env(t), fair_arg(t, i), &arity, &elems));
+        CHECK(enif_get_long(fair_env(t), elems[0], &root) && root == i);
+        sum += root;
+        CHECK(!fair_get_list_length(t, i, &length));    /* the own slots */
+    }
+    for (unsigned i = 0; i < FAIR_ROOTS; i++)
+        CHECK(enif_is_identical(fair_kept(t, i), fair_arg(t, i)));
+    return enif_make_long(fair_env(t), sum);
+}
+
 static ErlNifFunc nifs[] = {
     ALL_MODES("count", 1, count),
     ALL_MODES("again", 1, again),
@@ -205,6 +228,7 @@ static ErlNifFunc nifs[] = {
     ALL_MODES("deep", 0, deep),
     ALL_MODES("resource", 1, resource),
     ALL_MODES("memory", 0, memory),
+    ALL_MODES("wide", 240, wide),
     FAIR_NIF("last_holder", 1, last_holder, FAIR_YIELDING),
     {"new_counted", 0, new_counted, 0},
 };
@@ -334,5 +358,23 @@ TEST(many, "many tasks of one process, and of many, are suspended at once")
                 i * (i + 1) / 2);
         CHECK_TEXT(outcome(p[i]), should);
         vm_free(p[i]);
+    }
+}
+
+TEST(widest, "a function of the most arguments keeps them, and all roots")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < 6; i++) {
+            vm_proc *p = vm_spawn();
+            ErlNifEnv *env = vm_env(p);
+            vm_term args[240];
+
+            for (int a = 0; a < 240; a++)
+                args[a] = enif_make_tuple1(env, enif_make_int(env, a));
+            vm_call_array(p, lib, in_mode("wide", &modes[i]), 240, args);
+            CHECK_TEXT((vm_finish(p), outcome(p)), "28680");
+            vm_free(p);
+        }
     }
 }

@@ -332,7 +332,8 @@ TEST(huge_first, "a huge tick as the very first is harmless")
     }
 }
 
-TEST(every_cpu, "a dirty CPU task gives way only while none is left for the VM")
+TEST(every_cpu, "a dirty CPU task gives way only while none is left for the "
+     "VM")
 {
     vm_proc *p;
 

@@ -41,7 +41,8 @@ void vm_stop(void);
 struct vm_options {
     int gc_every;           /* collect after each Nth slice; 0: never */
     bool virtual_time;      /* the clock stands still but for vm_work, for
-                               enif_ functions, and 20 ns for each look */
+                               enif_ functions, copying (8 bytes a ns), and
+                               20 ns for each look */
     bool late_destructors;  /* run by vm_run_destructors, not at once */
     int dead_heaps_on;      /* kind of thread on which vm_kill frees */
 };

@@ -253,7 +253,8 @@ int enif_get_map_value(ErlNifEnv *env, vm_term map, vm_term key,
 }
 
 /* Iterators stand from 1 on; 0 is before the first, size + 1 past the last. */
-int enif_map_iterator_create(ErlNifEnv *env, vm_term map, ErlNifMapIterator *it,
+int enif_map_iterator_create(ErlNifEnv *env, vm_term map,
+                             ErlNifMapIterator *it,
                              ErlNifMapIteratorEntry entry)
 {
     vm__env_check(env, __func__);

@@ -127,6 +127,9 @@ void *enif_priv_data(ErlNifEnv *env)
     return env->lib->priv;
 }
 
+/* Schedulers look for work by it, without a lock. */
+#define SET_KIND(P, K) __atomic_store_n(&(P)->kind, (K), __ATOMIC_RELAXED)
+
 /* -- processes ----------------------------------------------------------- */
 
 vm_proc *vm_spawn(void)
@@ -169,7 +172,7 @@ static void forget_call(vm_proc *p)
     p->argv = NULL;
     p->argc = 0;
     p->fn = NULL;
-    p->kind = 0;
+    SET_KIND(p, 0);
 }
 
 void vm_call_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
@@ -187,7 +190,7 @@ void vm_call_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
         forget_call(p);
         p->lib = lib;
         p->fn = f->fptr;
-        p->kind = f->flags == 0 ? VM_NORMAL : (int)f->flags + 1;
+        SET_KIND(p, f->flags == 0 ? VM_NORMAL : (int)f->flags + 1);
         p->argc = argc;
         p->argv = vm__malloc(((size_t)argc + 1) * sizeof *argv);
         memcpy(p->argv, argv, (size_t)argc * sizeof *argv);
@@ -307,7 +310,7 @@ enum vm_state vm_slice(vm_proc *p)
     vm__env_free(env);
     if (p->percent >= 100 || state != VM_READY)
         p->percent = 0;
-    if (!p->exiting && vm_options.gc_every
+    if (!__atomic_load_n(&p->exiting, __ATOMIC_RELAXED) && vm_options.gc_every
         && p->slices % vm_options.gc_every == 0)
         vm_gc(p);
     pthread_mutex_lock(&p->lock);
@@ -335,7 +338,7 @@ vm_term enif_schedule_nif(ErlNifEnv *env, const char *name, int flags,
         vm__owned(env, argv[i], __func__);
     env->scheduled = true;
     p->fn = fn;
-    p->kind = flags == 0 ? VM_NORMAL : flags + 1;
+    SET_KIND(p, flags == 0 ? VM_NORMAL : flags + 1);
     p->argc = argc;
     p->argv = vm__malloc(((size_t)argc + 1) * sizeof *argv);
     memcpy(p->argv, argv, (size_t)argc * sizeof *argv);
@@ -459,7 +462,7 @@ enum vm_state vm_state(vm_proc *p)
 
 int vm_next_kind(const vm_proc *p)
 {
-    return p->kind;
+    return __atomic_load_n(&p->kind, __ATOMIC_RELAXED);
 }
 
 vm_term vm_result(vm_proc *p)

@@ -25,6 +25,8 @@ int __real_munmap(void *, size_t);
 int __real_mprotect(void *, size_t, int);
 int __real_madvise(void *, size_t, int);
 int __real_clock_gettime(clockid_t, struct timespec *);
+void *__real_memcpy(void *, const void *, size_t);
+void *__real_memmove(void *, const void *, size_t);
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
@@ -36,6 +38,10 @@ int __wrap_munmap(void *, size_t);
 int __wrap_mprotect(void *, size_t, int);
 int __wrap_madvise(void *, size_t, int);
 int __wrap_clock_gettime(clockid_t, struct timespec *);
+void *__wrap_memcpy(void *, const void *, size_t);
+void *__wrap_memmove(void *, const void *, size_t);
+
+enum { LOOK_NS = 20, WORD_NS = 1, BYTES_PER_NS = 8 };
 
 struct vm_counts vm__counts;
 
@@ -215,9 +221,20 @@ int __wrap_madvise(void *at, size_t size, int advice)
     return __real_madvise(at, size, advice);
 }
 
-/* -- the clock ----------------------------------------------------------- */
+/* The runtime's own copying takes time as well. */
+void *__wrap_memcpy(void *to, const void *from, size_t size)
+{
+    vm__cost(size / BYTES_PER_NS);
+    return __real_memcpy(to, from, size);
+}
 
-enum { LOOK_NS = 20, WORD_NS = 1 };
+void *__wrap_memmove(void *to, const void *from, size_t size)
+{
+    vm__cost(size / BYTES_PER_NS);
+    return __real_memmove(to, from, size);
+}
+
+/* -- the clock ----------------------------------------------------------- */
 
 static uint64_t virtual_now = 1000000000000;
 

@@ -1,0 +1,219 @@
+%% fairnif in a release: booted in embedded mode with an author's application (`fairrel', made here
+%% in two versions), upgraded, reloaded; and libraries that do not fit the runtime.
+-module(fairnif_release_SUITE).
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([a_release_boots_in_embedded_mode_with_an_authors_on_load/1,
+         the_environment_is_in_force_when_the_application_has_started/1,
+         an_application_is_upgraded_under_its_suspended_tasks/1,
+         module_fairnif_may_be_loaded_again_and_purged/1,
+         many_reloads_of_a_library_in_use_are_possible/1,
+         a_library_of_another_interface_does_not_load_and_says_why/1,
+         a_bad_entry_does_not_load_and_says_why/1]).
+
+suite() ->
+    [{timetrap, {minutes, 1}}].
+
+all() ->
+    [a_release_boots_in_embedded_mode_with_an_authors_on_load,
+     the_environment_is_in_force_when_the_application_has_started,
+     an_application_is_upgraded_under_its_suspended_tasks,
+     module_fairnif_may_be_loaded_again_and_purged,
+     many_reloads_of_a_library_in_use_are_possible,
+     a_library_of_another_interface_does_not_load_and_says_why,
+     a_bad_entry_does_not_load_and_says_why].
+
+init_per_suite(Config) ->
+    ok = fairnif_test:build(),
+    Dir = proplists:get_value(priv_dir, Config),
+    [make_application(Dir, Version) || Version <- ["1", "2"]],
+    make_release(Dir),
+    Config.
+
+end_per_suite(_Config) ->
+    ok.
+
+%% -- the release -------------------------------------------------------------
+
+a_release_boots_in_embedded_mode_with_an_authors_on_load(Config) ->
+    Peer = boot(Config),
+    embedded = call(Peer, code, get_mode, []),
+    Started = [App || {App, _, _} <- call(Peer, application, which_applications, [])],
+    [] = [kernel, stdlib, sasl, fairrel, fairnif] -- Started,
+    {1, Yields} = call(Peer, fairrel, count, [20000]),
+    true = Yields > 0,
+    {1, _} = call(Peer, fairrel, count_dirty, [20000]),
+    #{calls := 1} = call(Peer, fairnif, info, [{fairrel, count, 1}]),
+    fairnif_test:stop(Peer).
+
+the_environment_is_in_force_when_the_application_has_started(Config) ->
+    Peer = boot(Config),
+    #{slice_ns := 123000, dirty_slice_ns := 2345000} = call(Peer, fairnif, info, []),
+    fairnif_test:stop(Peer).
+
+an_application_is_upgraded_under_its_suspended_tasks(Config) ->
+    Peer = boot(Config),
+    Tasks = start_tasks(Peer, 1000000),
+    New = filename:join([proplists:get_value(priv_dir, Config), "lib", "fairrel-2"]),
+    %% It names the modules whose old code is still in use.
+    {ok, [{fairrel, soft_purge}]} = call(Peer, release_handler, upgrade_app, [fairrel, New]),
+    {2, _} = call(Peer, fairrel, count, [1000]),
+    {2, _} = call(Peer, fairrel, count_dirty, [1000]),
+    [{1, _} = answer(Peer, Task) || Task <- Tasks],
+    fairnif_test:eventually(fun() -> call(Peer, fairnif, tasks, []) =:= [] end),
+    true = call(Peer, code, soft_purge, [fairrel]),
+    {2, _} = call(Peer, fairrel, count, [1000]),
+    fairnif_test:eventually(fun() -> not is_mapped(Peer, "fairrel-1") end),
+    true = is_mapped(Peer, "fairrel-2"),
+    fairnif_test:stop(Peer).
+
+module_fairnif_may_be_loaded_again_and_purged(Config) ->
+    Peer = boot(Config),
+    {1, _} = call(Peer, fairrel, count, [1000]),
+    #{calls := Calls} = call(Peer, fairnif, info, [{fairrel, count, 1}]),
+    Tasks = start_tasks(Peer, 500000),
+    [begin
+         _ = call(Peer, code, purge, [fairnif]),
+         {module, fairnif} = call(Peer, code, load_file, [fairnif]),
+         fairnif_test:eventually(fun() -> length(call(Peer, fairnif, tasks, [])) =:= 2 end),
+         _ = call(Peer, code, purge, [fairnif_app]),
+         {module, _} = call(Peer, code, load_file, [fairnif_app])
+     end || _ <- [1, 2, 3]],
+    true = call(Peer, code, delete, [fairnif]),
+    _ = call(Peer, code, purge, [fairnif]),
+    {1, _} = call(Peer, fairrel, count, [1000]),        % the runtime is still there
+    {module, fairnif} = call(Peer, code, load_file, [fairnif]),
+    [{1, _} = answer(Peer, Task) || Task <- Tasks],
+    #{calls := More} = call(Peer, fairnif, info, [{fairrel, count, 1}]),
+    true = More >= Calls + 2,
+    #{slice_ns := 123000} = call(Peer, fairnif, info, []),
+    fairnif_test:stop(Peer).
+
+%% The same file again and again, tasks of older instances under way.
+many_reloads_of_a_library_in_use_are_possible(Config) ->
+    Peer = boot(Config),
+    [begin
+         Tasks = start_tasks(Peer, 200000),
+         {module, fairrel} = call(Peer, code, load_file, [fairrel]),
+         {1, _} = call(Peer, fairrel, count, [100]),
+         [{1, _} = answer(Peer, Task) || Task <- Tasks],
+         fairnif_test:eventually(fun() -> call(Peer, code, soft_purge, [fairrel]) end)
+     end || _ <- lists:seq(1, 10)],
+    [] = call(Peer, fairnif, tasks, []),
+    fairnif_test:stop(Peer).
+
+%% One on a normal scheduler, one on a dirty one, both seen at work and with pauses.
+start_tasks(Peer, Us) ->
+    Tasks = [call(Peer, fairrel, start, [Function, Us]) || Function <- [count, count_dirty]],
+    fairnif_test:eventually(
+      fun() -> length([1 || #{yields := N} <- call(Peer, fairnif, tasks, []), N > 0]) =:= 2 end),
+    Tasks.
+
+answer(Peer, Task) ->
+    call(Peer, fairrel, answer, [Task]).
+
+is_mapped(Peer, Name) ->
+    {ok, Maps} = call(Peer, file, read_file, ["/proc/self/maps"]),
+    string:find(Maps, Name) =/= nomatch.
+
+call(Peer, Module, Function, Args) ->
+    fairnif_test:call(Peer, Module, Function, Args).
+
+boot(Config) ->
+    Dir = proplists:get_value(priv_dir, Config),
+    {ok, Peer, _} = peer:start_link(
+                      #{connection => standard_io, wait_boot => 30000,
+                        args => ["-mode", "embedded", "-boot", filename:join(Dir, "release"),
+                                 "-config", filename:join(Dir, "sys"), "+S", "2:2"]}),
+    Peer.
+
+%% -- making it ---------------------------------------------------------------
+
+make_application(Dir, Version) ->
+    Lib = filename:join([Dir, "lib", "fairrel-" ++ Version]),
+    Source = filename:join([Lib, "src", "fairrel.erl"]),
+    [ok = filelib:ensure_dir(filename:join([Lib, Sub, "x"])) || Sub <- ["ebin", "priv", "src"]],
+    ok = file:write_file(Source, source()),
+    {ok, fairrel} = compile:file(Source, [{outdir, filename:join(Lib, "ebin")}]),
+    {ok, _} = file:copy(fairnif_test:library(list_to_atom("fairrel_" ++ Version)) ++ ".so",
+                        filename:join([Lib, "priv", "fairrel.so"])),
+    write_term(filename:join([Lib, "ebin", "fairrel.app"]),
+               {application, fairrel, [{description, "an author's"}, {vsn, Version},
+                                       {modules, [fairrel]}, {registered, []},
+                                       {applications, [kernel, stdlib, fairnif]}]}),
+    Load = [{load_module, fairrel, soft_purge, soft_purge, []}],
+    write_term(filename:join([Lib, "ebin", "fairrel.appup"]), {"2", [{"1", Load}], [{"1", Load}]}).
+
+source() ->
+    "-module(fairrel).\n"
+    "-export([count/1, count_dirty/1, start/2, answer/1]).\n"
+    "-on_load(init/0).\n"
+    "init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).\n"
+    "count(_) -> erlang:nif_error(not_loaded).\n"
+    "count_dirty(_) -> erlang:nif_error(not_loaded).\n"
+    "start(F, Us) -> spawn(erlang, apply, [fun(G) -> R = apply(erlang, apply, [fairrel, F, [Us]]),\n"
+    "    receive {answer, To} -> To ! {self(), R} end, G end, [x]]).\n"
+    "answer(Pid) -> Pid ! {answer, self()}, receive {Pid, R} -> R after 20000 -> none end.\n".
+
+make_release(Dir) ->
+    Versions = [{App, vsn(App)} || App <- [kernel, stdlib, sasl, fairnif]],
+    write_term(filename:join(Dir, "release.rel"),
+               {release, {"release", "1"}, {erts, erlang:system_info(version)},
+                Versions ++ [{fairrel, "1"}]}),
+    write_term(filename:join(Dir, "sys.config"),
+               [{fairnif, [{slice_us, 123}, {dirty_slice_us, 2345}]},
+                {sasl, [{sasl_error_logger, false}]}]),
+    Path = [filename:join([Dir, "lib", "fairrel-1", "ebin"]),
+            filename:absname(filename:dirname(code:which(fairnif)))],
+    case systools:make_script(filename:join(Dir, "release"),
+                              [{path, Path}, {outdir, Dir}, local, silent, no_warn_sasl]) of
+        {ok, _, _} -> ok;
+        ok -> ok
+    end.
+
+vsn(App) ->
+    _ = application:load(App),
+    {ok, Vsn} = application:get_key(App, vsn),
+    Vsn.
+
+write_term(File, Term) ->
+    ok = file:write_file(File, io_lib:format("~p.~n", [Term])).
+
+%% -- libraries that do not fit -----------------------------------------------
+
+a_library_of_another_interface_does_not_load_and_says_why(_) ->
+    {"ok", _} = refused(good),
+    [begin
+         {Result, Output} = refused(Case),
+         expect(Result, ["{error,{load,", "4703"]),
+         expect(Output, ["fairnif_test_refused was compiled with fairnif.h of interface " ++ Theirs,
+                         "the loaded runtime has 1.", "compile it again"])
+     end || {Case, Theirs} <- [{other_abi, "99."}, {newer_minor, "1.99"}]].
+
+a_bad_entry_does_not_load_and_says_why(_) ->
+    [begin
+         {Result, Output} = refused(Case),
+         expect(Result, ["{error,{load,", "4704"]),
+         expect(Output, ["fairnif_test_refused:f/0", Why])
+     end || {Case, Why} <- [{bad_mode, "unknown mode 77"}, {big_stack, "wants a stack of"},
+                            {small_stack, "wants a stack of 100 bytes"},
+                            {long_slice, "wants slices of 1000001 us"}, {no_body, "no body"}]].
+
+%% What load_nif returned, and all that was printed. The function is then what it was before.
+refused(Case) ->
+    Erl = lists:flatten(lists:join($ , ["erl", "-noshell" | fairnif_test:erl_args()])),
+    Eval = "R = fairnif_test_refused:load(" ++ atom_to_list(Case) ++ ", fairnif:load_info()), "
+        "F = (catch fairnif_test_refused:f()), "
+        "timer:sleep(100), io:format(\"~nresult: ~0p ~0p~n\", [R, F])",
+    Output = os:cmd(Erl ++ " -eval '" ++ Eval ++ "' -s erlang halt 2>&1"),
+    ct:log("~p:~n~ts", [Case, Output]),
+    {match, [Result, F]} = re:run(Output, "^result: (.*) (\\S+)$",
+                                  [multiline, {capture, all_but_first, list}]),
+    case Case of
+        good -> F = "ok";
+        _ -> expect(Output, ["not_loaded"])
+    end,
+    {Result, Output}.
+
+expect(Text, Words) ->
+    [] = [{Word, not_in, Text} || Word <- Words, string:find(Text, Word) =:= nomatch].
