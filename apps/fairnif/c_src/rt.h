@@ -61,6 +61,7 @@ enum {
                                        and move */
     FAIR__SUB_BIN = 48,             /* bytes of heap for a sub-binary */
     FAIR__SHARDS = 16,
+    FAIR__DEBTORS = 16,             /* per thread */
     FAIR__TURNS_MOST = 1000,        /* that a process owes at most: 25 ms */
     FAIR__SLOTS_OWN = 4,            /* hidden roots, for sliced traversals */
     FAIR__BUCKETS = 1 + 20 * 8      /* under 1 us; 8 to an octave up to 1 s */
@@ -138,7 +139,11 @@ struct fair__thread {
     struct fair__task *cache;   /* idle stacks of the default class */
     unsigned cache_class;
     _Atomic unsigned cached;
-    double debt_ns;             /* used, not charged yet: under a percent */
+    /* What callers of late used and were not charged: under a turn. */
+    struct fair__debt {
+        ERL_NIF_TERM pid;
+        double ns;
+    } debts[FAIR__DEBTORS];
     uint32_t seed;
     int locks;                  /* FAIR_DEBUG: enif mutexes held */
     /* by function index; the size is published after the array */
@@ -253,6 +258,7 @@ struct fair__task {
     uint64_t refill;            /* units given at win_start */
     uint64_t units;             /* units of the call before win_start */
     uint64_t win_units;         /* units of the last window */
+    bool confirmed;             /* it was no dearer than expected */
     uint64_t now;               /* the clock at the last look */
     uint64_t made;              /* bytes of terms made by fair_ functions
                                    since the last normal slice */
@@ -360,7 +366,8 @@ FAIR_HIDDEN struct fair__seen_task *fair__suspended(size_t *count);
 FAIR_HIDDEN void fair__first_slice(struct fair__task *t);
 FAIR_HIDDEN void fair__next_slice(struct fair__task *t);
 FAIR_HIDDEN void fair__slice_end(struct fair__task *t);
-FAIR_HIDDEN void fair__charge(ErlNifEnv *env, double *debt_ns);
+FAIR_HIDDEN void fair__charge(ErlNifEnv *env, double *debt_ns,
+                              bool whole_turn);
 FAIR_HIDDEN void fair__tick(fair_task *pub, size_t units);
 /* For the runtime's own sliced loops: fair__work_begin, then fair__work every
  * few microseconds, then fair__work_end.  Their time is no unit's. */

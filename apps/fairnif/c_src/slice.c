@@ -2,8 +2,8 @@
  * slice.c - time: when a task gives way, what it is charged, what is learned.
  *
  * A tick only counts down.  The clock is read when the count is used up: at
- * an eighth of a slice, by what the dearest units of late cost, then after at
- * most four times as many units as were seen to be all right, and near the end.
+ * an eighth of a slice, by what the dearest units of late cost, and near its
+ * end; in between too, if the units proved dearer than expected.
  * What lies between two reads is a *window*; its time divided by its units is
  * a sample of the rate.  The first slice of a call does not even read
  * the clock at its begin, but for one call in about 64 (every call, where
@@ -199,18 +199,22 @@ static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
     t->single = false;
     t->units += units;
     t->win_units = units;
+    t->confirmed = false;
     t->refill = t->pub.budget;
     elapsed = (double)(now - t->win_start);
     ticked = (double)(units - last) * rate;
-    if (t->estimated)
+    if (t->estimated) {
         t->estimated = false;
-    else if (units > 0)
+    } else if (units > 0) {
+        t->confirmed = elapsed < 2 * rate * (double)units;
         learn_unit(t, elapsed, (double)units);
+    }
     if (elapsed > ticked)
         note_gap(t, (uint64_t)(elapsed - ticked));
 }
 
-/* Goes on with what is left of the slice. */
+/* Goes on with what is left of the slice: all of it when the last window was
+ * no dearer than expected, else with a little more than that one had. */
 static void reopen_window(struct fair__task *t, uint64_t now)
 {
     double left = (double)t->slice_ns - (double)(now - t->slice_start);
@@ -219,7 +223,7 @@ static void reopen_window(struct fair__task *t, uint64_t now)
     uint64_t units = rate > 0 ? units_for(left * 0.9, rate) : 0;
     uint64_t most = GROWTH * (t->win_units + 1);
 
-    open_window(t, now, units < most ? units : most);
+    open_window(t, now, t->confirmed || units < most ? units : most);
 }
 
 /* -- slices -------------------------------------------------------------- */
@@ -358,14 +362,22 @@ void fair__slice_end(struct fair__task *t)
 
 /* Charges reductions for *debt_ns, and leaves there what is too little to be
  * charged or more than the process has left in this turn.  In steps, since
- * the VM does not say how much of a charge found reductions to take. */
-void fair__charge(ErlNifEnv *env, double *debt_ns)
+ * the VM does not say how much of a charge found reductions to take; but in
+ * one go where the whole turn is the task's. */
+void fair__charge(ErlNifEnv *env, double *debt_ns, bool whole_turn)
 {
     double fair_ns = (double)GET(fair__config.fair_ns), percent_ns;
 
     if (*debt_ns * 100 < fair_ns)
         return;
     percent_ns = fair_ns / 100;
+    if (whole_turn) {
+        double percent = min_d(*debt_ns / percent_ns, 100);
+
+        *debt_ns -= (int)percent * percent_ns;
+        enif_consume_timeslice(env, (int)percent);
+        return;
+    }
     while (*debt_ns >= percent_ns) {
         double percent = min_d(*debt_ns / percent_ns, 10);
 

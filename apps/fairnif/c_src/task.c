@@ -228,7 +228,7 @@ static ERL_NIF_TERM sit_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
     enif_get_ulong(env, argv[1], &ns);
     debt = (double)ns;
-    fair__charge(env, &debt);
+    fair__charge(env, &debt, true);
     if (debt * 100 < (double)GET(fair__config.fair_ns))
         return argv[0];
     return enif_schedule_nif(env, "sit_out", 0, sit_out, argc,
@@ -237,25 +237,40 @@ static ERL_NIF_TERM sit_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
                                  enif_make_ulong(env, (unsigned long)debt)});
 }
 
-/* The caller is charged; what is left of under one percent of a turn stays
- * with the thread, to be charged with the next calls.  What the caller's turn
- * could not pay is the caller's, not the next one's: he gets his result in a
- * later turn. */
-static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
-                        const struct fair__nif *nif, bool normal, double debt,
-                        ERL_NIF_TERM result)
+/* Where a process's debt on this thread is written down.  The one that stood
+ * there before is forgiven, but for the fraction of a percent that nobody can
+ * be charged at once: that is passed on, or very many callers of very short
+ * calls would never pay. */
+static struct fair__debt *debt_of(struct fair__thread *th, ERL_NIF_TERM pid)
 {
-    double turn = (double)GET(fair__config.fair_ns);
+    struct fair__debt *debt =
+        &th->debts[((pid >> 4) * 0x9E3779B1u >> 8) % FAIR__DEBTORS];
+
+    if (fair_unlikely(debt->pid != pid)) {
+        debt->pid = pid;
+        if (debt->ns * 100 >= (double)GET(fair__config.fair_ns))
+            debt->ns = 0;
+    }
+    return debt;
+}
+
+/* The caller is charged.  What his turn could not pay he owes: he pays with his
+ * next call, or, when it is more than a turn, he gets his result in a later
+ * one. */
+static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
+                        const struct fair__nif *nif, ERL_NIF_TERM pid,
+                        bool normal, double ns, ERL_NIF_TERM result)
+{
+    struct fair__debt *debt = debt_of(th, pid);
 
     if (fair_likely(normal)) {
-        debt += th->debt_ns;
-        fair__charge(env, &debt);
-        if (fair_likely(debt * 100 < turn)) {
-            th->debt_ns = debt;
+        debt->ns += ns;
+        fair__charge(env, &debt->ns, false);
+        ns = debt->ns;
+        if (fair_likely(ns < (double)GET(fair__config.fair_ns)))
             return result;
-        }
-        th->debt_ns = 0;
-    } else if (debt * 100 < turn) {
+        debt->ns = 0;
+    } else if (ns * 100 < (double)GET(fair__config.fair_ns)) {
         return result;
     }
     if (!fair__modes[nif->mode].yields
@@ -264,7 +279,7 @@ static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
     return enif_schedule_nif(env, nif->func->name, 0, sit_out, 2,
                              (ERL_NIF_TERM[]){
                                  result,
-                                 enif_make_ulong(env, (unsigned long)debt)});
+                                 enif_make_ulong(env, (unsigned long)ns)});
 }
 
 static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
@@ -272,6 +287,7 @@ static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
     ErlNifEnv *env = t->pub.env;
     const struct fair__nif *nif = t->nif;
     ERL_NIF_TERM result = t->result;
+    ERL_NIF_TERM pid = t->owner.pid;
     bool normal = t->where == W_NORMAL;
     double debt = t->debt_ns;
 
@@ -281,7 +297,7 @@ static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
         result = enif_raise_exception(env, enif_make_atom(env, "badreturn"));
     }
     end(t, th);
-    return pay(th, env, nif, normal, debt, result);
+    return pay(th, env, nif, pid, normal, debt, result);
 }
 
 /* -- between slices ----------------------------------------------------------*/
@@ -327,7 +343,7 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
     for (unsigned i = 0; i < t->roots_used; i++)
         argv[argc++] = t->roots[i];
     if (t->where == W_NORMAL)
-        fair__charge(env, &t->debt_ns);
+        fair__charge(env, &t->debt_ns, t->pub.yields > 1);
     return schedule(t, env, t->hop ? W_NORMAL : GET(t->target), argc, argv);
 no_memory:
     end(t, th);
@@ -391,7 +407,7 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
     if (GET(t->target) == W_NORMAL
         && t->debt_ns >= (double)GET(fair__config.fair_ns)) {
         /* More was used than one turn could pay for. */
-        fair__charge(env, &t->debt_ns);
+        fair__charge(env, &t->debt_ns, true);
         return schedule(t, env, W_NORMAL, argc, argv);
     }
     t->thread = th;

@@ -38,12 +38,16 @@ run() ->
       dirty_trip_ns => Trip,
       mix => Parts}.
 
-%% @doc The mix: sorting, maps, binaries.  Each part takes about 100 us.
+%% @doc The mix: sorting, lists, maps, binaries.  Each part takes about 100 us.
 -spec mix() -> [{atom(), fun(() -> term())}].
 mix() ->
     Numbers = [(N * 7919) rem 1009 || N <- lists:seq(1, 400)],
     Text = binary:copy(<<"the quick brown fox ">>, 40),
     [{sort, fun() -> lists:sort(Numbers) end},
+     {lists, fun() ->
+                     lists:foldl(fun(N, Sum) -> N + Sum end, 0,
+                                 [N * 3 || N <- Numbers, N rem 2 =:= 0])
+             end},
      {maps, fun() ->
                     lists:foldl(fun(N, Map) -> maps:put(N rem 64, N, Map) end,
                                 #{}, Numbers)

@@ -73,8 +73,9 @@ void node_stop(void);           /* checks that nothing was left behind */
 
 /* {fairnif, Version, Runtime, Info}, as fairnif:load_info/1; a term of p. */
 vm_term node_load_info(vm_proc *p, const char *info);
-/* Upgrades the runtime's module to itself, on process p. */
-vm_lib *node_runtime_again(vm_proc *p, int *error);
+/* Loads the runtime's module once more, on process p: as an upgrade, or after
+ * a purge. */
+vm_lib *node_runtime_again(vm_proc *p, bool anew, int *error);
 /* The runtime's settings (nif.c), by name. */
 void node_set(const char *name, uint64_t value);
 /* What fairnif:info/0 shows of a function of the library, summed over its

@@ -76,14 +76,18 @@ void node_start(vm_init_fn init)
     at_start = vm_counts();
 }
 
-vm_lib *node_runtime_again(vm_proc *p, int *error)
+vm_lib *node_runtime_again(vm_proc *p, bool anew, int *error)
 {
-    vm_lib *again = vm_load(p, fairnif_nif_init, VM_NIL, runtime, error);
+    vm_lib *old = runtime, *again;
+    vm_term object = ask(p, "nif_runtime", "");
 
-    if (again) {
-        vm_purge(runtime);
+    if (anew)
+        vm_purge(old);
+    again = vm_load(p, fairnif_nif_init, object, anew ? NULL : old, error);
+    if (again && !anew)
+        vm_purge(old);
+    if (again)
         runtime = again;
-    }
     return again;
 }
 

@@ -113,31 +113,50 @@ void vm__free(void *p)
     __real_free(p);
 }
 
+/* Aligned to 8 now and to 16 then, as the real one's are, with the shift in
+ * the word before; a block that is resized moves always. */
 void *enif_alloc(size_t size)
 {
-    void *p = vm__fails(VM_F_ALLOC) ? NULL : __real_malloc(size);
+    static unsigned long turn;
+    size_t shift = 8 + 8 * (__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) & 1);
+    char *raw;
 
-    if (p) {
-        memset(p, 0xA1, size < 4096 ? size : 4096);
-        COUNT(allocs, 1);
-    }
-    return p;
+    if (size > SIZE_MAX - 16 || vm__fails(VM_F_ALLOC)
+        || !(raw = __real_malloc(shift + size)))
+        return NULL;
+    memset(raw + shift, 0xA1, size < 4096 ? size : 4096);
+    memcpy(raw + shift - sizeof shift, &shift, sizeof shift);
+    COUNT(allocs, 1);
+    return raw + shift;
 }
 
-void *enif_realloc(void *p, size_t size)
+static char *raw_of(char *p, size_t *shift)
 {
-    void *q = vm__fails(VM_F_ALLOC) ? NULL : __real_realloc(p, size);
-
-    if (q && !p)
-        COUNT(allocs, 1);
-    return q;
+    memcpy(shift, p - sizeof *shift, sizeof *shift);
+    return p - *shift;
 }
 
 void enif_free(void *p)
 {
-    if (p)
-        COUNT(allocs, -1);
-    __real_free(p);
+    size_t shift;
+
+    if (!p)
+        return;
+    COUNT(allocs, -1);
+    __real_free(raw_of(p, &shift));
+}
+
+void *enif_realloc(void *p, size_t size)
+{
+    void *q = enif_alloc(size);
+    size_t shift, had;
+
+    if (!p || !q)
+        return q;
+    had = malloc_usable_size(raw_of(p, &shift)) - shift;
+    memcpy(q, p, had < size ? had : size);
+    enif_free(p);
+    return q;
 }
 
 void *__wrap_malloc(size_t size)
