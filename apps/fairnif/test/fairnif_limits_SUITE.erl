@@ -1,5 +1,5 @@
-%% Bounds: of a slice, of memory, of the time a kill takes, of tasks at once, of a stack; and what is
-%% said when a body breaks the rules. Each in a fresh node. Times are ratios with room, tried again
+%% Bounds: of a slice, of memory, of the time a kill takes, of tasks at once, of a stack; and what
+%% is said when a body breaks the rules. Each in a fresh node. Times are ratios with room, tried again
 %% when they are over.
 -module(fairnif_limits_SUITE).
 
@@ -87,8 +87,8 @@ kill_in_time(Peer, Mode) ->
                      end,
     fairnif_test:retry(3, fun() ->
                                   Times = fairnif_test:call(Peer, fairnif_test_limits,
-                                                            kill_to_stop_ns, [Mode, 50]),
-                                  Median = lists:nth(25, Times),
+                                                            kill_to_stop_ns, [Mode, 31]),
+                                  Median = lists:nth(16, Times),
                                   ct:log("~p: median ~b, longest ~b", [Mode, Median,
                                                                       lists:last(Times)]),
                                   case Median =< Most of

@@ -68,10 +68,13 @@ a_term() ->
                         begin <<_:Bits, Rest/bitstring>> = <<0, Binary/binary>>, Rest end)},
                {2, ?LET(N, range(0, 20000), lists:seq(1, N))},
                {1, ?LET({List, Tail}, {list(byte()), any()}, List ++ Tail)},
-               {1, ?LET(N, range(0, 5000), lists:foldl(fun(_, In) -> [In] end, [], lists:seq(1, N)))},
+               {1, ?LET(N, range(0, 5000), nested(N))},
                {1, ?LAZY(oneof([self(), make_ref(), fun() -> ok end, hd(erlang:ports()),
                                 fairnif_test_nif:new_object(1), element(3, fairnif:load_info())]))},
                {1, ?LET(Pairs, list({any(), any()}), maps:from_list(Pairs))}]).
+
+nested(0) -> [];
+nested(N) -> [nested(N - 1)].
 
 small_integer() ->
     range(-2, 300).

@@ -79,6 +79,7 @@ module_fairnif_may_be_loaded_again_and_purged(Config) ->
          _ = call(Peer, code, purge, [fairnif_app]),
          {module, _} = call(Peer, code, load_file, [fairnif_app])
      end || _ <- [1, 2, 3]],
+    _ = call(Peer, code, purge, [fairnif]),
     true = call(Peer, code, delete, [fairnif]),
     _ = call(Peer, code, purge, [fairnif]),
     {1, _} = call(Peer, fairrel, count, [1000]),        % the runtime is still there
@@ -151,8 +152,10 @@ source() ->
     "init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).\n"
     "count(_) -> erlang:nif_error(not_loaded).\n"
     "count_dirty(_) -> erlang:nif_error(not_loaded).\n"
-    "start(F, Us) -> spawn(erlang, apply, [fun(G) -> R = apply(erlang, apply, [fairrel, F, [Us]]),\n"
-    "    receive {answer, To} -> To ! {self(), R} end, G end, [x]]).\n"
+    "start(F, Us) ->\n"
+    "    spawn(fun() -> R = apply(fairrel, F, [Us]),\n"
+    "                   receive {answer, To} -> To ! {self(), R} end\n"
+    "          end).\n"
     "answer(Pid) -> Pid ! {answer, self()}, receive {Pid, R} -> R after 20000 -> none end.\n".
 
 make_release(Dir) ->

@@ -66,8 +66,8 @@ run(Cell = #{act := Act}) ->
     Result.
 
 act_and_check(Cell, Caller, Slot, Gate) ->
-    Helper = spawn_act(Cell, Caller),
-    case in_time(Cell) of
+    {Helper, Issued} = spawn_act(Cell, Caller),
+    case in_time(Cell, Issued) of
         true ->
             Done = case fate(Cell) of
                        dies -> check_death(Caller, Helper);
@@ -84,9 +84,9 @@ fate(#{act := purge, mode := normal}) -> lives;
 fate(#{act := Act}) -> proplists:get_value(Act, acts()).
 
 %% The act is issued no later than this process can prove that the state lasted.
-in_time(#{seen := #{since := Since}}) ->
-    erlang:monotonic_time(millisecond) - Since < ?IN_TIME_MS;
-in_time(_) ->
+in_time(#{seen := #{since := Since}}, Issued) ->
+    Issued - Since < ?IN_TIME_MS;
+in_time(_, _) ->
     true.
 
 check_death(#{pid := Pid, monitor := Monitor}, Helper) ->
@@ -373,18 +373,19 @@ pass_until_told(Self) ->
 %% two signals are sent from here, at once.
 spawn_act(#{act := Act}, #{pid := Pid}) when Act =:= exit_shutdown; Act =:= kill ->
     exit(Pid, case Act of kill -> kill; exit_shutdown -> shutdown end),
+    Issued = erlang:monotonic_time(millisecond),
     Self = self(),
-    spawn_opt(fun() -> Self ! {done, self(), ok} end, [{priority, max}]);
+    {spawn(fun() -> Self ! {done, self(), ok} end), Issued};
 spawn_act(#{act := Act}, #{pid := Pid}) ->
     Self = self(),
     Beam = get(beam),
     Helper = spawn_opt(fun() ->
                                put(beam, Beam),
-                               Self ! {acting, self()},
+                               Self ! {acting, self(), erlang:monotonic_time(millisecond)},
                                Self ! {done, self(), catch act(Act, Pid)}
                        end, [{priority, max}, {scheduler, erlang:system_info(schedulers_online)},
                               link]),
-    receive {acting, Helper} -> Helper end.
+    receive {acting, Helper, Issued} -> {Helper, Issued} end.
 
 done(Helper) ->
     receive {done, Helper, Result} -> Result

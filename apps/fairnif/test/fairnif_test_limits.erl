@@ -15,10 +15,12 @@ big_calls() ->
      {build_a_list, build, fun() -> [Cells] end},
      {iolist_of_bytes, bytes, fun() -> [lists:duplicate(Cells, 7)] end},
      {iolist_of_binaries, bytes, fun() -> [lists:duplicate(64, binary:copy(<<1>>, 1 bsl 20))] end},
-     {iolist_in_depth, bytes, fun() -> [lists:foldl(fun(_, In) -> [In] end, [], lists:seq(1, Cells))]
-                              end},
+     {iolist_in_depth, bytes, fun() -> [nested(Cells, [])] end},
      {iolist_of_one_binary, bytes, fun() -> [[binary:copy(<<1>>, 1 bsl 26)]] end},
      {string, text, fun() -> [lists:duplicate(Cells, $x)] end}].
+
+nested(0, In) -> In;
+nested(N, In) -> nested(N - 1, [In]).
 
 %% @doc Runs one of them in a mode: slices in CPU time, in multiples of the slice: how many there
 %% were, the longest, that which one in a hundred exceeds.

@@ -171,7 +171,7 @@ bool vm_failed(void);       /* it was reached */
 struct vm_counts {
     long processes, heaps, envs, binaries, resources;
     long allocs;            /* enif_alloc */
-    long mallocs;           /* by the runtime and the tests */
+    long mallocs;           /* malloc, by the runtime and the tests */
     long mutexes;
     long maps;              /* mmap, less munmap */
     long temporary;         /* memory that goes at the end of a NIF */
@@ -184,7 +184,7 @@ struct vm_counts {
 };
 struct vm_counts vm_counts(void);
 void vm_reset_maxima(void);
-/* Fails the program when what there is of anything has changed since. */
+/* What there is more or less of than then, as text in buf; NULL: nothing. */
 const char *vm_differs(const struct vm_counts *since, char *buf, size_t size);
 
 #endif
