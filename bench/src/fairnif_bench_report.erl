@@ -71,8 +71,8 @@ auto_rule(Samples) ->
                                               {"normal erlang", Part}, {"dirty erlang", Part},
                                               {"normal native", Part}, {"dirty native", Part}]]]
         || KB <- ["2,0", "4,0", "1,2", "2,2", "4,4", "16,4"]]),
-     "Native work: of what two schedulers do when one task has each. Erlang work left: of what the\n"
-     "same processes do alone.\n"].
+     "Native work: of what two schedulers do when one task has each.\n"
+     "Erlang work left: of what the same processes do alone.\n"].
 
 %% @doc Everything: rows with their bounds and verdicts, and raw samples by run.
 -spec json([map()], #{atom() => {fairnif_bench_series:samples(), map()}}) ->

@@ -84,9 +84,10 @@ extern "C" {
  * ------------------------------------------------------------------------ */
 
 enum fair_mode {
-    /* On the caller's scheduler to the end, as a plain NIF.  Ticks charge and
-     * count; they never give way, and the caller's death waits, since the VM
-     * tells a process of it only between two turns. */
+    /* On the caller's scheduler to the end, as a plain NIF.  Ticks count; they
+     * never give way.  The call is charged one turn (4000 reductions) at most,
+     * and the caller's death waits until it ends, since the VM tells a process
+     * of it only between two turns. */
     FAIR_NORMAL = 1,
     /* On normal schedulers, giving way after each slice (about 25 us). */
     FAIR_YIELDING = 2,

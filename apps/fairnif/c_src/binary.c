@@ -9,24 +9,26 @@
  */
 #include "rt.h"
 
-/* The list holds the records of which something must be kept or let go; one
- * in the task itself whose bytes are there too is not among them. */
-static void list_record(struct fair__task *t, struct fair__bin *r)
+/* The lists hold the records of which something must be kept or let go; one in
+ * the task itself whose bytes are there too is in neither. */
+static void list_record(struct fair__bin **list, struct fair__bin *r)
 {
-    r->listed = true;
+    r->list = list;
     r->prev = NULL;
-    r->next = t->bins;
-    if (t->bins)
-        t->bins->prev = r;
-    t->bins = r;
+    r->next = *list;
+    if (*list)
+        (*list)->prev = r;
+    *list = r;
 }
 
-static void delist_record(struct fair__task *t, struct fair__bin *r)
+static void delist_record(struct fair__bin *r)
 {
-    *(r->prev ? &r->prev->next : &t->bins) = r->next;
+    if (!r->list)
+        return;
+    *(r->prev ? &r->prev->next : r->list) = r->next;
     if (r->next)
         r->next->prev = r->prev;
-    r->listed = false;
+    r->list = NULL;
 }
 
 static struct fair__bin *new_record(struct fair__task *t)
@@ -35,22 +37,23 @@ static struct fair__bin *new_record(struct fair__task *t)
 
     if (fair_likely(t->inline_bins_used < FAIR__INLINE_BINS)) {
         r = &t->inline_bins[t->inline_bins_used++];
-        r->on_heap = r->listed = false;
+        r->on_heap = false;
+        r->list = NULL;
     } else {
         r = enif_alloc(sizeof *r);
         if (!r)
             return NULL;
         r->on_heap = true;
-        list_record(t, r);
+        list_record(&t->bins, r);
     }
     r->kind = B_SMALL;
+    r->fixed = false;
     return r;
 }
 
-static void free_record(struct fair__task *t, struct fair__bin *r)
+static void free_record(struct fair__bin *r)
 {
-    if (r->listed)
-        delist_record(t, r);
+    delist_record(r);
     if (r->on_heap)
         enif_free(r);
 }
@@ -58,9 +61,9 @@ static void free_record(struct fair__task *t, struct fair__bin *r)
 /* From now on `r` is more than bytes in the task. */
 static void set_kind(struct fair__task *t, struct fair__bin *r, int kind)
 {
+    delist_record(r);
+    list_record(kind == B_TERM ? &t->terms : &t->bins, r);
     r->kind = kind;
-    if (!r->listed)
-        list_record(t, r);
 }
 
 static void let_go(struct fair__bin *r)
@@ -77,45 +80,62 @@ void fair__release_bin(fair_task *pub, fair_bin *bin)
 {
     struct fair__bin *r = bin->ref;
 
+    (void)pub;
     let_go(r);
-    free_record(fair__of(pub), r);
+    free_record(r);
     bin->ref = bin->data = NULL;
     bin->size = 0;
 }
 
-void fair__bins_release(struct fair__task *t)
+static void release_list(struct fair__bin **list)
 {
-    for (struct fair__bin *r = t->bins, *next; r; r = next) {
+    for (struct fair__bin *r = *list, *next; r; r = next) {
         next = r->next;
         let_go(r);
         if (r->on_heap)
             enif_free(r);
     }
-    t->bins = NULL;
+    *list = NULL;
 }
 
+void fair__bins_release(struct fair__task *t)
+{
+    release_list(&t->terms);
+    release_list(&t->bins);
+}
+
+static struct fair__keeper *new_keeper(void)
+{
+    struct fair__keeper *keeper = enif_alloc(sizeof *keeper);
+
+    if (!keeper)
+        return NULL;
+    keeper->refs = 0;
+    keeper->env = enif_alloc_env();
+    if (!keeper->env) {
+        enif_free(keeper);
+        return NULL;
+    }
+    return keeper;
+}
+
+/* One environment for all that this slice got or made. */
 bool fair__bins_pause(struct fair__task *t)
 {
-    struct fair__keeper *keeper = NULL;
+    struct fair__keeper *keeper;
 
-    for (struct fair__bin *r = t->bins; r; r = r->next) {
-        if (r->kind != B_TERM)
-            continue;
-        if (!keeper) {
-            keeper = enif_alloc(sizeof *keeper);
-            if (!keeper)
-                return false;
-            keeper->refs = 0;
-            keeper->env = enif_alloc_env();
-            if (!keeper->env) {
-                enif_free(keeper);
-                return false;
-            }
-        }
+    if (!t->terms)
+        return true;
+    keeper = new_keeper();
+    if (!keeper)
+        return false;
+    while (t->terms) {
+        struct fair__bin *r = t->terms;
+
         r->term = enif_make_copy(keeper->env, r->term);
         r->keeper = keeper;
-        r->kind = B_KEPT;
         keeper->refs++;
+        set_kind(t, r, B_KEPT);
     }
     return true;
 }
@@ -151,6 +171,7 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
     fair__term_in(t, term);
     if (!enif_inspect_binary(pub->env, term, &seen) || !(r = new_record(t)))
         return 0;
+    r->fixed = true;
     if (seen.size <= FAIR__SMALL_BIN) {
         memcpy(r->small, seen.data, seen.size);
         return filled(bin, r, r->small, seen.size);
@@ -161,7 +182,7 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
         return filled(bin, r, seen.data, seen.size);
     }
     if (!enif_alloc_binary(seen.size, &r->bin)) {
-        free_record(t, r);
+        free_record(r);
         return 0;
     }
     set_kind(t, r, B_OWNED);
@@ -179,7 +200,7 @@ int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin)
     if (size <= FAIR__SMALL_BIN)
         return filled(bin, r, r->small, size);
     if (!enif_alloc_binary(size, &r->bin)) {
-        free_record(t, r);
+        free_record(r);
         return 0;
     }
     set_kind(t, r, B_OWNED);
@@ -190,11 +211,11 @@ int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
 {
     struct fair__bin *r = bin->ref;
 
+    if (r->fixed)
+        return 0;
     if (r->kind == B_OWNED) {
         if (!enif_realloc_binary(&r->bin, size))
             return 0;
-    } else if (r->kind != B_SMALL) {
-        return 0;                       /* a term already */
     } else if (size > FAIR__SMALL_BIN) {
         if (!enif_alloc_binary(size, &r->bin))
             return 0;
@@ -214,6 +235,7 @@ ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
     ERL_NIF_TERM term = 0;
     unsigned char *bytes;
 
+    r->fixed = true;
     switch (r->kind) {
     case B_SMALL:
         bytes = enif_make_new_binary(pub->env, bin->size, &term);
@@ -222,7 +244,7 @@ ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
         break;
     case B_OWNED:
         term = r->term = enif_make_binary(pub->env, &r->bin);
-        r->kind = B_TERM;
+        set_kind(t, r, B_TERM);
         break;
     case B_TERM:
         term = r->term;

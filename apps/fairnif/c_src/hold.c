@@ -7,7 +7,7 @@
 
 void fair__hold_init(struct fair__task *t)
 {
-    t->bins = NULL;
+    t->terms = t->bins = NULL;
     t->inline_bins_used = 0;
     t->defers = t->inline_defers;
     t->defers_used = 0;
@@ -243,7 +243,7 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
 
 void fair__hold_release(struct fair__task *t)
 {
-    if (t->bins || t->defers_used || t->blocks || t->resources
+    if (t->terms || t->bins || t->defers_used || t->blocks || t->resources
         || t->seen)
         release_all(t);
     else if (fair_unlikely(t->defers != t->inline_defers))

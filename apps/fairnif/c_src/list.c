@@ -114,11 +114,21 @@ int fair__list_length(fair_task *pub, ERL_NIF_TERM list, size_t *length)
 
 /* -- iolists ----------------------------------------------------------------*/
 
-/* Where the bytes go; without `data` they are only counted. */
+/* Where the bytes go; without `data` they are only counted.  `steps` is work
+ * since the last look at the clock: elements, and bytes by the 64. */
 struct sink {
     unsigned char *data;
-    size_t size;
+    size_t size, steps;
 };
+
+static void step(struct fair__task *t, struct sink *sink, size_t bytes)
+{
+    sink->steps += 1 + bytes / 64;
+    if (sink->steps >= STEPS) {
+        sink->steps = 0;
+        fair__work(t);
+    }
+}
 
 static bool put_byte(struct fair__task *t, struct sink *sink,
                      ERL_NIF_TERM term)
@@ -144,6 +154,9 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
         if (sink->data)
             memcpy(sink->data + sink->size, bin.data, bin.size);
         sink->size += bin.size;
+        /* The VM copies one that begins within a byte, all of it, just to
+         * show it: so also where they are counted. */
+        step(t, sink, bin.size);
         return true;
     }
     fair__root_set(t, SLOT_BIN, term);
@@ -171,11 +184,9 @@ static bool walk(struct fair__task *t, struct sink *sink)
 {
     ErlNifEnv *env;
     ERL_NIF_TERM here, head, tail, rest;
-    unsigned steps = 0;
 
     for (;;) {
-        if (++steps % STEPS == 0)
-            fair__work(t);
+        step(t, sink, 0);
         env = t->pub.env;
         here = t->roots[SLOT_HERE];
         if (enif_get_list_cell(env, here, &head, &tail)) {
@@ -218,7 +229,7 @@ static bool walk_from(struct fair__task *t, ERL_NIF_TERM term,
 int fair__inspect_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
 {
     struct fair__task *t = fair__of(pub);
-    struct sink counter = {NULL, 0}, writer = {NULL, 0};
+    struct sink counter = {NULL, 0, 0}, writer = {NULL, 0, 0};
     int ok = 0;
 
     fair__term_in(t, term);
@@ -245,7 +256,7 @@ int fair__string(fair_task *pub, ERL_NIF_TERM list, char **chars,
                  size_t *length)
 {
     struct fair__task *t = fair__of(pub);
-    struct sink sink = {NULL, 0};
+    struct sink sink = {NULL, 0, 0};
     ERL_NIF_TERM head, tail;
     size_t n;
     bool ok = true;

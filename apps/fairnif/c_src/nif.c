@@ -229,6 +229,13 @@ static const char *const where_names[] = {
     [W_DIRTY_IO] = "dirty_io", [W_OTHER] = "other"
 };
 
+enum { SEEN_RUNNING = 4096 };   /* as many as scheduler threads, and more */
+
+struct seen {
+    size_t count;
+    ERL_NIF_TERM owners[SEEN_RUNNING];
+};
+
 struct listing {
     ErlNifEnv *env;
     ERL_NIF_TERM list;
@@ -271,35 +278,75 @@ static bool read_slot(const struct fair__thread *th, struct fair__func **func,
     return false;
 }
 
-/* tasks() -> [map()] */
+struct running {
+    struct fair__func *func;
+    uint64_t since, yields;
+    ErlNifPid owner;
+};
+
+static bool is_listed(const struct seen *seen, ERL_NIF_TERM pid)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->owners[i] == pid)
+            return true;
+    return false;
+}
+
+/* Whatever runs and was not met yet. */
+static void list_running(struct listing *l, struct seen *seen)
+{
+    for (struct fair__thread *th = fair__threads(); th; th = th->next) {
+        struct running r;
+
+        if (!read_slot(th, &r.func, &r.since, &r.yields, &r.owner.pid)
+            || is_listed(seen, r.owner.pid))
+            continue;
+        if (seen->count < SEEN_RUNNING)
+            seen->owners[seen->count++] = r.owner.pid;
+        list_task(l, r.func, "running", r.since, r.yields,
+                  enif_make_pid(l->env, &r.owner),
+                  enif_make_tuple2(l->env, atom(l->env, where_names[th->where]),
+                                   enif_make_uint(l->env, th->number)));
+    }
+}
+
+/* tasks() -> [map()]
+ * Tasks go on while they are listed.  The threads are looked at before and
+ * after the suspended ones, so that none is missed, and a process, which has
+ * one task at most, is shown once. */
 static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct listing l = {env, enif_make_list(env, 0), fair__now()};
+    struct seen seen = {.count = 0};
+    struct fair__seen_task *suspended;
     size_t count;
-    struct fair__seen_task *seen = fair__suspended(&count);
 
     (void)argc, (void)argv;
+    list_running(&l, &seen);
+    suspended = fair__suspended(&count);
     for (size_t i = 0; i < count; i++) {
-        const struct fair__seen_task *t = &seen[i];
+        const struct fair__seen_task *t = &suspended[i];
 
-        if (t->state != S_RUNNING)      /* else its thread shows it */
-            list_task(&l, t->func,
-                      t->state == S_QUEUED ? "queued" : "suspended",
-                      t->since_ns, t->yields, enif_make_pid(env, &t->owner),
-                      atom(env, where_names[t->target]));
+        if (t->state == S_RUNNING || is_listed(&seen, t->owner.pid))
+            continue;
+        list_task(&l, t->func, t->state == S_QUEUED ? "queued" : "suspended",
+                  t->since_ns, t->yields, enif_make_pid(env, &t->owner),
+                  atom(env, where_names[t->target]));
     }
-    free(seen);
+    /* Those that were suspended when they were met above may run by now. */
     for (struct fair__thread *th = fair__threads(); th; th = th->next) {
-        struct fair__func *func;
-        uint64_t since, yields;
-        ErlNifPid owner;
+        struct running r;
 
-        if (read_slot(th, &func, &since, &yields, &owner.pid))
-            list_task(&l, func, "running", since, yields,
-                      enif_make_pid(env, &owner),
-                      enif_make_tuple2(env, atom(env, where_names[th->where]),
-                                       enif_make_uint(env, th->number)));
+        if (!read_slot(th, &r.func, &r.since, &r.yields, &r.owner.pid))
+            continue;
+        for (size_t i = 0; i < count; i++)
+            if (suspended[i].state != S_RUNNING
+                && suspended[i].owner.pid == r.owner.pid
+                && seen.count < SEEN_RUNNING)
+                seen.owners[seen.count++] = r.owner.pid;
     }
+    list_running(&l, &seen);
+    free(suspended);
     return l.list;
 }
 

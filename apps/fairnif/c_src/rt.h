@@ -188,7 +188,8 @@ struct fair__bin {
         B_KEPT                  /* `term` of keeper->env holds them */
     } kind;
     bool on_heap;               /* enif_alloc'ed, not one of inline_bins */
-    bool listed;
+    bool fixed;                 /* got, or a term already: its size stays */
+    struct fair__bin **list;    /* the list it is in, or NULL */
     ErlNifBinary bin;
     ERL_NIF_TERM term;
     struct fair__keeper *keeper;
@@ -254,6 +255,8 @@ struct fair__task {
     uint64_t slice_before;      /* used before slice_start without giving way
                                    (modes that do not) */
     uint64_t cpu_start;         /* of the slice; 0: not read */
+    uint64_t cpu_win;           /* of the window, where cpu_start is read */
+    bool had_gap;               /* the call has been long without a tick */
     uint64_t win_start;
     uint64_t refill;            /* units given at win_start */
     uint64_t units;             /* units of the call before win_start */
@@ -272,8 +275,9 @@ struct fair__task {
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
     unsigned roots_used;        /* highest slot kept, plus one */
-    struct fair__bin *bins;     /* newest first: B_TERM ones stand before all
-                                   that an earlier pause has kept */
+    struct fair__bin *terms;    /* B_TERM: to be kept at the next pause */
+    struct fair__bin *bins;     /* the others of which something must be let
+                                   go */
     struct fair__bin inline_bins[FAIR__INLINE_BINS];
     unsigned inline_bins_used;
     struct fair__defer inline_defers[FAIR__INLINE_DEFERS];

@@ -154,15 +154,17 @@ static void note_gap(struct fair__task *t, uint64_t ns)
 
     if (ns > 4 * GET(fair__config.slice_ns)) {
         if (t->cpu_start) {
-            uint64_t cpu = fair__cpu_now() - t->cpu_start;
+            uint64_t cpu = fair__cpu_now() - t->cpu_win;
 
             ns = cpu < ns ? cpu : ns;
         } else if (ns < SURE_GAP_NS) {
             SET(f->suspect, SUSPECT_SLICES);
             return;
         }
-        if (ns >= GET(fair__config.adapt_gap_ns))
+        if (ns >= GET(fair__config.adapt_gap_ns)) {
+            t->had_gap = true;
             judge_adaption(f, 1);
+        }
     }
     RAISE_TO(t->stat->longest_gap_ns, ns);
 }
@@ -173,6 +175,8 @@ static void open_window(struct fair__task *t, uint64_t now, uint64_t units)
 {
     if (fair_unlikely(GET(fair__config.pause_every_tick)))
         units = 0;
+    if (fair_unlikely(t->cpu_start != 0))
+        t->cpu_win = fair__cpu_now();
     t->win_start = now;
     t->refill = units;
     t->pub.budget = units;
@@ -355,7 +359,7 @@ void fair__slice_end(struct fair__task *t)
     } else {
         close_window(t, t->now, 0);
     }
-    if (GET(f->long_gaps) > 0 && elapsed < (double)GET(fair__config.adapt_gap_ns))
+    if (GET(f->long_gaps) > 0 && !t->had_gap)
         judge_adaption(f, -1);
     count_slice(t, (uint64_t)elapsed);
 }

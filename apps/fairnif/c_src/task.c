@@ -305,6 +305,11 @@ static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
 static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[]);
 
+static int waits_as(enum fair__where where)
+{
+    return where == W_NORMAL ? S_SUSPENDED : S_QUEUED;
+}
+
 static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
                              enum fair__where where, int argc,
                              const ERL_NIF_TERM argv[])
@@ -312,7 +317,7 @@ static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
     int flags = where == W_DIRTY_CPU ? ERL_NIF_DIRTY_JOB_CPU_BOUND
         : where == W_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND : 0;
 
-    SET(t->state, where == W_NORMAL ? S_SUSPENDED : S_QUEUED);
+    SET(t->state, waits_as(where));
     return enif_schedule_nif(env, t->func->name, flags, proceed, argc, argv);
 }
 
@@ -332,7 +337,8 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
         t->handle->task = t;
         t->handle_term = enif_make_resource(env, t->handle);
         enif_release_resource(t->handle);   /* the argument keeps it */
-        enlist(t);
+        if (!t->listed)
+            enlist(t);
     }
     if (!fair__hold_pause(t))
         goto no_memory;
@@ -371,6 +377,12 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
             switch_to(t);
     }
     th->current = NULL;
+    if (t->exit == X_PAUSE) {
+        /* Seen as suspended before it is no longer seen as running. */
+        SET(t->state, waits_as(t->hop ? W_NORMAL : GET(t->target)));
+        if (!t->listed)
+            enlist(t);
+    }
     fair__slot_leave(th);
     if (dirty_cpu)
         atomic_fetch_sub(&fair__config.dirty_running, 1);
@@ -451,6 +463,7 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->hop = false;
     t->yielding = fair__modes[nif->mode].yields;
     t->made = 0;
+    t->had_gap = false;
     t->unit_ns = 0;
     t->debt_ns = 0;
     t->roots_used = 0;

@@ -1,6 +1,6 @@
 %% Bounds: of a slice, of memory, of the time a kill takes, of tasks at once, of a stack; and what
-%% is said when a body breaks the rules. Each in a fresh node. Times are ratios with room, tried again
-%% when they are over.
+%% is said when a body breaks the rules. Each in a fresh node. Times are ratios with room, tried
+%% again when they are over.
 -module(fairnif_limits_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).

@@ -1,5 +1,5 @@
-%% Many processes in random bodies and modes, killed, told to exit, collected at random moments while
-%% the module is upgraded again and again. Runs inside a peer node.
+%% Many processes in random bodies and modes, killed, told to exit, collected at random moments,
+%% while the module is upgraded again and again. Runs inside a peer node.
 -module(fairnif_test_storm).
 
 -export([crowd/1, blow/1]).

@@ -14,8 +14,8 @@
  * pages have to be got. */
 enum { BLOCK = 32 * 1024, FRESH_BLOCK = 12 * 1024 };
 
-/* Vectorised by the compiler. */
-static void xor_block(unsigned char *restrict to,
+/* Vectorised by the compiler; one copy of it for all forms. */
+static __attribute__((noinline)) void xor_block(unsigned char *restrict to,
                       const unsigned char *restrict from, unsigned char byte,
                       size_t size)
 {
