@@ -229,7 +229,10 @@ static const char *const where_names[] = {
     [W_DIRTY_IO] = "dirty_io", [W_OTHER] = "other"
 };
 
-enum { SEEN_RUNNING = 4096 };   /* as many as scheduler threads, and more */
+enum {
+    SEEN_RUNNING = 4096,        /* as many as scheduler threads, and more */
+    TASKS_IN_PLACE = 64         /* 1 us each */
+};
 
 struct seen {
     size_t count;
@@ -538,12 +541,21 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
     return adopt(env, priv, *old_priv);
 }
 
-/* Both listings may be long, and dirty I/O schedulers are the ones that are
- * seldom all busy. */
+/* Few tasks are listed in place: then this answers also while all dirty
+ * schedulers are busy, which is when somebody asks. */
+static ERL_NIF_TERM nif_tasks_here(ErlNifEnv *env, int argc,
+                                   const ERL_NIF_TERM argv[])
+{
+    if (fair__suspended_count() <= TASKS_IN_PLACE)
+        return nif_tasks(env, argc, argv);
+    return enif_schedule_nif(env, "nif_tasks", ERL_NIF_DIRTY_JOB_IO_BOUND,
+                             nif_tasks, argc, argv);
+}
+
 static ErlNifFunc nifs[] = {
     {"nif_set", 2, nif_set, 0},
     {"nif_info", 0, nif_info, ERL_NIF_DIRTY_JOB_IO_BOUND},
-    {"nif_tasks", 0, nif_tasks, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"nif_tasks", 0, nif_tasks_here, 0},
     {"nif_runtime", 0, nif_runtime, 0},
     {"nif_reschedule_ns", 1, nif_reschedule_ns, 0},
     {"nif_dirty_trip_ns", 1, nif_dirty_trip_ns, 0},

@@ -247,6 +247,8 @@ struct fair__task {
     bool begun;                 /* the body has started */
     bool yielding;              /* gives way when its slice is up */
     bool hop;                   /* pass through a normal scheduler first */
+    bool makes_terms;           /* on dirty ones; until a slice there shows
+                                   that it does not */
     bool timed;                 /* slice_start is known */
     bool estimated;             /* win_start is computed, not read */
     bool single;                /* timed from its begin, not paused yet */
@@ -365,6 +367,7 @@ struct fair__seen_task {        /* for readers: a copy */
     ErlNifPid owner;
 };
 FAIR_HIDDEN struct fair__seen_task *fair__suspended(size_t *count);
+FAIR_HIDDEN size_t fair__suspended_count(void);
 
 /* slice.c */
 FAIR_HIDDEN void fair__first_slice(struct fair__task *t);

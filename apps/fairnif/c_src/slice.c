@@ -42,6 +42,8 @@ enum {
     SUSPECT_SLICES = 32,
     GAPS_ENOUGH = 4, GAPS_MOST = 16,
     GROWTH = 4,                 /* of windows, from one to the next */
+    TERMS_DIVIDE = 8,           /* dirty slices of bodies that make terms: what
+                                   piles up until the collector comes */
     UNPROVEN_SLICES = 4,        /* charged at most without CPU time read */
     COARSE_NS = 8000000         /* two steps of the coarse clock */
 };
@@ -66,7 +68,8 @@ static uint64_t slice_of(const struct fair__task *t)
     uint64_t own = t->nif->slice_ns;
 
     if (t->where != W_NORMAL)
-        return GET(fair__config.dirty_slice_ns);
+        return GET(fair__config.dirty_slice_ns)
+            / (t->makes_terms ? TERMS_DIVIDE : 1);
     return own ? own : GET(fair__config.slice_ns);
 }
 
@@ -405,13 +408,11 @@ static void give_way(struct fair__task *t, enum fair__where target)
     }
     SET(t->target, target);
     __atomic_store_n(&t->pub.yields, t->pub.yields + 1, __ATOMIC_RELAXED);
-    if (t->where != W_NORMAL && (t->made > 0 || t->pub.env_used)) {
-        /* What is made on a dirty scheduler is not collected between dirty
-         * slices, only when a normal scheduler has the process. */
-        t->hop = target != W_NORMAL;
-        t->made = 0;
-        t->pub.env_used = 0;
-    }
+    /* What is made on a dirty scheduler is not collected between dirty slices,
+     * only when a normal scheduler has the process. */
+    t->hop = t->makes_terms && t->where != W_NORMAL && target != W_NORMAL;
+    t->made = 0;
+    t->pub.env_used = 0;
     fair__leave(t, X_PAUSE);
 }
 
@@ -421,7 +422,7 @@ static bool must_give_way(struct fair__task *t)
         return true;
     /* What is made on a dirty scheduler is garbage to nobody until the task
      * passes a normal one. */
-    if (t->where != W_NORMAL && (t->made > 0 || t->pub.env_used))
+    if (t->where != W_NORMAL && t->makes_terms)
         return true;
     /* The VM collects large heaps on the dirty CPU schedulers. */
     return t->where == W_DIRTY_CPU
@@ -434,11 +435,13 @@ static void slice_is_up(struct fair__task *t)
 {
     if (!enif_is_current_process_alive(t->pub.env))
         fair__leave(t, X_DROP);         /* does not return */
+    t->makes_terms = t->made > 0 || t->pub.env_used;
     if (must_give_way(t)) {
         give_way(t, t->where);
     } else {
         t->slice_before += t->now - t->slice_start;
         t->slice_start = t->now;
+        t->slice_ns = slice_of(t);
         reopen_window(t, t->now);
     }
 }
@@ -501,8 +504,9 @@ static void go(struct fair__task *t, enum fair__where where)
         return;
     t->now = fair__now();
     close_window(t, t->now, 0);
-    t->yielding = where != fair__modes[GET(t->func->mode)].start
-        || fair__modes[GET(t->func->mode)].yields;
+    t->makes_terms = t->where == W_NORMAL || t->made > 0 || t->pub.env_used;
+    t->yielding = where != fair__modes[t->nif->mode].start
+        || fair__modes[t->nif->mode].yields;
     give_way(t, where);
 }
 
@@ -564,7 +568,7 @@ void fair__call(fair_task *pub, size_t units, void (*fn)(void *), void *arg)
     double cost = rate * (double)(units ? units : 1);
     enum fair__where back = t->where;
 
-    if (back == W_NORMAL && GET(t->func->mode) != FAIR_NORMAL
+    if (back == W_NORMAL && t->nif->mode != FAIR_NORMAL
         && (rate <= 0 || cost > 10 * (double)GET(fair__config.dirty_trip_ns)))
         go(t, W_DIRTY_CPU);
     ADD(*(t->where == back ? &t->stat->inline_calls : &t->stat->dirty_calls),

@@ -69,6 +69,15 @@ static void delist(struct fair__task *t)
     t->listed = false;
 }
 
+size_t fair__suspended_count(void)
+{
+    size_t count = 0;
+
+    for (unsigned i = 0; i < FAIR__SHARDS; i++)
+        count += GET(shards[i].count);
+    return count;
+}
+
 /* Copies what is to be seen of every task that has been suspended at least once
  * and has not ended; the caller frees it.  NULL when there is none, or no
  * memory.  The locks are held for the copying only: schedulers wait for them. */
@@ -464,6 +473,7 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->yielding = fair__modes[nif->mode].yields;
     t->made = 0;
     t->had_gap = false;
+    t->makes_terms = true;
     t->unit_ns = 0;
     t->debt_ns = 0;
     t->roots_used = 0;
@@ -500,7 +510,8 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     init(t, nif, th, st, env, argc, argv);
     ADD(st->calls, 1);
     if (fair_unlikely(fair__modes[nif->mode].start != W_NORMAL
-                      || GET(f->adapted))) {
+                      || (GET(f->adapted)
+                          && fair__modes[nif->mode].adapts))) {
         SET(t->target, fair__modes[nif->mode].start == W_DIRTY_IO ? W_DIRTY_IO
             : W_DIRTY_CPU);
         return reschedule(t, th);

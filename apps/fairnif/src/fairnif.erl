@@ -70,9 +70,16 @@
 %% the application that `Module' belongs to.
 -spec path(module()) -> file:filename().
 path(Module) ->
-    Ebin = case code:which(Module) of
-               File when is_list(File), File =/= [] -> filename:dirname(File);
-               _ -> "ebin"
+    %% The code path first: during an upgrade code:which/1 still names the file of
+    %% the version that is being replaced.
+    Ebin = case code:where_is_file(atom_to_list(Module) ++ ".beam") of
+               non_existing ->
+                   case code:which(Module) of
+                       File when is_list(File), File =/= [] -> filename:dirname(File);
+                       _ -> "ebin"
+                   end;
+               File ->
+                   filename:dirname(File)
            end,
     filename:join([filename:dirname(Ebin), "priv", atom_to_list(Module)]).
 
@@ -104,7 +111,8 @@ include_dir() ->
     end.
 
 %% @doc Everything the runtime knows of itself and of each fair function.
-%% Costs some microseconds for each function, on a dirty I/O scheduler.
+%% Costs some microseconds for each function, on a dirty I/O scheduler: it waits
+%% while all of those are busy.
 -spec info() -> info().
 info() ->
     {Runtime, Functions} = native(fun nif_info/0),
@@ -122,8 +130,8 @@ info(MFA) ->
     end.
 
 %% @doc The calls that are under way now: suspended, queued for a dirty
-%% scheduler, or running.  Costs about a microsecond for each, on a dirty I/O
-%% scheduler.
+%% scheduler, or running.  Costs about a microsecond for each; more than 64 are
+%% listed on a dirty I/O scheduler, and wait for one.
 -spec tasks() -> [task()].
 tasks() ->
     native(fun nif_tasks/0).
