@@ -190,7 +190,7 @@ share() ->
        peer => "the neighbour alone", value => {value, atom_to_binary(Mix)},
        unit => percent, bound => {at_least, 0.4},
        how => "rounds of work beside YIELDING levenshtein of 12,000 bytes, one scheduler"}
-     || Mix <- fairnif_lab_share:mixes()].
+     || Mix <- fairnif_bench_share:mixes()].
 
 charge() ->
     [#{id => name("charge-~s-~s-~b", [Mode, Kind, Us]), run => charge,

@@ -162,6 +162,23 @@ static bool is_temporary(struct fair__task *t, ERL_NIF_TERM term,
     return !enif_inspect_binary(env, sub, &part) || part.data != bin->data;
 }
 
+/* At most FAIR__SMALL_BIN bytes.  Two copies of fixed length that overlap take a
+ * third of the time of a call to memcpy. */
+static void copy_small(unsigned char *to, const unsigned char *from,
+                       size_t size)
+{
+    _Static_assert(FAIR__SMALL_BIN == 64, "two halves of 32");
+    if (size >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + size - 32, from + size - 32, 32);
+    } else if (size >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + size - 16, from + size - 16, 16);
+    } else {
+        memcpy(to, from, size);
+    }
+}
+
 int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
 {
     struct fair__task *t = fair__of(pub);
@@ -173,7 +190,7 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
         return 0;
     r->fixed = true;
     if (seen.size <= FAIR__SMALL_BIN) {
-        memcpy(r->small, seen.data, seen.size);
+        copy_small(r->small, seen.data, seen.size);
         return filled(bin, r, r->small, seen.size);
     }
     if (!is_temporary(t, term, &seen)) {

@@ -250,14 +250,15 @@ static ERL_NIF_TERM sit_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
  * there before is forgiven, but for the fraction of a percent that nobody can
  * be charged at once: that is passed on, or very many callers of very short
  * calls would never pay. */
-static struct fair__debt *debt_of(struct fair__thread *th, ERL_NIF_TERM pid)
+static struct fair__debt *debt_of(struct fair__thread *th, ERL_NIF_TERM pid,
+                                  double turn)
 {
     struct fair__debt *debt =
         &th->debts[((pid >> 4) * 0x9E3779B1u >> 8) % FAIR__DEBTORS];
 
     if (fair_unlikely(debt->pid != pid)) {
         debt->pid = pid;
-        if (debt->ns * 100 >= (double)GET(fair__config.fair_ns))
+        if (debt->ns * 100 >= turn)
             debt->ns = 0;
     }
     return debt;
@@ -270,16 +271,20 @@ static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
                         const struct fair__nif *nif, ERL_NIF_TERM pid,
                         bool normal, double ns, ERL_NIF_TERM result)
 {
-    struct fair__debt *debt = debt_of(th, pid);
+    double turn = (double)GET(fair__config.fair_ns);
 
     if (fair_likely(normal)) {
+        struct fair__debt *debt = debt_of(th, pid, turn);
+
         debt->ns += ns;
-        fair__charge(env, &debt->ns, false);
-        ns = debt->ns;
-        if (fair_likely(ns < (double)GET(fair__config.fair_ns)))
+        if (fair_likely(debt->ns * 100 < turn))
             return result;
+        fair__charge(env, &debt->ns, false);
+        if (fair_likely(debt->ns < turn))
+            return result;
+        ns = debt->ns;
         debt->ns = 0;
-    } else if (ns * 100 < (double)GET(fair__config.fair_ns)) {
+    } else if (ns * 100 < turn) {
         return result;
     }
     if (!fair__modes[nif->mode].yields

@@ -20,7 +20,7 @@
 
 -export_type([mix/0, options/0, result/0]).
 
--type mix() :: sort | maps | binaries.
+-type mix() :: sort | maps | binaries | long_sort.
 -type options() :: #{mix => mix(),              % default sort
                      time_ms => pos_integer(),  % beside; default 1000
                      alone_ms => pos_integer(), % before, and again after;
@@ -61,16 +61,20 @@
 flags() ->
     ["+S", "1:1", "+SDcpu", "1:1"].
 
-%% @doc The kinds of ordinary Erlang work that a neighbour can do.
+%% @doc The kinds of ordinary Erlang work that a neighbour can do. Not among them,
+%% for comparison: `long_sort', whose turn of 4000 reductions takes three times
+%% as long as that of `sort'.
 -spec mixes() -> [mix(), ...].
 mixes() ->
     [sort, maps, binaries].
 
-%% @doc One round of a mix: 3 to 20 us on current machines, with the garbage
-%% that such code makes.
+%% @doc One round of a mix: 3 to 20 us on current machines (`long_sort': 700),
+%% with the garbage that such code makes.
 -spec work(mix()) -> term().
 work(sort) ->
     lists:sort([erlang:phash2(N) || N <- lists:seq(1, 100)]);
+work(long_sort) ->
+    lists:sort([erlang:phash2(N) || N <- lists:seq(1, 5000)]);
 work(maps) ->
     maps:fold(fun(K, V, Sum) -> K + V + Sum end, 0,
               lists:foldl(fun(N, M) -> M#{N band 63 => N} end, #{},
