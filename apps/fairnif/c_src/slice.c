@@ -44,6 +44,7 @@ enum {
     GROWTH = 4,                 /* of windows, from one to the next */
     TERMS_DIVIDE = 8,           /* dirty slices of bodies that make terms: what
                                    piles up until the collector comes */
+    FEW_BYTES = 4096,           /* of terms: not worth a hop */
     UNPROVEN_SLICES = 4,        /* charged at most without CPU time read */
     COARSE_NS = 8000000         /* two steps of the coarse clock */
 };
@@ -416,6 +417,12 @@ static void give_way(struct fair__task *t, enum fair__where target)
     fair__leave(t, X_PAUSE);
 }
 
+/* In this slice, as far as can be seen: what is made with fair_env cannot. */
+static bool makes_terms(const struct fair__task *t)
+{
+    return t->made > FEW_BYTES || t->pub.env_used;
+}
+
 static bool must_give_way(struct fair__task *t)
 {
     if (t->yielding)
@@ -435,7 +442,7 @@ static void slice_is_up(struct fair__task *t)
 {
     if (!enif_is_current_process_alive(t->pub.env))
         fair__leave(t, X_DROP);         /* does not return */
-    t->makes_terms = t->made > 0 || t->pub.env_used;
+    t->makes_terms = makes_terms(t);
     if (must_give_way(t)) {
         give_way(t, t->where);
     } else {
@@ -504,7 +511,7 @@ static void go(struct fair__task *t, enum fair__where where)
         return;
     t->now = fair__now();
     close_window(t, t->now, 0);
-    t->makes_terms = t->where == W_NORMAL || t->made > 0 || t->pub.env_used;
+    t->makes_terms = t->where == W_NORMAL || makes_terms(t);
     t->yielding = where != fair__modes[t->nif->mode].start
         || fair__modes[t->nif->mode].yields;
     give_way(t, where);
