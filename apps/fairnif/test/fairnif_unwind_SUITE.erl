@@ -3,16 +3,14 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([gdb_shows_the_body_and_the_scheduler_that_runs_it/1,
-         perf_shows_the_body_and_the_scheduler_that_runs_it/1,
-         an_overflowed_stack_ends_with_a_message_that_names_function_and_size/1]).
+         perf_shows_the_body_and_the_scheduler_that_runs_it/1]).
 
 suite() ->
     [{timetrap, {minutes, 2}}].
 
 all() ->
     [gdb_shows_the_body_and_the_scheduler_that_runs_it,
-     perf_shows_the_body_and_the_scheduler_that_runs_it,
-     an_overflowed_stack_ends_with_a_message_that_names_function_and_size].
+     perf_shows_the_body_and_the_scheduler_that_runs_it].
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -48,12 +46,6 @@ perf_shows_the_body_and_the_scheduler_that_runs_it(Config) ->
               end
       end).
 
-an_overflowed_stack_ends_with_a_message_that_names_function_and_size(_) ->
-    Output = os:cmd("ERL_CRASH_DUMP_SECONDS=0 "
-                    ++ erl("fairnif_test_nif:deep_auto(1000000)") ++ " 2>&1"),
-    [match(Output, Pattern)
-     || Pattern <- ["stack overflow in fairnif_test_nif:deep_auto/1", "131072 bytes"]].
-
 %% A node whose only scheduler runs an endless body.
 with_endless_task(Tool, _Config, Fun) ->
     case os:find_executable(atom_to_list(Tool)) of
@@ -75,10 +67,6 @@ with_endless_task(Tool, _Config, Fun) ->
                 fairnif_test:stop(Peer)
             end
     end.
-
-erl(Call) ->
-    Args = [[" '", Arg, "'"] || Arg <- fairnif_test:erl_args()],
-    lists:flatten(["erl -noinput", Args, " -eval '", Call, ", halt()'"]).
 
 %% The names stand in this order in the trace, innermost first.
 outwards(Trace, Names) ->
