@@ -1,4 +1,5 @@
 -module(bitwise_tests).
+-include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
 forms() ->
@@ -18,6 +19,33 @@ every_form_gives_what_erlang_gives_test() ->
          ?assertEqual({Form, Size, model(Binary, Byte)},
                       {Form, Size, element(1, bitwise:Form(Binary, Byte))})
      end || Form <- forms(), Size <- sizes()].
+
+with_a_pause_at_every_tick_every_form_gives_the_same_test() ->
+    Binary = rand:bytes(300000),
+    ok = fairnif:debug(#{pause_every_tick => true, check_terms => true}),
+    try
+        [?assertEqual({Form, model(Binary, 77)},
+                      {Form, element(1, bitwise:Form(Binary, 77))})
+         || Form <- forms()]
+    after
+        fairnif:debug(#{pause_every_tick => false, check_terms => false})
+    end.
+
+any_term_gives_an_answer_or_badarg_test_() ->
+    {timeout, 60,
+     fun() ->
+             ?assert(proper:quickcheck(any_term(), [{to_file, user}, {numtests, 200}]))
+     end}.
+
+any_term() ->
+    ?FORALL({Form, A, B}, {oneof(forms()), oneof([any(), binary()]), oneof([any(), byte()])},
+            try bitwise:Form(A, B) of
+                {Out, Yields} ->
+                    is_integer(Yields) andalso Out =:= model(A, B)
+            catch
+                error:badarg ->
+                    not (is_binary(A) andalso is_integer(B) andalso B >= 0 andalso B =< 255)
+            end).
 
 an_empty_binary_gives_an_empty_one_without_a_pause_test() ->
     [?assertEqual({Form, {<<>>, 0}}, {Form, bitwise:Form(<<>>, 7)})
