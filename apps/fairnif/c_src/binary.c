@@ -119,7 +119,8 @@ static struct fair__keeper *new_keeper(void)
     return keeper;
 }
 
-/* One environment for all that this slice got or made. */
+/* Before a pause: what only this slice's terms hold gets a holder that outlives
+ * them, and the caller: one environment for all.  False when out of memory. */
 bool fair__bins_pause(struct fair__task *t)
 {
     struct fair__keeper *keeper;

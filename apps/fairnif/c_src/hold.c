@@ -204,14 +204,7 @@ int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
     return 1;
 }
 
-/* -- pause and end --------------------------------------------------------- */
-
-/* Before a pause: whatever only this slice's terms hold gets a holder that
- * outlives them, and the caller.  False when out of memory. */
-bool fair__hold_pause(struct fair__task *t)
-{
-    return fair__bins_pause(t);
-}
+/* -- the end --------------------------------------------------------- */
 
 /* The author's functions first, last given first run: what they use is still
  * there. */

@@ -295,14 +295,25 @@ static bool is_listed(const struct seen *seen, ERL_NIF_TERM pid)
     return false;
 }
 
-/* Whatever runs and was not met yet. */
-static void list_running(struct listing *l, struct seen *seen)
+static bool is_suspended(const struct fair__seen_task *suspended, size_t count,
+                         ERL_NIF_TERM pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (suspended[i].state != S_RUNNING && suspended[i].owner.pid == pid)
+            return true;
+    return false;
+}
+
+/* Whatever runs and was not met yet, neither running nor suspended. */
+static void list_running(struct listing *l, struct seen *seen,
+                         const struct fair__seen_task *suspended, size_t count)
 {
     for (struct fair__thread *th = fair__threads(); th; th = th->next) {
         struct running r;
 
         if (!read_slot(th, &r.func, &r.since, &r.yields, &r.owner.pid)
-            || is_listed(seen, r.owner.pid))
+            || is_listed(seen, r.owner.pid)
+            || is_suspended(suspended, count, r.owner.pid))
             continue;
         if (seen->count < SEEN_RUNNING)
             seen->owners[seen->count++] = r.owner.pid;
@@ -325,7 +336,7 @@ static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     size_t count;
 
     (void)argc, (void)argv;
-    list_running(&l, &seen);
+    list_running(&l, &seen, NULL, 0);
     suspended = fair__suspended(&count);
     for (size_t i = 0; i < count; i++) {
         const struct fair__seen_task *t = &suspended[i];
@@ -336,19 +347,7 @@ static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
                   t->since_ns, t->yields, enif_make_pid(env, &t->owner),
                   atom(env, where_names[t->target]));
     }
-    /* Those that were suspended when they were met above may run by now. */
-    for (struct fair__thread *th = fair__threads(); th; th = th->next) {
-        struct running r;
-
-        if (!read_slot(th, &r.func, &r.since, &r.yields, &r.owner.pid))
-            continue;
-        for (size_t i = 0; i < count; i++)
-            if (suspended[i].state != S_RUNNING
-                && suspended[i].owner.pid == r.owner.pid
-                && seen.count < SEEN_RUNNING)
-                seen.owners[seen.count++] = r.owner.pid;
-    }
-    list_running(&l, &seen);
+    list_running(&l, &seen, suspended, count);
     free(suspended);
     return l.list;
 }

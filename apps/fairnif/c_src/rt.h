@@ -406,7 +406,6 @@ FAIR_HIDDEN int fair__undefer(fair_task *pub, void (*fn)(void *), void *ptr);
 FAIR_HIDDEN int fair__resource(fair_task *pub, ERL_NIF_TERM term,
                                ErlNifResourceType *type, void **obj);
 FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
-FAIR_HIDDEN bool fair__hold_pause(struct fair__task *t);
 FAIR_HIDDEN void fair__hold_release(struct fair__task *t);
 FAIR_HIDDEN void fair__root_set(struct fair__task *t, unsigned slot,
                                 ERL_NIF_TERM term);

@@ -354,7 +354,7 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
         if (!t->listed)
             enlist(t);
     }
-    if (!fair__hold_pause(t))
+    if (!fair__bins_pause(t))
         goto no_memory;
     argv[argc++] = t->handle_term;
     argv[argc++] = enif_make_uint64(env, (uintptr_t)t);
