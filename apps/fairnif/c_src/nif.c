@@ -212,10 +212,9 @@ static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     put_number(env, &map, "stacks_mapped", c.mapped);
     put_number(env, &map, "stacks_idle", c.pooled);
     put(env, &map, "stacks_limit",
-        c.guard_installs ? atom(env, "infinity")
-        : enif_make_uint64(env, c.limit));
-    put(env, &map, "stack_guard",
-        atom(env, c.guard_installs ? "madvise" : "mprotect"));
+        c.limit ? enif_make_uint64(env, c.limit) : atom(env, "infinity"));
+    put(env, &map, "stack_guard", atom(env, c.guard));
+    put(env, &map, "stack_switch", atom(env, FAIR_SWITCH));
     for (unsigned i = fair__func_count(); i-- > 0; )
         functions = enif_make_list_cell(
             env, function_info(env, fair__func_nth(i)), functions);

@@ -25,7 +25,18 @@
 
 #include "fairnif.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+/* Which file of arch/ this is built with.  Without one that can switch stacks
+ * every mode is a plain dirty NIF: see arch/none.c. */
+#ifndef FAIR_SWITCH
+#  define FAIR_SWITCH "?"
+#endif
+#ifdef FAIR_NO_TASKS
+enum { FAIR__TASKS = 0 };
+#else
+enum { FAIR__TASKS = 1 };
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) && !defined(FAIR_NO_TASKS)
 #  define FAIR_ASAN 1
 #endif
 
@@ -154,13 +165,14 @@ struct fair__thread {
 
 /* -- tasks --------------------------------------------------------------- */
 
-/* The assembly knows this layout. */
+/* The files in arch/ know this layout, and agree about what it is for:
+ * `sp` leads to where the task paused, `sched_sp` to the scheduler while the
+ * task runs.  Floating-point control is the processor's own word for it. */
 struct fair__ctx {
     void *sp;
     void *sched_sp;
-    void *top;
-    uint32_t mxcsr, fcw;
-    uint32_t sched_mxcsr, sched_fcw;
+    void *top;                  /* where the task's stack begins, 64-aligned */
+    uint64_t fp_control, sched_fp_control;
 };
 
 enum fair__state {
@@ -317,10 +329,15 @@ struct fair__config {
 };
 extern FAIR_HIDDEN struct fair__config fair__config;
 
-/* thread.c */
+/* os.c */
 FAIR_HIDDEN uint64_t fair__now(void);           /* CLOCK_MONOTONIC, ns, 20 ns */
 FAIR_HIDDEN uint64_t fair__now_coarse(void);    /* the same, 4 ms late, 3 ns */
 FAIR_HIDDEN uint64_t fair__cpu_now(void);       /* of the thread, ns, 400 ns */
+FAIR_HIDDEN int fair__thread_id(void);
+FAIR_HIDDEN unsigned fair__thread_number(void);
+FAIR_HIDDEN bool fair__stay_loaded(void);
+
+/* thread.c */
 FAIR_HIDDEN struct fair__thread *fair__self(void);
 FAIR_HIDDEN struct fair__thread *fair__threads(void);
 FAIR_HIDDEN struct fair__task *fair__current_task(void);
@@ -351,7 +368,9 @@ FAIR_HIDDEN void fair__stack_give(struct fair__thread *th,
                                   struct fair__task *t);
 FAIR_HIDDEN int fair__stack_init(void);
 struct fair__stack_counts {
-    uint64_t mapped, pooled, limit, guard_installs;
+    uint64_t mapped, pooled;
+    uint64_t limit;             /* of mapped; 0: none */
+    const char *guard;
 };
 FAIR_HIDDEN struct fair__stack_counts fair__stack_counts(void);
 
@@ -359,6 +378,7 @@ FAIR_HIDDEN struct fair__stack_counts fair__stack_counts(void);
 FAIR_HIDDEN ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env,
                                      int argc, const ERL_NIF_TERM argv[]);
 FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
+FAIR_HIDDEN bool fair__run_call(struct fair__task *t);
 FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
 struct fair__seen_task {        /* for readers: a copy */
     struct fair__func *func;
@@ -432,7 +452,7 @@ FAIR_HIDDEN void fair__list_push(fair_task *pub, unsigned slot,
 FAIR_HIDDEN int fair__list_reverse(fair_task *pub, unsigned slot);
 FAIR_HIDDEN ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason);
 
-/* arch/ */
+/* arch/ one of them */
 FAIR_HIDDEN void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *),
                                   void *arg);
 FAIR_HIDDEN void fair__arch_resume(struct fair__ctx *ctx);

@@ -425,6 +425,8 @@ static bool makes_terms(const struct fair__task *t)
 
 static bool must_give_way(struct fair__task *t)
 {
+    if (!FAIR__TASKS)
+        return false;
     if (t->yielding)
         return true;
     /* What is made on a dirty scheduler is garbage to nobody until the task
@@ -507,7 +509,7 @@ void fair__work_end(struct fair__task *t)
 
 static void go(struct fair__task *t, enum fair__where where)
 {
-    if (t->where == where)
+    if (t->where == where || !FAIR__TASKS)
         return;
     t->now = fair__now();
     close_window(t, t->now, 0);
@@ -552,7 +554,10 @@ static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
     fair__work_begin(t);
     t->call_fn = fn;
     t->call_arg = arg;
-    fair__leave(t, X_CALL);
+    if (FAIR__TASKS)
+        fair__leave(t, X_CALL);
+    else if (!fair__run_call(t))
+        fair__leave(t, X_DROP);         /* does not return */
     fair__work_end(t);
 }
 

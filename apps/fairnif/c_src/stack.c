@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,10 @@
 #endif
 
 #ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102
+#  define MADV_GUARD_INSTALL 102
+#endif
+#ifndef MAP_NORESERVE
+#  define MAP_NORESERVE 0
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -86,7 +90,9 @@ static struct fair__task *map_stack(unsigned stack_class, const char **error)
         goto no_stack;
     }
     /* One huge page would make a stack resident as a whole. */
+#ifdef MADV_NOHUGEPAGE
     madvise(map, size, MADV_NOHUGEPAGE);
+#endif
     if (!guard(map)) {
         munmap(map, size);
         *error = "enomem";
@@ -189,8 +195,8 @@ void fair__stack_give(struct fair__thread *th, struct fair__task *t)
 struct fair__stack_counts fair__stack_counts(void)
 {
     struct fair__stack_counts c = {
-        .mapped = GET(mapped), .limit = limit,
-        .guard_installs = guard_installs
+        .mapped = GET(mapped), .limit = guard_installs ? 0 : limit,
+        .guard = guard_installs ? "madvise" : "mprotect"
     };
 
     pthread_mutex_lock(&lock);
@@ -271,6 +277,22 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
     return n;
 }
 
+/* Does MADV_GUARD_INSTALL work here?  Emulators and sandboxes answer 0 to advice
+ * they do not know, so it is tried: the kernel cannot read behind a guard. */
+static bool guard_installs_on(void *map)
+{
+    int ends[2];
+    bool works;
+
+    if (madvise(map, FAIR__GUARD, MADV_GUARD_INSTALL) != 0
+        || pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    works = write(ends[1], map, 1) < 0 && errno == EFAULT;
+    close(ends[0]);
+    close(ends[1]);
+    return works;
+}
+
 /* 0, or an errno.  Called once, when the runtime is loaded. */
 int fair__stack_init(void)
 {
@@ -285,7 +307,7 @@ int fair__stack_init(void)
                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return errno;
-    guard_installs = madvise(map, FAIR__GUARD, MADV_GUARD_INSTALL) == 0;
+    guard_installs = guard_installs_on(map);
     munmap(map, FAIR__GUARD);
     limit = guard_installs ? UINT64_MAX / 2
         : read_number("/proc/sys/vm/max_map_count", 65530) / 4;

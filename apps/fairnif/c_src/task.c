@@ -370,6 +370,17 @@ no_memory:
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
 }
 
+/* The function of fair_call or fair_blocking, on a scheduler's own stack.
+ * False when the caller died meanwhile. */
+bool fair__run_call(struct fair__task *t)
+{
+    uint64_t begin = fair__now();
+
+    t->call_fn(t->call_arg);
+    t->call_ns = fair__now() - begin;
+    return enif_is_current_process_alive(t->pub.env);
+}
+
 static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
                         uint64_t since)
 {
@@ -381,14 +392,10 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
     fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
     switch_to(t);
     while (fair_unlikely(t->exit == X_CALL)) {
-        uint64_t begin = fair__now();
-
-        t->call_fn(t->call_arg);
-        t->call_ns = fair__now() - begin;
-        if (!enif_is_current_process_alive(t->pub.env))
-            t->exit = X_DROP;
-        else
+        if (fair__run_call(t))
             switch_to(t);
+        else
+            t->exit = X_DROP;
     }
     th->current = NULL;
     if (t->exit == X_PAUSE) {
@@ -514,7 +521,7 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     t->counted = counted;
     init(t, nif, th, st, env, argc, argv);
     ADD(st->calls, 1);
-    if (fair_unlikely(fair__modes[nif->mode].start != W_NORMAL
+    if (fair_unlikely(!FAIR__TASKS || fair__modes[nif->mode].start != W_NORMAL
                       || (GET(f->adapted)
                           && fair__modes[nif->mode].adapts))) {
         SET(t->target, fair__modes[nif->mode].start == W_DIRTY_IO ? W_DIRTY_IO

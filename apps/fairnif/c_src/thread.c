@@ -5,56 +5,20 @@
  * VM.  There is no thread-local destructor: at halt such code would run while
  * dirty schedulers are still at work.
  */
-#define _GNU_SOURCE
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "rt.h"
 
-/* A pointer fits into what the C library keeps for libraries loaded later, and
- * is then read like a static one; also by a signal handler. */
-static _Thread_local __attribute__((tls_model("initial-exec")))
-struct fair__thread *self;
+/* A pointer fits into what glibc keeps for libraries loaded later, and is then
+ * read like a static one; also by a signal handler.  Other C libraries keep
+ * nothing, and some refuse such a library. */
+#if defined(__GLIBC__)
+#  define AT_HAND __attribute__((tls_model("initial-exec")))
+#else
+#  define AT_HAND
+#endif
+static _Thread_local AT_HAND struct fair__thread *self;
 static struct fair__thread *_Atomic threads;
-
-static uint64_t read_clock(clockid_t id)
-{
-    struct timespec ts;
-
-    clock_gettime(id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t fair__now(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t fair__now_coarse(void)
-{
-    return read_clock(CLOCK_MONOTONIC_COARSE);
-}
-
-uint64_t fair__cpu_now(void)
-{
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
-
-/* "1_scheduler", "1_dirty_cpu_sch" (OTP 25); "erts_sched_1", "erts_dcpus_1"
- * (OTP 26 on): the only number in the name. */
-static unsigned number_of_name(void)
-{
-    char name[17] = "";
-    const char *p = name;
-
-    prctl(PR_GET_NAME, name);
-    while (*p && (*p < '0' || *p > '9'))
-        p++;
-    return (unsigned)strtoul(p, NULL, 10);
-}
 
 static enum fair__where where_of_thread(void)
 {
@@ -77,8 +41,8 @@ static __attribute__((noinline, cold)) struct fair__thread *new_thread(void)
     if (!th)
         return NULL;
     th->where = where_of_thread();
-    th->number = number_of_name();
-    th->tid = (int)syscall(SYS_gettid);
+    th->number = fair__thread_number();
+    th->tid = fair__thread_id();
     th->cache_class = fair__stack_class(FAIR__STACK_DEFAULT);
     th->seed = (uint32_t)th->tid * 2654435761u | 1;
     th->next = atomic_load(&threads);

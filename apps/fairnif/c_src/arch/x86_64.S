@@ -6,8 +6,8 @@
  *      0  sp          the paused task's stack pointer
  *      8  sched_sp    the scheduler's stack pointer while the task runs
  *     16  top         where the task's stack begins, 16-byte aligned
- *     24  mxcsr, 28  x87 control word            of the paused task
- *     32  mxcsr, 36  x87 control word            of the scheduler
+ *     24  fp_control: mxcsr, 28 the x87 control word     of the paused task
+ *     32  sched_fp_control: the same                     of the scheduler
  *
  * A frame that is left behind, on either side, looks the same:
  *

@@ -17,6 +17,16 @@ static vm_lib *runtime;
 static vm_proc *shell;          /* holds the author's load_info */
 static struct vm_counts at_start;
 
+#ifdef FAIR_NO_TASKS
+const struct mode modes[6] = {
+    {"normal", false, 'c', true},
+    {"yielding", false, 'c', true},
+    {"dirty_cpu", false, 'c', true},
+    {"dirty_io", false, 'i', true},
+    {"yielding_dirty", false, 'c', true},
+    {"auto", false, 'c', true},
+};
+#else
 const struct mode modes[6] = {
     {"normal", false, 'n', false},
     {"yielding", true, 'n', false},
@@ -25,6 +35,7 @@ const struct mode modes[6] = {
     {"yielding_dirty", true, 'c', true},
     {"auto", true, 'n', false},
 };
+#endif
 
 const char *in_mode(const char *name, const struct mode *mode)
 {

@@ -1,0 +1,29 @@
+# Which file of arch/ switches between a scheduler's stack and a task's:
+#
+#   x86_64, aarch64   assembly, for systems with ELF
+#   ucontext          the C library's, for any other processor
+#   none              no tasks: every mode runs as a plain dirty NIF
+#
+# Chosen by what the compiler builds for; FAIRNIF_SWITCH=... overrides it, in
+# the environment or as an argument of make.
+
+TARGET := $(shell $(CC) -dumpmachine)
+PROCESSOR := $(firstword $(subst -, ,$(TARGET)))
+HERE := $(dir $(lastword $(MAKEFILE_LIST)))
+
+# musl has no ucontext; what it builds for Linux has ELF like any other.
+ELF := $(if $(findstring linux,$(TARGET))$(findstring bsd,$(TARGET)),yes)
+FAIRNIF_SWITCH ?= $(strip $(if $(ELF),\
+    $(if $(wildcard $(HERE)arch/$(PROCESSOR).S),$(PROCESSOR),\
+    $(if $(findstring musl,$(TARGET)),none,ucontext)),none))
+
+SWITCH_SOURCE = $(firstword $(wildcard $(HERE)arch/$(FAIRNIF_SWITCH).[Sc]))
+ifeq ($(SWITCH_SOURCE),)
+$(error FAIRNIF_SWITCH is "$(FAIRNIF_SWITCH)": there are $(sort $(basename \
+    $(notdir $(wildcard $(HERE)arch/*.[Sc])))))
+endif
+
+SWITCH_FLAGS = -DFAIR_SWITCH='"$(FAIRNIF_SWITCH)"' \
+    $(if $(filter none,$(FAIRNIF_SWITCH)),-DFAIR_NO_TASKS)
+# arch/none.c stands in for it.
+NOT_WITH_SWITCH = $(if $(filter none,$(FAIRNIF_SWITCH)),$(HERE)stack.c)
