@@ -48,14 +48,16 @@ static ERL_NIF_TERM again(fair_task *t)
 {
     ERL_NIF_TERM array[8];
     ERL_NIF_TERM before = fair_arg(t, 0);
+    bool moved = false;
 
     for (int i = 0; i < 7; i++) {
         fair_tick(t, 1);
         CHECK_NUMBERS(fair_argc(t), <=, 8);
+        moved |= before != fair_arg(t, 0);
     }
     /* The test means something only if terms do move. */
     if (fair_yields(t) > 0 && (before & 3) != 3)
-        CHECK(before != fair_arg(t, 0));
+        CHECK(moved);
     for (unsigned i = 0; i < fair_argc(t); i++)
         array[i] = fair_arg(t, i);
     return enif_make_tuple_from_array(fair_env(t), array, fair_argc(t));
