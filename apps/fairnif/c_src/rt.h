@@ -28,6 +28,9 @@
 #if defined(__SANITIZE_ADDRESS__)
 #  define FAIR_ASAN 1
 #endif
+#if defined(__SANITIZE_THREAD__)
+#  define FAIR_TSAN 1
+#endif
 
 #define FAIR_HIDDEN __attribute__((visibility("hidden")))
 #define fair_likely(C) __builtin_expect(!!(C), 1)
@@ -219,6 +222,21 @@ struct fair__handle {           /* the resource object */
     struct fair__task *task;    /* NULL once it has ended */
 };
 
+/* What checkers.h tells the tools of a task's stack. */
+struct fair__check {
+#ifdef FAIR_ASAN
+    void *fake, *sched_fake;    /* ASan's own stacks, for use after return */
+    const void *sched_bottom;
+    size_t sched_size;
+#endif
+#ifdef FAIR_TSAN
+    void *fiber, *sched_fiber;
+#endif
+#ifdef FAIR_VALGRIND
+    unsigned stack_id;
+#endif
+};
+
 struct fair__task {
     struct fair_task pub;
     struct fair__ctx ctx;
@@ -227,7 +245,8 @@ struct fair__task {
     char *map;
     size_t map_size;
     unsigned stack_class;
-    /* identity */
+    struct fair__check check;
+    /* identity; from here on it is the task's own */
     struct fair__nif *nif;
     struct fair__func *func;
     struct fair__handle *handle;
@@ -288,11 +307,6 @@ struct fair__task {
     struct fair__block *blocks;
     struct fair__held *resources;
     struct fair__seen *seen;    /* debug: terms handed out, see debug.c */
-#ifdef FAIR_ASAN
-    void *fake_stack;
-    const void *sched_bottom;
-    size_t sched_size;
-#endif
 };
 
 /* -- the runtime --------------------------------------------------------- */

@@ -204,6 +204,7 @@ TEST(suspended, "they run when the caller is killed while suspended")
         "", "ba", "edcba", "fedcba", "fedcba"
     };
 
+    vm_options.virtual_time = true;     /* no slice has debts to pay */
     node_set("pause_every_tick", 1);
     for (int i = 0; i < 6; i++) {
         if (!modes[i].yields)
@@ -231,6 +232,7 @@ TEST(late, "they run when the destructor comes late, on any thread")
 {
     vm_proc *p = spawn_call("endless_yielding", "");
 
+    vm_options.virtual_time = true;
     node_set("pause_every_tick", 1);
     vm_options.late_destructors = true;
     vm_step(p);
@@ -289,7 +291,9 @@ TEST(running, "they run when the caller is killed while running dirty, and "
                                         "endless_dirty_io",
                                         "endless_yielding_dirty"};
 
-    node_set("dirty_slice_ns", 100000);
+    /* So long that the one slice which is run here does not end before the
+     * caller is killed, however busy the machine is. */
+    node_set("dirty_slice_ns", 1000000000);
     for (int i = 0; i < 3; i++) {
         int kind = i == 1 ? VM_DIRTY_IO : VM_DIRTY_CPU;
         char text[2048];
