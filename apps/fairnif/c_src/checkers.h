@@ -26,8 +26,8 @@
 #include <valgrind/memcheck.h>
 #endif
 
-/* For a function that begins on one stack and ends on another: ThreadSanitizer
- * counts calls and returns. */
+/* For functions that begin on one stack and end on another: ThreadSanitizer
+ * counts calls and returns of each. */
 #ifdef FAIR_TSAN
 #define FAIR_NO_TSAN __attribute__((no_sanitize("thread")))
 #else
@@ -109,7 +109,7 @@ static inline void fair__check_given(struct fair__task *t)
 
 /* On the scheduler's stack, before and after a slice.  Valgrind sees by itself
  * which of the stacks that it knows the stack pointer is on. */
-static inline void fair__check_enter(struct fair__task *t)
+static inline FAIR_NO_TSAN void fair__check_enter(struct fair__task *t)
 {
     (void)t;
 #ifdef FAIR_ASAN
@@ -145,7 +145,8 @@ static inline void fair__check_begun(struct fair__task *t)
 
 /* On the task's stack, before it is left (`for_good`: its frames are gone),
  * and after a pause. */
-static inline void fair__check_leave(struct fair__task *t, bool for_good)
+static inline FAIR_NO_TSAN void fair__check_leave(struct fair__task *t,
+                                                  bool for_good)
 {
     (void)t, (void)for_good;
 #ifdef FAIR_ASAN
