@@ -65,8 +65,8 @@ static inline void fair__check_unmapped(struct fair__task *t)
 }
 
 /* What a task has of its own in its record begins with `nif`. */
-#define FAIR__OWN(T) (&(T)->nif), \
-    sizeof *(T) - offsetof(struct fair__task, nif)
+enum { FAIR__OWN = sizeof(struct fair__task)
+                    - offsetof(struct fair__task, nif) };
 
 static inline void fair__check_taken(struct fair__task *t)
 {
@@ -76,7 +76,7 @@ static inline void fair__check_taken(struct fair__task *t)
                                   t->map_size - FAIR__GUARD);
 #endif
 #ifdef FAIR_VALGRIND
-    (void)VALGRIND_MAKE_MEM_UNDEFINED(FAIR__OWN(t));
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(&t->nif, FAIR__OWN);
     /* What lies below the stack pointer is out of bounds anyhow; but the
      * first frame record is written before it points there, and a leaf
      * function's red zone lies below it. */
@@ -91,7 +91,7 @@ static inline void fair__check_given(struct fair__task *t)
 #ifdef FAIR_ASAN
     __asan_poison_memory_region(fair__check_low(t),
                                 (size_t)((char *)t - fair__check_low(t)));
-    __asan_poison_memory_region(FAIR__OWN(t));
+    __asan_poison_memory_region(&t->nif, FAIR__OWN);
 #endif
 #ifdef FAIR_TSAN
     if (t->check.fiber)
@@ -101,7 +101,7 @@ static inline void fair__check_given(struct fair__task *t)
 #ifdef FAIR_VALGRIND
     (void)VALGRIND_MAKE_MEM_NOACCESS(fair__check_low(t),
                                      (char *)t - fair__check_low(t));
-    (void)VALGRIND_MAKE_MEM_NOACCESS(FAIR__OWN(t));
+    (void)VALGRIND_MAKE_MEM_NOACCESS(&t->nif, FAIR__OWN);
 #endif
 }
 
