@@ -51,7 +51,8 @@ soak: deps-test compile  ## the soak suites, for long [SOAK_SECONDS=600]
 	SOAK_SECONDS=$(SOAK_SECONDS) $(REBAR) ct --suite \
 		$$(echo apps/*/test/*_soak_SUITE.erl | tr ' ' ',')
 
-sanitize: deps-test  ## the C unit tests under address and undefined-behaviour sanitizers
+sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind
+	@tools/setup sanitize
 	$(MAKE) -C apps/fairnif/c_src sanitize
 
 compile: deps   ## the applications and the examples

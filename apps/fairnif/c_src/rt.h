@@ -39,6 +39,9 @@ enum { FAIR__TASKS = 1 };
 #if defined(__SANITIZE_ADDRESS__) && !defined(FAIR_NO_TASKS)
 #  define FAIR_ASAN 1
 #endif
+#if defined(__SANITIZE_THREAD__) && !defined(FAIR_NO_TASKS)
+#  define FAIR_TSAN 1
+#endif
 
 #define FAIR_HIDDEN __attribute__((visibility("hidden")))
 #define fair_likely(C) __builtin_expect(!!(C), 1)
@@ -231,6 +234,21 @@ struct fair__handle {           /* the resource object */
     struct fair__task *task;    /* NULL once it has ended */
 };
 
+/* What checkers.h tells the tools of a task's stack. */
+struct fair__check {
+#ifdef FAIR_ASAN
+    void *fake, *sched_fake;    /* ASan's own stacks, for use after return */
+    const void *sched_bottom;
+    size_t sched_size;
+#endif
+#ifdef FAIR_TSAN
+    void *fiber, *sched_fiber;
+#endif
+#ifdef FAIR_VALGRIND
+    unsigned stack_id;
+#endif
+};
+
 struct fair__task {
     struct fair_task pub;
     struct fair__ctx ctx;
@@ -239,7 +257,8 @@ struct fair__task {
     char *map;
     size_t map_size;
     unsigned stack_class;
-    /* identity */
+    struct fair__check check;
+    /* identity; from here on it is the task's own */
     struct fair__nif *nif;
     struct fair__func *func;
     struct fair__handle *handle;
@@ -300,11 +319,6 @@ struct fair__task {
     struct fair__block *blocks;
     struct fair__held *resources;
     struct fair__seen *seen;    /* debug: terms handed out, see debug.c */
-#ifdef FAIR_ASAN
-    void *fake_stack;
-    const void *sched_bottom;
-    size_t sched_size;
-#endif
 };
 
 /* -- the runtime --------------------------------------------------------- */

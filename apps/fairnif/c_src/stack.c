@@ -22,11 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rt.h"
-
-#ifdef FAIR_ASAN
-#include <sanitizer/asan_interface.h>
-#endif
+#include "checkers.h"
 
 #ifndef MADV_GUARD_INSTALL
 #  define MADV_GUARD_INSTALL 102
@@ -103,6 +99,7 @@ static struct fair__task *map_stack(unsigned stack_class, const char **error)
     t->map_size = size;
     t->stack_class = stack_class;
     t->ctx.top = t;             /* 64-byte aligned, the stack is below */
+    fair__check_mapped(t);
     return t;
 no_stack:
     atomic_fetch_sub(&mapped, 1);
@@ -111,6 +108,7 @@ no_stack:
 
 static void unmap_stack(struct fair__task *t)
 {
+    fair__check_unmapped(t);
     munmap(t->map, t->map_size);
     atomic_fetch_sub(&mapped, 1);
 }
@@ -125,6 +123,7 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
     if (stack_class == th->cache_class && (t = th->cache) != NULL) {
         th->cache = t->pool_next;
         SET(th->cached, GET(th->cached) - 1);
+        fair__check_taken(t);
         return t;
     }
     pthread_mutex_lock(&lock);
@@ -136,7 +135,11 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
         pools[stack_class].cold_count--;
     }
     pthread_mutex_unlock(&lock);
-    return t ? t : map_stack(stack_class, error);
+    if (!t)
+        t = map_stack(stack_class, error);
+    if (t)
+        fair__check_taken(t);
+    return t;
 }
 
 /* Gives the pages back, but for the one or two that hold the record and the
@@ -173,11 +176,7 @@ static bool shelve(struct fair__task *t, bool warm)
  * scheduler keeps none: its tasks begin on normal ones. */
 void fair__stack_give(struct fair__thread *th, struct fair__task *t)
 {
-#ifdef FAIR_ASAN
-    /* A dropped task's frames never returned. */
-    __asan_unpoison_memory_region(t->map + FAIR__GUARD,
-                                  t->map_size - FAIR__GUARD);
-#endif
+    fair__check_given(t);
     if (th && th->where == W_NORMAL && t->stack_class == th->cache_class
         && GET(th->cached) < FAIR__CACHED) {
         t->pool_next = th->cache;

@@ -18,11 +18,7 @@
  */
 #include <stdlib.h>
 
-#include "rt.h"
-
-#ifdef FAIR_ASAN
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "checkers.h"
 
 /* -- the list of suspended tasks, for fairnif:tasks/0 --------------------- */
 
@@ -141,53 +137,36 @@ static void dismiss(struct fair__task *t)
 
 /* -- the switch ------------------------------------------------------------ */
 
-static void body_main(void *arg)
+static FAIR_NO_TSAN void body_main(void *arg)
 {
     struct fair__task *t = arg;
 
-#ifdef FAIR_ASAN
-    __sanitizer_finish_switch_fiber(NULL, &t->sched_bottom, &t->sched_size);
-#endif
+    fair__check_begun(t);
     t->result = t->nif->body(&t->pub);
     fair__term_in(t, t->result);
     t->exit = X_DONE;
-#ifdef FAIR_ASAN
-    __sanitizer_start_switch_fiber(NULL, t->sched_bottom, t->sched_size);
-#endif
+    fair__check_leave(t, true);
 }
 
 /* From the task's stack: back to the scheduler, because of `exit`. */
 void fair__leave(struct fair__task *t, enum fair__exit exit)
 {
     t->exit = exit;
-#ifdef FAIR_ASAN
-    __sanitizer_start_switch_fiber(&t->fake_stack, t->sched_bottom,
-                                   t->sched_size);
-#endif
+    fair__check_leave(t, false);
     fair__arch_pause(&t->ctx);
-#ifdef FAIR_ASAN
-    __sanitizer_finish_switch_fiber(t->fake_stack, &t->sched_bottom,
-                                    &t->sched_size);
-#endif
+    fair__check_resumed(t);
 }
 
 static void switch_to(struct fair__task *t)
 {
-#ifdef FAIR_ASAN
-    void *fake;
-    char *low = t->map + FAIR__GUARD;
-
-    __sanitizer_start_switch_fiber(&fake, low, (size_t)((char *)t - low));
-#endif
+    fair__check_enter(t);
     if (!t->begun) {
         t->begun = true;
         fair__arch_start(&t->ctx, body_main, t);
     } else {
         fair__arch_resume(&t->ctx);
     }
-#ifdef FAIR_ASAN
-    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
-#endif
+    fair__check_back(t);
 }
 
 /* -- ends -------------------------------------------------------------------*/

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "tools.h"
 
-enum { TIME_LIMIT_S = 120, LINES_MOST = 12 };
+enum { TIME_LIMIT_S = 120, TIME_LIMIT_TOOL_S = 600, LINES_MOST = 12 };
 
 static struct check_test *tests, **last = &tests;
 static const struct check_test *current;
@@ -32,6 +33,13 @@ const char *__ubsan_default_options(void);
 const char *__ubsan_default_options(void)
 {
     return "halt_on_error=1:abort_on_error=1:print_stacktrace=1";
+}
+
+/* A fault goes to the runtime's handler, and an abort ends the test. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "halt_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0";
 }
 
 /* A thread's table of counters that grew leaves the old one to readers. */
@@ -102,7 +110,7 @@ void check_call(const char *name, const char *args, const char *should,
 static void run_here(const struct check_test *test)
 {
     current = test;
-    alarm(TIME_LIMIT_S);
+    alarm(strcmp(TOOL, "no tool") ? TIME_LIMIT_TOOL_S : TIME_LIMIT_S);
     if (test->before)
         test->before();
     node_start(test->init);
@@ -149,6 +157,24 @@ static pid_t start(const struct check_test *test, char *words, size_t size)
     return pid;
 }
 
+/* What the tool wrote elsewhere about the test. */
+static void show_log(pid_t pid)
+{
+#ifdef TOOL_LOG
+    char line[512];
+    FILE *f;
+
+    snprintf(line, sizeof line, TOOL_LOG, (int)pid);
+    f = fopen(line, "r");
+    while (f && fgets(line, sizeof line, f))
+        fputs(line, stderr);
+    if (f)
+        fclose(f);
+#else
+    (void)pid;
+#endif
+}
+
 static bool run(const struct check_test *test)
 {
     static char words[1 << 16];
@@ -176,8 +202,10 @@ static bool run(const struct check_test *test)
                    WEXITSTATUS(status), base(test->file));
     }
     fflush(stdout);
-    if (!ok)
+    if (!ok) {
         fprintf(stderr, "%s", words);
+        show_log(pid);
+    }
     return ok;
 }
 
@@ -191,22 +219,40 @@ static bool chosen(const struct check_test *test, char **parts)
     return false;
 }
 
+/* Why this tool cannot run it; NULL: it can. */
+static const char *skipped(const struct check_test *test)
+{
+    for (size_t i = 0; i < sizeof skips / sizeof *skips; i++)
+        if ((!strcmp(skips[i].where, TOOL) || !strcmp(skips[i].where, SWITCH))
+            && (!strcmp(skips[i].test, test->sentence)
+                || !strcmp(skips[i].test, base(test->file))))
+            return skips[i].why;
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     bool verbose = argc > 1 && !strcmp(argv[1], "-v");
-    int passed = 0, failed = 0;
+    int passed = 0, failed = 0, left_out = 0;
 
     for (struct check_test *t = tests; t; t = t->next) {
         bool ok;
 
         if (!chosen(t, argv + 1 + verbose))
             continue;
+        if (skipped(t)) {
+            printf("skipped under " TOOL ": %s: %s\n", t->sentence,
+                   skipped(t));
+            left_out++;
+            continue;
+        }
         ok = run(t);
         *(ok ? &passed : &failed) += 1;
         if (verbose)
             printf("%-6s %s: %s\n", ok ? "ok" : "FAILED", base(t->file),
                    t->sentence);
     }
-    printf("%d passed, %d failed\n", passed, failed);
+    printf("under " TOOL ": %d passed, %d failed, %d skipped\n", passed,
+           failed, left_out);
     return failed ? 1 : 0;
 }

@@ -204,7 +204,7 @@ TEST(suspended, "they run when the caller is killed while suspended")
         "", "ba", "edcba", "fedcba", "fedcba"
     };
 
-    vm_options.virtual_time = true;     /* one turn pays for a slice */
+    vm_options.virtual_time = true;     /* no slice has debts to pay */
     node_set("pause_every_tick", 1);
     for (int i = 0; i < 6; i++) {
         if (!modes[i].yields)
@@ -291,12 +291,13 @@ TEST(running, "they run when the caller is killed while running dirty, and "
                                         "endless_dirty_io",
                                         "endless_yielding_dirty"};
 
+    /* So long that the one slice which is run here does not end before the
+     * caller is killed, however busy the machine is. */
+    node_set("dirty_slice_ns", 1000000000);
     for (int i = 0; i < 3; i++) {
         int kind = i == 1 ? VM_DIRTY_IO : VM_DIRTY_CPU;
         char text[2048];
 
-        /* The last one's must not end before it is killed. */
-        node_set("dirty_slice_ns", i == 2 ? 1000000000 : 100000);
         doomed = spawn_call(names[i], "");
         vm_step(doomed);
         rounds = 0;

@@ -1,0 +1,64 @@
+/*
+ * tools.h - the tools under which the tests run, and what is different then.
+ */
+#ifndef TOOLS_H
+#define TOOLS_H
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TOOL "AddressSanitizer"
+#elif defined(__SANITIZE_THREAD__)
+#define TOOL "ThreadSanitizer"
+#elif defined(FAIR_VALGRIND)
+#define TOOL "valgrind"
+/* It writes to TOOL_LOG, and not to a test's stderr: shown for tests that
+ * fail. */
+#else
+#define TOOL "no tool"
+#endif
+
+#if defined(FAIR_NO_TASKS)
+#define SWITCH "none"
+#else
+#define SWITCH "tasks"
+#endif
+
+/* Tests that a tool, or a build without tasks, cannot run: by sentence, or all
+ * of a file's; skipped, visibly. */
+static const struct skip {
+    const char *where, *test, *why;
+} skips[] = {
+    {"ThreadSanitizer", "with mprotect the number of stacks is bounded",
+     "it has room for 8128 fibers, one for each task"},
+    {"valgrind", "with mprotect the number of stacks is bounded",
+     "it looks for a stack among all there are: 16,000 take hours"},
+    {"none", "test_move.c", "nothing moves"},
+    {"none", "test_pause.c", "nothing pauses"},
+    {"none", "test_stack.c", "there are no stacks"},
+    {"none", "test_storm.c", "its processes end between slices"},
+    {"none", "test_time.c", "there is one slice"},
+    {"none", "a call that ends in its first slice allocates nothing",
+     "every call begins by going to a dirty scheduler"},
+    {"none", "test_debug.c", "what it reports comes of pauses"},
+    {"none", "test_harness.c", "what it catches comes of pauses"},
+    {"none", "test_list.c", "there is one slice"},
+    {"none", "they run when the destructor comes late, on any thread",
+     "its call would have to pause"},
+    {"none", "tasks go on in the old code after an upgrade",
+     "its calls would have to pause"},
+    {"none", "a purge ends its tasks, runs their deferred functions and unmaps "
+     "the library", "its calls would have to pause"},
+    {"none", "a library stays mapped until the last of its tasks is gone",
+     "its calls would have to pause"},
+    {"none", "a library is upgraded to itself while its tasks go on",
+     "its calls would have to pause"},
+    {"none", "libraries bind to a runtime that was upgraded",
+     "its call would have to pause"},
+    {"none", "a stack that cannot be guarded is not used",
+     "there are no stacks"},
+    {"none", "slices are measured in CPU time when told to",
+     "only on normal schedulers"},
+    {"none", "a dirty task that makes many terms does so in pieces",
+     "there is one slice"},
+};
+
+#endif
