@@ -30,7 +30,8 @@ static NOINLINE void sign(void)
     owner = thread();
 }
 
-/* A function of its own, that no compiler looks through: asks anew each time. */
+/* Asks anew each time it is called; the empty asm keeps the compiler from
+ * finding out that it always answers the same on a thread. */
 static NOINLINE long *owner_here(void)
 {
     long *p = &owner;
@@ -55,7 +56,7 @@ static ERL_NIF_TERM answer(fair_task *t, long before, long seen)
                             enif_make_long(env, seen));
 }
 
-/* -- bad: the author keeps the address ----------------------------------------*/
+/* -- bad: the author keeps the address ------------------------------------ */
 
 static ERL_NIF_TERM keeps_address(fair_task *t)
 {
@@ -79,9 +80,9 @@ static ERL_NIF_TERM keeps_address_ticking(fair_task *t)
     return answer(t, before, *kept);
 }
 
-/* -- bad: the compiler keeps it -----------------------------------------------
- * Nothing in the text of these says that an address is kept.  Not inlined, so that
- * the suite finds them in the disassembly. */
+/* -- bad: the compiler keeps it ----------------------------------------------
+ * Nothing in the text of these says that an address is kept.  Not inlined, so
+ * that the suite finds them in the disassembly. */
 
 static NOINLINE long errno_twice(fair_task *t)
 {
@@ -114,6 +115,28 @@ static ERL_NIF_TERM compiler_keeps_variable(fair_task *t)
     return answer(t, before, owner_twice(t));
 }
 
+/* Not inlined is not enough: the compiler sees that this function is constant,
+ * and calls it once. */
+static NOINLINE long *owner_not_inlined(void)
+{
+    return &owner;
+}
+
+static NOINLINE long getter_twice(fair_task *t)
+{
+    *owner_not_inlined() = thread();
+    change_thread(t);
+    sign();
+    return *owner_not_inlined();
+}
+
+static ERL_NIF_TERM compiler_keeps_getter(fair_task *t)
+{
+    long before = thread();
+
+    return answer(t, before, getter_twice(t));
+}
+
 static NOINLINE int self_twice(fair_task *t)
 {
     pthread_t self = pthread_self();
@@ -130,7 +153,7 @@ static ERL_NIF_TERM compiler_keeps_self(fair_task *t)
     return answer(t, before, self_twice(t));
 }
 
-/* -- bad: the right variable, but not what was stored -------------------------*/
+/* -- bad: the right variable, but not what was stored --------------------- */
 
 static ERL_NIF_TERM state_in_thread(fair_task *t)
 {
@@ -142,9 +165,9 @@ static ERL_NIF_TERM state_in_thread(fair_task *t)
     return answer(t, before, seen);
 }
 
-/* -- remedies ------------------------------------------------------------------*/
+/* -- remedies ------------------------------------------------------------- */
 
-/* Asks again after each tick, through a function that is not inlined. */
+/* Asks again after each tick. */
 static ERL_NIF_TERM asks_again(fair_task *t)
 {
     long before = thread();
@@ -193,9 +216,9 @@ static ERL_NIF_TERM state_on_stack(fair_task *t)
     return answer(t, before, *kept);
 }
 
-/* What wants one thread from begin to end, and whether it had it.  errno and the
- * owner are used as in the bad bodies above.  Not inlined: inside a body with
- * ticks the compiler is free to take their addresses in another slice. */
+/* What wants one thread from begin to end, and whether it had it.  errno and
+ * the owner are used as in the bad bodies above.  Not inlined: inside a body
+ * with ticks the compiler is free to take their addresses in another slice. */
 struct region {
     long begun, ended, seen;
     int error;
@@ -272,6 +295,8 @@ static ErlNifFunc nifs[] = {
              FAIR_YIELDING),
     FAIR_NIF("compiler_keeps_errno", 0, compiler_keeps_errno, FAIR_YIELDING),
     FAIR_NIF("compiler_keeps_variable", 0, compiler_keeps_variable,
+             FAIR_YIELDING),
+    FAIR_NIF("compiler_keeps_getter", 0, compiler_keeps_getter,
              FAIR_YIELDING),
     FAIR_NIF("compiler_keeps_self", 0, compiler_keeps_self, FAIR_YIELDING),
     FAIR_NIF("state_in_thread", 0, state_in_thread, FAIR_YIELDING),

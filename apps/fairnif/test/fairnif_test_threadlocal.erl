@@ -15,6 +15,7 @@ keeps_address() -> ?NIF.
 keeps_address_ticking() -> ?NIF.
 compiler_keeps_errno() -> ?NIF.
 compiler_keeps_variable() -> ?NIF.
+compiler_keeps_getter() -> ?NIF.
 compiler_keeps_self() -> ?NIF.
 state_in_thread() -> ?NIF.
 asks_again() -> ?NIF.
@@ -24,8 +25,8 @@ state_on_stack() -> ?NIF.
 called(_Units, _Us) -> ?NIF.
 regions(_N, _Us) -> ?NIF.
 
-%% @doc N calls of keeps_address_ticking/0, while the second of two schedulers is taken away and given
-%% back: the answer of the first that is moved to the other one by that.
+%% @doc N calls of keeps_address_ticking/0, while the second of two schedulers is taken away and
+%% given back: the answer of the first that is moved to the other one by that.
 moved_by_schedulers(N) ->
     2 = erlang:system_flag(schedulers_online, 1),
     Calls = [spawn_monitor(fun() -> exit({answer, keeps_address_ticking()}) end)
@@ -55,8 +56,8 @@ called_until_both(N, InPlace, Elsewhere) ->
         {_, _, 1} -> called_until_both(N - 1, InPlace, Elsewhere + 1)
     end.
 
-%% @doc Calls regions/2 in one process more than there are dirty CPU schedulers, so that they give way
-%% to each other: {Calls, Changes, Right}, the last two of all calls.
+%% @doc Calls regions/2 in one process more than there are dirty CPU schedulers, so that they give
+%% way to each other: {Calls, Changes, Right}, the last two of all calls.
 regions_side_by_side(N, Us) ->
     Calls = [spawn_monitor(fun() -> exit({answer, regions(N, Us)}) end)
              || _ <- lists:seq(0, erlang:system_info(dirty_cpu_schedulers_online))],

@@ -8,9 +8,10 @@
          an_address_kept_across_ticks_is_another_threads/1,
          the_compiler_keeps_the_address_of_errno/1,
          the_compiler_keeps_the_address_of_a_thread_local_variable/1,
+         the_compiler_keeps_what_a_function_that_is_only_not_inlined_answers/1,
          the_compiler_keeps_pthread_self/1,
          what_was_stored_stays_with_the_thread/1,
-         asking_again_in_a_function_of_its_own_gives_this_threads/1,
+         asking_again_in_a_function_that_hides_what_it_asks_gives_this_threads/1,
          state_of_the_task_goes_with_the_task/1,
          a_function_in_fair_call_has_one_thread_from_begin_to_end/1,
          between_two_ticks_the_thread_is_the_same/1]).
@@ -23,9 +24,10 @@ all() ->
      an_address_kept_across_ticks_is_another_threads,
      the_compiler_keeps_the_address_of_errno,
      the_compiler_keeps_the_address_of_a_thread_local_variable,
+     the_compiler_keeps_what_a_function_that_is_only_not_inlined_answers,
      the_compiler_keeps_pthread_self,
      what_was_stored_stays_with_the_thread,
-     asking_again_in_a_function_of_its_own_gives_this_threads,
+     asking_again_in_a_function_that_hides_what_it_asks_gives_this_threads,
      state_of_the_task_goes_with_the_task,
      a_function_in_fair_call_has_one_thread_from_begin_to_end,
      between_two_ticks_the_thread_is_the_same].
@@ -66,6 +68,11 @@ the_compiler_keeps_the_address_of_a_thread_local_variable(_) ->
     true = Before =/= Here,
     kept_or_asked("owner_twice", "__tls_get_addr", Seen =:= Here).
 
+the_compiler_keeps_what_a_function_that_is_only_not_inlined_answers(_) ->
+    {Before, Here, Seen} = in_peer(compiler_keeps_getter, []),
+    true = Before =/= Here,
+    kept_or_asked("getter_twice", "owner_not_inlined", Seen =:= Here).
+
 the_compiler_keeps_pthread_self(_) ->
     {Before, Here, Same} = in_peer(compiler_keeps_self, []),
     true = Before =/= Here,
@@ -97,8 +104,8 @@ calls(Function, Callee) ->
             end
     end.
 
-%% The address was asked for anew, and is the right one: the new thread's variable does not hold what
-%% was stored into the old one's.
+%% The address was asked for anew, and is the right one: the new thread's variable does not hold
+%% what was stored into the old one's.
 what_was_stored_stays_with_the_thread(_) ->
     {Before, Here, Seen} = in_peer(state_in_thread, []),
     true = Before =/= Here,
@@ -106,7 +113,7 @@ what_was_stored_stays_with_the_thread(_) ->
 
 %% -- remedies ----------------------------------------------------------------
 
-asking_again_in_a_function_of_its_own_gives_this_threads(_) ->
+asking_again_in_a_function_that_hides_what_it_asks_gives_this_threads(_) ->
     with_peer(
       fun(Peer) ->
               {Before, Here, Here} = call(Peer, asks_again, []),
