@@ -36,8 +36,8 @@ static ErlNifTime now(void)
  *
  * Counted in rounds and not in time: then all forms do the same work, to the
  * instruction, and interruptions can neither take from it nor add to it.  The
- * thread's CPU clock would be neither cheap (0.2 to 0.4 us, before and after
- * each pause, and a fair body does not see its pauses) nor quite honest: what
+ * thread's CPU clock would be neither cheap (0.4 us, before and after each
+ * pause, and a fair body does not see its pauses) nor quite honest: what
  * a pause costs, cold caches and the switch itself, would count as work done.
  * ------------------------------------------------------------------------ */
 
