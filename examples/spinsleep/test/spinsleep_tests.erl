@@ -1,0 +1,275 @@
+%% What the forms of spinsleep promise: the time or the work asked for, badarg
+%% for anything else, and, where they give way, a VM that stays usable.
+%%
+%% Amounts of work are compared in CPU time, which other programs on the machine
+%% do not take part in; what cannot be is a ratio with room, tried again.
+-module(spinsleep_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(FAIR_SLEEP, [fair_spinsleep, fair_spinsleep_yield,
+                     fair_spinsleep_dirty_yield]).
+-define(FAIR_WORK, [fair_spinwork, fair_spinwork_yield,
+                    fair_spinwork_dirty_yield]).
+-define(FAIR, ?FAIR_SLEEP ++ ?FAIR_WORK).
+%% Those that give way once a millisecond at least.
+-define(YIELDING_SLEEP, [spinsleep_timeslice, spinsleep_timeslice_dirty
+                         | ?FAIR_SLEEP]).
+-define(YIELDING_WORK, [spinwork_timeslice, spinwork_timeslice_dirty
+                        | ?FAIR_WORK]).
+-define(SLEEP, [spinsleep, spinsleep_dirty, spinsleep_original
+                | ?YIELDING_SLEEP]).
+-define(WORK, [spinwork, spinwork_dirty | ?YIELDING_WORK]).
+-define(ALL, ?SLEEP ++ ?WORK).
+
+-define(MAX_US, 3600000000).
+
+%% ------------------------------------------------------------------
+%% Answers
+%% ------------------------------------------------------------------
+
+echo_answers_its_argument_test() ->
+    [?assertEqual(Term, spinsleep:echo(Term))
+     || Term <- [a, 1, -1.5, "abc", {1 bsl 100}, #{}, self(), <<1:7>>]].
+
+%% A deadline is never early. Work may be, by what the processor's clock has
+%% gained on the calibration.
+no_form_answers_less_than_it_was_asked_for_test_() ->
+    [{atom_to_list(Form),
+      ?_test([?assertMatch({_, _, Took} when Took >= Us div Less,
+                           {Form, Us, spinsleep:Form(Us)})
+              || Us <- [0, 1, 2, 99, 100, 101, 999, 1000, 1001, 2500, 20000]])}
+     || {Forms, Less} <- [{?SLEEP, 1}, {?WORK, 2}], Form <- Forms].
+
+an_answer_is_the_time_that_the_call_took_test_() ->
+    [{atom_to_list(Form),
+      {timeout, 60,
+       ?_test(retry(5, fun() ->
+                           {Seen, Took} = timer:tc(spinsleep, Form, [20000]),
+                           (Took =< Seen andalso Took * 10 > Seen * 9)
+                               orelse {Form, took, Took, seen, Seen}
+                       end))}}
+     || Form <- ?ALL].
+
+with_a_pause_at_every_tick_the_work_is_done_test_() ->
+    {setup,
+     fun() -> fairnif:debug(#{pause_every_tick => true, check_terms => true}) end,
+     fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
+     [{atom_to_list(Form),
+       fun() ->
+           #{yields := Before} = fairnif:info({spinsleep, Form, 1}),
+           Took = spinsleep:Form(5000),
+           #{yields := After, misuses := 0} = fairnif:info({spinsleep, Form, 1}),
+           ?assertMatch({_, _} when Took >= 2500, {Form, Took}),
+           %% a tick for each microsecond of work; fewer for a deadline, as the
+           %% pauses take their time from it
+           Least = case lists:member(Form, ?FAIR_WORK) of true -> 5000; false -> 50 end,
+           ?assertMatch({_, Yields} when Yields >= Least, {Form, After - Before})
+       end}
+      || Form <- ?FAIR]}.
+
+%% ------------------------------------------------------------------
+%% Bad input
+%% ------------------------------------------------------------------
+
+what_is_no_number_of_microseconds_up_to_an_hour_is_badarg_test_() ->
+    [{atom_to_list(Form),
+      ?_test([?assertError(badarg, spinsleep:Form(Bad))
+              || Bad <- [-1, ?MAX_US + 1, 1 bsl 63, 1 bsl 64, -(1 bsl 64), 1 bsl 100,
+                         1.0, a, [], "1", <<"1">>, {1}, #{}, self(), make_ref()]])}
+     || Form <- ?ALL].
+
+any_term_gives_an_answer_or_badarg_test_() ->
+    {timeout, 60,
+     ?_assertEqual(true, proper:quickcheck(any_term(), [quiet, long_result,
+                                                        {numtests, 200}]))}.
+
+any_term() ->
+    ?FORALL({Form, Term}, {oneof(?ALL), oneof([any(), integer()])},
+            try is_integer(spinsleep:Form(Term)) andalso Term >= 0
+            catch error:badarg -> not (is_integer(Term) andalso Term >= 0)
+            end).
+
+%% ------------------------------------------------------------------
+%% A deadline is met by doing less, work is not
+%% ------------------------------------------------------------------
+
+%% Ten calls on each scheduler.
+calls_that_give_way_meet_a_deadline_together_by_not_doing_the_work_test_() ->
+    [{atom_to_list(Form),
+      {timeout, 60,
+       ?_test(retry(3, fun() ->
+                           Part = part_done(Form, 50000),
+                           Part =< 0.4 orelse {Form, Part}
+                       end))}}
+     || Form <- ?YIELDING_SLEEP].
+
+work_is_done_in_full_however_many_share_the_cores_test_() ->
+    [{atom_to_list(Form),
+      {timeout, 60,
+       ?_test(retry(3, fun() ->
+                           Part = part_done(Form, 20000),
+                           (Part >= 0.7 andalso Part =< 2.0) orelse {Form, Part}
+                       end))}}
+     || Form <- ?WORK].
+
+%% The CPU time used, in parts of what was asked for. (Over 1 when hardware
+%% threads share a core, and by the schedulers' looking for work.)
+part_done(Form, Us) ->
+    N = 10 * erlang:system_info(schedulers_online),
+    #{cpu_ms := Cpu} = spinsleep:many(Form, Us, N),
+    Cpu * 1000 / (N * Us).
+
+%% ------------------------------------------------------------------
+%% Slices
+%% ------------------------------------------------------------------
+
+forms_run_where_they_say_test_() ->
+    [{atom_to_list(Form),
+      fun() ->
+          Slices = spinsleep:slices(Form, 20000),
+          Elsewhere = lists:sum([Us || {Place, Us} <- Slices, Place =/= Where]),
+          ?assertMatch({_, _} when Elsewhere * 4 < 20000, {Form, Slices})
+      end}
+     || Form <- ?ALL,
+        Where <- [case string:find(atom_to_list(Form), "dirty") of
+                      nomatch -> normal;
+                      _ -> dirty
+                  end]].
+
+plain_forms_take_one_slice_test_() ->
+    [{atom_to_list(Form),
+      ?_assertMatch([Us] when Us >= 10000,
+                    [Us || {_, Us} <- spinsleep:slices(Form, 20000), Us > 1000])}
+     || Form <- [spinsleep, spinsleep_dirty, spinwork, spinwork_dirty]].
+
+%% One more, if the process had used a part of its turn before.
+work_sliced_by_hand_takes_a_slice_a_millisecond_test_() ->
+    [{atom_to_list(Form),
+      fun() ->
+          Slices = spinsleep:slices(Form, 20000),
+          There = length([Us || {Place, Us} <- Slices, Place =:= Where]),
+          ?assertMatch({_, _} when There >= 20 andalso There =< 21, {Form, Slices})
+      end}
+     || {Form, Where} <- [{spinwork_timeslice, normal}, {spinwork_timeslice_dirty, dirty}]].
+
+the_original_holds_its_scheduler_for_all_but_the_first_millisecond_test() ->
+    retry(5, fun() ->
+                 Slices = [Us || {normal, Us} <- spinsleep:slices(spinsleep_original, 50000)],
+                 lists:max(Slices) >= 45000 orelse Slices
+             end).
+
+%% ------------------------------------------------------------------
+%% The rest of the VM
+%% ------------------------------------------------------------------
+
+%% On a single scheduler, how long a busy Erlang process beside the call has to
+%% wait. The plain forms and the original show that this test can fail.
+the_neighbour_of_a_call_that_gives_way_keeps_running_test_() ->
+    {setup,
+     fun() -> erlang:system_flag(schedulers_online, 1) end,
+     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+     [{atom_to_list(Form),
+       {timeout, 60,
+        ?_test(retry(5, fun() ->
+                            {Took, Gap} = beside(Form, 200000),
+                            (Gap > Took div 2) =:= Waits orelse {Form, Took, Gap}
+                        end))}}
+      || {Forms, Waits} <- [{[spinsleep, spinsleep_original, spinwork], true},
+                            {?YIELDING_SLEEP ++ ?YIELDING_WORK, false}],
+         Form <- Forms]}.
+
+%% Uninterrupted, the call would take an hour.
+a_killed_caller_leaves_no_task_test_() ->
+    [{atom_to_list(Form),
+      {timeout, 60,
+       fun() ->
+           Before = cancels(Form),
+           Kills = [0, 0, 1, 2, 5, 20],
+           [kill_after(Ms, Form) || Ms <- Kills],
+           %% counted just after the task is gone
+           eventually(fun() -> cancels(Form) =:= Before + length(Kills) end)
+       end}}
+     || Form <- ?FAIR].
+
+a_killed_caller_of_a_form_sliced_by_hand_is_gone_test_() ->
+    [{atom_to_list(Form),
+      fun() ->
+          {Pid, Monitor} = spawn_monitor(spinsleep, Form, [?MAX_US]),
+          timer:sleep(10),
+          exit(Pid, kill),
+          ?assertEqual(killed, down(Pid, Monitor))
+      end}
+     || Form <- [spinsleep_timeslice, spinsleep_timeslice_dirty,
+                 spinwork_timeslice, spinwork_timeslice_dirty]].
+
+%% ------------------------------------------------------------------
+%% Helpers
+%% ------------------------------------------------------------------
+
+%% Microseconds the call took, and the longest that a busy process waited.
+beside(Form, Us) ->
+    Parent = self(),
+    Neighbour = spawn_link(fun() ->
+                               Parent ! {self(), ready},
+                               Parent ! {self(), longest_gap(now_us(), 0)}
+                           end),
+    receive {Neighbour, ready} -> ok end,
+    {Took, _} = timer:tc(spinsleep, Form, [Us]),
+    Neighbour ! stop,
+    receive {Neighbour, Gap} -> {Took, Gap} end.
+
+longest_gap(Last, Longest) ->
+    receive
+        stop -> max(Longest, now_us() - Last)
+    after 0 ->
+        Now = now_us(),
+        longest_gap(Now, max(Longest, Now - Last))
+    end.
+
+now_us() ->
+    erlang:monotonic_time(microsecond).
+
+cancels(Form) ->
+    #{cancels := Cancels} = fairnif:info({spinsleep, Form, 1}),
+    Cancels.
+
+%% Kills a caller that long after its task was seen.
+kill_after(Ms, Form) ->
+    {Pid, Monitor} = spawn_monitor(spinsleep, Form, [?MAX_US]),
+    eventually(fun() -> fairnif:tasks() =/= [] end),
+    timer:sleep(Ms),
+    exit(Pid, kill),
+    ?assertEqual(killed, down(Pid, Monitor)),
+    eventually(fun() -> fairnif:tasks() =:= [] end).
+
+down(Pid, Monitor) ->
+    receive {'DOWN', Monitor, process, Pid, Reason} -> Reason
+    after 5000 -> error({still_alive, Pid})
+    end.
+
+eventually(Condition) ->
+    eventually(Condition, erlang:monotonic_time(millisecond) + 5000).
+
+eventually(Condition, Deadline) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline),
+            timer:sleep(1),
+            eventually(Condition, Deadline)
+    end.
+
+%% For properties of time: true, or what was seen instead; all of it is in the
+%% error.
+retry(N, Fun) ->
+    retry(N, Fun, []).
+
+retry(0, _Fun, Seen) ->
+    error({each_time, Seen});
+retry(N, Fun, Seen) ->
+    case Fun() of
+        true -> ok;
+        Other -> retry(N - 1, Fun, [Other | Seen])
+    end.
