@@ -9,8 +9,8 @@ REBAR        ?= rebar3
 
 EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
 
-.PHONY: help deps deps-test compile demo test test-c test-eunit test-ct test-examples \
-	test-stranger bench bench-json soak sanitize lint docs clean
+.PHONY: help deps deps-test compile demo test test-c test-platforms test-eunit test-ct \
+	test-examples test-stranger bench bench-json soak sanitize lint docs clean
 
 # Everything meets in the same build directories and wants both cores for itself.
 .NOTPARALLEL:
@@ -22,7 +22,7 @@ demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=by
 	@bin/fairnif demo --size $(SIZE)
 
 # Each runner is a target of its own, so that `make -k test` runs the others when one fails.
-test: deps-test lint test-c test-eunit test-ct test-examples test-stranger  ## all tests, lint first
+test: deps-test lint test-c test-platforms test-eunit test-ct test-examples test-stranger  ## all tests, lint first
 
 bench: compile  ## side by side with other ways to do the same work
 	@$(MAKE) -s -C bench >&2
@@ -67,6 +67,10 @@ deps-test:      ## those that testing needs as well
 
 test-c: deps-test
 	$(MAKE) -C apps/fairnif/c_src test
+
+test-platforms:  ## the C tests for other processors, C libraries, systems
+	@tools/setup platforms
+	$(MAKE) -C apps/fairnif/c_src platforms
 
 test-eunit: deps-test
 	$(REBAR) eunit

@@ -15,7 +15,8 @@
 #include "check.h"
 #include "tools.h"
 
-enum { TIME_LIMIT_S = 120, TIME_LIMIT_TOOL_S = 600, LINES_MOST = 12 };
+/* Generous: valgrind, an emulator and a busy machine are slow. */
+enum { TIME_LIMIT_S = 600, LINES_MOST = 12 };
 
 static struct check_test *tests, **last = &tests;
 static const struct check_test *current;
@@ -110,7 +111,7 @@ void check_call(const char *name, const char *args, const char *should,
 static void run_here(const struct check_test *test)
 {
     current = test;
-    alarm(strcmp(TOOL, "no tool") ? TIME_LIMIT_TOOL_S : TIME_LIMIT_S);
+    alarm(TIME_LIMIT_S);
     if (test->before)
         test->before();
     node_start(test->init);
@@ -252,7 +253,7 @@ int main(int argc, char **argv)
             printf("%-6s %s: %s\n", ok ? "ok" : "FAILED", base(t->file),
                    t->sentence);
     }
-    printf("under " TOOL ": %d passed, %d failed, %d skipped\n", passed,
+    printf("under " TOOL ", switch " FAIR_SWITCH ": %d passed, %d failed, %d skipped\n", passed,
            failed, left_out);
     return failed ? 1 : 0;
 }
