@@ -151,9 +151,11 @@ disturb(Pid, 5) -> later(fun() -> erlang:garbage_collect(Pid) end);
 disturb(Pid, 6) -> later(fun() -> process_info(Pid, [memory, current_stacktrace]) end);
 disturb(_Pid, _) -> ok.
 
+%% Not timer:sleep: where that module is not loaded yet, its file would be read on a dirty I/O
+%% scheduler, and endless calls may hold all of them until Fun has come.
 later(Fun) ->
     Ms = rand:uniform(10) - 1,
-    spawn(fun() -> timer:sleep(Ms), Fun() end),
+    spawn(fun() -> receive after Ms -> Fun() end end),
     ok.
 
 %% The old version is purged when no task needs it any more: nobody is killed by this.
