@@ -38,8 +38,8 @@ suspended(N) ->
     true = Each =< ?RESIDENT_MOST,
     #{begun := N, ended := N, disorder := 0, tasks := 0, stacks_in_use := 0} = Seen,
     true = maps:get(stacks_idle, Seen) =< 100,
-    %% The VM's allocators keep some of what processes had.
-    true = Left < N * ?RESIDENT_MOST div 4,
+    %% The VM's allocators keep some of what processes and bodies had.
+    true = Left < N * Each div 2,
     {comment, lists:flatten(
                 io_lib:format("~b tasks: ~b bytes resident each; processes that wait in a "
                               "receive: ~b; left over: ~b", [N, Each, EachWaiting, Left div N]))}.
