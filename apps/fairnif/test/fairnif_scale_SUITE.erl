@@ -39,7 +39,7 @@ suspended(N) ->
     #{begun := N, ended := N, disorder := 0, tasks := 0, stacks_in_use := 0} = Seen,
     true = maps:get(stacks_idle, Seen) =< 100,
     %% The VM's allocators keep some of what processes and bodies had.
-    true = Left < N * Each div 2,
+    true = Left < N * Each div 2 + 16 * 1024 * 1024,
     {comment, lists:flatten(
                 io_lib:format("~b tasks: ~b bytes resident each; processes that wait in a "
                               "receive: ~b; left over: ~b", [N, Each, EachWaiting, Left div N]))}.

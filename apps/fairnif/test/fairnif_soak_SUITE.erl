@@ -38,7 +38,7 @@ kills_at_any_moment_in_any_state_leave_nothing(_) ->
     in_peer(fun(Peer) -> rounds(fun(Left) -> kill(Peer, Left) end, Peer, "kills", kills()) end).
 
 very_many_suspended_tasks_take_little_memory_and_leave_none(_) ->
-    Tasks = fairnif_test:env_number("SOAK_TASKS", 1000),
+    Tasks = fairnif_test:env_number("SOAK_TASKS", 4000),
     {comment, Comment} = fairnif_scale_SUITE:suspended(Tasks),
     say("~s", [Comment]),
     {comment, Comment}.
