@@ -5,6 +5,8 @@
 
 SIZE         ?= 536870912
 SOAK_SECONDS ?= 600
+SOAK_KILLS   ?= 1000000
+SOAK_TASKS   ?= 100000
 REBAR        ?= rebar3
 
 EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
@@ -47,8 +49,9 @@ clean:          ## removes everything built
 	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
 	rm -rf _build rebar.lock examples/*/rebar.lock
 
-soak: deps-test compile  ## the soak suites, for long [SOAK_SECONDS=600]
-	SOAK_SECONDS=$(SOAK_SECONDS) $(REBAR) ct --suite \
+soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000]
+	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
+		$(REBAR) ct --suite \
 		$$(echo apps/*/test/*_soak_SUITE.erl | tr ' ' ',')
 
 sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind

@@ -323,10 +323,21 @@ static void list_running(struct listing *l, struct seen *seen,
     }
 }
 
+static void list_suspended(struct listing *l, const struct fair__seen_task *t)
+{
+    bool queued = t->state == S_QUEUED
+        || (t->state == S_RUNNING && t->target != W_NORMAL);
+
+    list_task(l, t->func, queued ? "queued" : "suspended", t->since_ns,
+              t->yields, enif_make_pid(l->env, &t->owner),
+              atom(l->env, where_names[t->target]));
+}
+
 /* tasks() -> [map()]
  * Tasks go on while they are listed.  The threads are looked at before and
  * after the suspended ones, so that none is missed, and a process, which has
- * one task at most, is shown once. */
+ * one task at most, is shown once.  One that was running when the suspended
+ * ones were copied, and is not by now, has been suspended since. */
 static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct listing l = {env, enif_make_list(env, 0), fair__now()};
@@ -337,16 +348,10 @@ static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc, (void)argv;
     list_running(&l, &seen, NULL, 0);
     suspended = fair__suspended(&count);
-    for (size_t i = 0; i < count; i++) {
-        const struct fair__seen_task *t = &suspended[i];
-
-        if (t->state == S_RUNNING || is_listed(&seen, t->owner.pid))
-            continue;
-        list_task(&l, t->func, t->state == S_QUEUED ? "queued" : "suspended",
-                  t->since_ns, t->yields, enif_make_pid(env, &t->owner),
-                  atom(env, where_names[t->target]));
-    }
     list_running(&l, &seen, suspended, count);
+    for (size_t i = 0; i < count; i++)
+        if (!is_listed(&seen, suspended[i].owner.pid))
+            list_suspended(&l, &suspended[i]);
     free(suspended);
     return l.list;
 }

@@ -4,7 +4,7 @@
 -module(fairnif_test).
 
 -export([build/0, library/1, source_dir/0, erl_args/0]).
--export([peer/1, peer/2, call/4, stop/1]).
+-export([peer/1, peer/2, peer/3, call/4, stop/1]).
 -export([eventually/1, eventually/2, retry/2, down/2, apply_in_fresh_process/1]).
 -export([env_number/2, cpu_us/1]).
 
@@ -48,14 +48,19 @@ peer(Args) ->
 
 %% @doc A node with the test library loaded, or with what `Modules' says. It ends with its caller.
 peer(Args, Modules) ->
-    {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 30000,
-                                      args => erl_args() ++ Args}),
+    peer(Args, Modules, []).
+
+%% @doc `Options': more of what peer:start_link/1 takes.
+peer(Args, Modules, Options) ->
+    {ok, Peer, _} = peer:start_link(maps:merge(#{connection => standard_io, wait_boot => 30000,
+                                                 args => erl_args() ++ Args},
+                                               maps:from_list(Options))),
     [{module, Module} = call(Peer, code, ensure_loaded, [Module])
      || Module <- [fairnif_test_probe, fairnif_test_nif | Modules]],
     Peer.
 
 call(Peer, Module, Function, Args) ->
-    peer:call(Peer, Module, Function, Args, 120000).
+    peer:call(Peer, Module, Function, Args, 300000).
 
 stop(Peer) ->
     peer:stop(Peer).

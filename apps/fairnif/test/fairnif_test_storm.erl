@@ -2,7 +2,7 @@
 %% while the module is upgraded again and again. Runs inside a peer node.
 -module(fairnif_test_storm).
 
--export([crowd/1, blow/1]).
+-export([crowd/1, blow/1, kill/2, resident/0]).
 
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
@@ -45,6 +45,41 @@ in_crowd(N, Slot) ->
 
 %% @doc For so many seconds. Returns how many calls ended how.
 blow(Seconds) ->
+    Deadline = erlang:monotonic_time(millisecond) + 1000 * Seconds,
+    #{ends := Ends, seed := Seed} = Storm =
+        storm(fun start/1,
+              fun(_) -> erlang:monotonic_time(millisecond) < Deadline end),
+    Wrong = maps:without([ok, killed, shutdown], Ends),
+    maps:size(Wrong) =:= 0 orelse error({seed, Seed, Wrong}),
+    Storm.
+
+%% @doc Kills N callers of endless calls, in random modes and at random moments; gives up after so
+%% many seconds. Returns how many died, and in which states calls were while it lasted.
+kill(N, Seconds) ->
+    Deadline = erlang:monotonic_time(millisecond) + 1000 * Seconds,
+    Watcher = spawn_link(fun() -> watch(#{}) end),
+    #{ends := Ends, seed := Seed} = Storm =
+        storm(fun start_to_kill/1,
+              fun(Ends) ->
+                      maps:get(killed, Ends, 0) + ?AT_ONCE =< N
+                          andalso erlang:monotonic_time(millisecond) < Deadline
+              end),
+    Watcher ! {stop, self()},
+    receive {states, States} -> ok end,
+    Wrong = maps:without([ok, killed], Ends),
+    maps:size(Wrong) =:= 0 orelse error({seed, Seed, Wrong}),
+    Storm#{kills => maps:get(killed, Ends, 0), states => States}.
+
+watch(States) ->
+    receive
+        {stop, Pid} -> Pid ! {states, States}
+    after 100 ->
+            watch(lists:foldl(fun(#{state := State}, Seen) ->
+                                      maps:update_with(State, fun(N) -> N + 1 end, 1, Seen)
+                              end, States, fairnif:tasks()))
+    end.
+
+storm(Start, GoOn) ->
     Seed = erlang:unique_integer([positive]),
     rand:seed(exsss, Seed),
     Slot = ?PROBE:new_slot(),
@@ -52,31 +87,25 @@ blow(Seconds) ->
     put(cases, list_to_tuple(Cases)),
     Before = left(),
     Upgrader = spawn_link(fun() -> upgrade_for_ever() end),
-    Deadline = erlang:monotonic_time(millisecond) + 1000 * Seconds,
-    Ends = gusts(Slot, Deadline, #{}),
+    _ = [Start(Slot) || _ <- lists:seq(1, ?AT_ONCE)],
+    Ends = gust(fun() -> Start(Slot) end, GoOn, #{}, ?AT_ONCE),
     Upgrader ! {stop, self()},
     receive {upgrades, Upgrades} -> ok end,
     settle(Before),
     #{begun := Begun, ended := Begun, disorder := 0} = Counted = ?PROBE:slot(Slot),
-    Wrong = maps:without([ok, killed, shutdown], Ends),
-    maps:size(Wrong) =:= 0 orelse error({seed, Seed, Wrong}),
     #{seed => Seed, ends => Ends, spins => Counted, upgrades => Upgrades}.
 
 %% Some hundred at once; as one ends the next one starts.
-gusts(Slot, Deadline, Ends) ->
-    Started = [start(Slot) || _ <- lists:seq(1, ?AT_ONCE)],
-    gust(Slot, Deadline, Ends, length(Started)).
-
-gust(_Slot, _Deadline, Ends, 0) ->
+gust(_Start, _GoOn, Ends, 0) ->
     Ends;
-gust(Slot, Deadline, Ends, N) ->
+gust(Start, GoOn, Ends, N) ->
     End = receive {'DOWN', _, process, _, Reason} -> Reason
-          after 30000 -> error({stuck, N, fairnif:tasks()})
+          after 60000 -> error({stuck, N, fairnif:tasks()})
           end,
     More = maps:update_with(End, fun(Count) -> Count + 1 end, 1, Ends),
-    case erlang:monotonic_time(millisecond) < Deadline of
-        true -> start(Slot), gust(Slot, Deadline, More, N);
-        false -> gust(Slot, Deadline, More, N - 1)
+    case GoOn(More) of
+        true -> Start(), gust(Start, GoOn, More, N);
+        false -> gust(Start, GoOn, More, N - 1)
     end.
 
 start(Slot) ->
@@ -98,6 +127,22 @@ spin(Mode, Slot) ->
         Other -> exit({wrong, Mode, Other})
     end.
 
+%% Endless, but for mode normal, whose caller cannot die before the call ends.
+start_to_kill(Slot) ->
+    Modes = ?MOD:modes(),
+    Mode = lists:nth(rand:uniform(length(Modes)), Modes),
+    Us = case Mode of normal -> rand:uniform(300); _ -> 0 end,
+    {Pid, _} = spawn_monitor(
+                 fun() ->
+                         _ = ?MOD:run(spin, Mode, [Slot, Us, {self(), [make_ref()]}]),
+                         exit(case Mode of normal -> ok; _ -> {ended, Mode} end)
+                 end),
+    case rand:uniform(4) of
+        1 -> exit(Pid, kill);
+        2 -> erlang:yield(), exit(Pid, kill);
+        _ -> later(fun() -> exit(Pid, kill) end)
+    end.
+
 disturb(Pid, 1) -> exit(Pid, kill);
 disturb(Pid, 2) -> later(fun() -> exit(Pid, kill) end);
 disturb(Pid, 3) -> later(fun() -> exit(Pid, kill) end);
@@ -106,9 +151,11 @@ disturb(Pid, 5) -> later(fun() -> erlang:garbage_collect(Pid) end);
 disturb(Pid, 6) -> later(fun() -> process_info(Pid, [memory, current_stacktrace]) end);
 disturb(_Pid, _) -> ok.
 
+%% Not timer:sleep: where that module is not loaded yet, its file would be read on a dirty I/O
+%% scheduler, and endless calls may hold all of them until Fun has come.
 later(Fun) ->
     Ms = rand:uniform(10) - 1,
-    spawn(fun() -> timer:sleep(Ms), Fun() end),
+    spawn(fun() -> receive after Ms -> Fun() end end),
     ok.
 
 %% The old version is purged when no task needs it any more: nobody is killed by this.
@@ -141,6 +188,14 @@ left() ->
     #{tasks => length(fairnif:tasks()), in_use => Mapped - Idle, mapped => Mapped,
       objects => maps:get(objects, ?PROBE:alive()), processes => length(processes()),
       memory => erlang:memory()}.
+
+%% @doc Bytes of this node that are resident, page tables included.
+resident() ->
+    {ok, Status} = file:read_file("/proc/self/status"),
+    1024 * lists:sum([binary_to_integer(KiB)
+                      || Name <- ["VmRSS", "VmPTE"],
+                         {match, [KiB]} <- [re:run(Status, Name ++ ":\\s*(\\d+) kB",
+                                                   [{capture, all_but_first, binary}])]]).
 
 %% Everything is as it was: tasks, stacks, objects, processes at once; memory within some MB, since
 %% allocators and counters keep theirs.
