@@ -382,10 +382,15 @@ spawn_act(#{act := Act}, #{pid := Pid}) ->
     Helper = spawn_opt(fun() ->
                                put(beam, Beam),
                                Self ! {acting, self(), erlang:monotonic_time(millisecond)},
-                               Self ! {done, self(), catch act(Act, Pid)}
+                               Self ! {done, self(), try_act(Act, Pid)}
                        end, [{priority, max}, {scheduler, erlang:system_info(schedulers_online)},
                               link]),
     receive {acting, Helper, Issued} -> {Helper, Issued} end.
+
+try_act(Act, Pid) ->
+    try act(Act, Pid)
+    catch Class:Reason:Stack -> {Class, Reason, Stack}
+    end.
 
 done(Helper) ->
     receive {done, Helper, Result} -> Result
@@ -428,8 +433,11 @@ act(trace, Pid) ->
     true = N > 0,
     timer:sleep(2),
     N = erlang:trace_pattern({?MOD, '_', '_'}, false, [local]),
-    _ = catch erlang:trace(Pid, false, Flags),  % it may have ended
-    ok;
+    try erlang:trace(Pid, false, Flags) of
+        1 -> ok
+    catch
+        error:badarg -> ok                      % it has ended
+    end;
 act(garbage_collect, Pid) ->
     _ = erlang:garbage_collect(Pid, [{type, minor}]),
     _ = erlang:garbage_collect(Pid, [{type, major}]),

@@ -56,8 +56,10 @@ with_endless_task(Tool, _Config, Fun) ->
             Pid = fairnif_test:call(Peer, os, getpid, []),
             Slot = fairnif_test:call(Peer, fairnif_test_probe, new_slot, []),
             spawn(fun() ->
-                          catch fairnif_test:call(Peer, fairnif_test_nif, run,
-                                                  [spin, yielding, [Slot, 20000000, []]])
+                          try fairnif_test:call(Peer, fairnif_test_nif, run,
+                                                [spin, yielding, [Slot, 20000000, []]])
+                          catch exit:_ -> ok            % the node has been stopped
+                          end
                   end),
             try
                 fairnif_test:eventually(
