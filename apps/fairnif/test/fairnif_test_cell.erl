@@ -428,15 +428,12 @@ act(upgrade, _Pid) ->
     ok;
 act(trace, Pid) ->
     Flags = [running, garbage_collection, procs, call, timestamp],
-    1 = erlang:trace(Pid, true, [{tracer, spawn(fun drain/0)} | Flags]),
-    N = erlang:trace_pattern({?MOD, '_', '_'}, true, [local]),
-    true = N > 0,
-    timer:sleep(2),
-    N = erlang:trace_pattern({?MOD, '_', '_'}, false, [local]),
-    try erlang:trace(Pid, false, Flags) of
-        1 -> ok
+    try erlang:trace(Pid, true, [{tracer, spawn(fun drain/0)} | Flags]) of
+        1 -> traced(Pid, Flags)
     catch
-        error:badarg -> ok                      % it has ended
+        error:badarg ->                         % it has answered first: mode NORMAL
+            false = is_process_alive(Pid),
+            {missed, traced_nobody}
     end;
 act(garbage_collect, Pid) ->
     _ = erlang:garbage_collect(Pid, [{type, minor}]),
@@ -462,6 +459,17 @@ act(suspend_resume, Pid) ->
         %% OTP 25 says so of any process in a dirty NIF, suspends it nevertheless, and lets it go
         %% with the process that has suspended it.
         error:internal_error -> ok
+    end.
+
+traced(Pid, Flags) ->
+    N = erlang:trace_pattern({?MOD, '_', '_'}, true, [local]),
+    true = N > 0,
+    timer:sleep(2),
+    N = erlang:trace_pattern({?MOD, '_', '_'}, false, [local]),
+    try erlang:trace(Pid, false, Flags) of
+        1 -> ok
+    catch
+        error:badarg -> ok                      % it has ended
     end.
 
 drain() ->
