@@ -8,11 +8,12 @@ SOAK_SECONDS ?= 600
 SOAK_KILLS   ?= 1000000
 SOAK_TASKS   ?= 100000
 REBAR        ?= rebar3
+DIST         ?= trixie
 
 EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
 
 .PHONY: help deps deps-test compile demo test test-c test-platforms test-eunit test-ct \
-	test-examples test-stranger bench bench-json soak sanitize lint docs clean
+	test-examples test-stranger test-otp bench bench-json soak sanitize lint docs clean
 
 # Everything meets in the same build directories and wants both cores for itself.
 .NOTPARALLEL:
@@ -25,6 +26,9 @@ demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=by
 
 # Each runner is a target of its own, so that `make -k test` runs the others when one fails.
 test: deps-test lint test-c test-platforms test-eunit test-ct test-examples test-stranger  ## all tests, lint first
+
+test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
+	@tools/test_otp $(DIST)
 
 bench: compile  ## side by side with other ways to do the same work
 	@$(MAKE) -s -C bench >&2

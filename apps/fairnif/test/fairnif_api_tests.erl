@@ -15,7 +15,7 @@ api_test_() ->
       {"info/0 has every setting and every function", fun info/0},
       {"info/1 has every counter that is declared, and counts", fun counters/0},
       {"info/1 of something else is an error", fun no_function/0},
-      {"time adds up: normal time for normal modes, dirty time for dirty ones", fun time/0},
+      {"time adds up: normal time for normal modes, dirty time for dirty ones", fun times/0},
       {"tasks/0 tells function, state, owner, age, yields, place", fun tasks/0},
       {"debug/1 refuses what is no switch", fun switches/0},
       {"debug/1 switches are seen in info/0", fun switched/0},
@@ -82,10 +82,10 @@ no_function() ->
     ?assertError({fairnif, {no_function, {a, b, 3}}}, fairnif:info({a, b, 3})).
 
 %% In every mode a call of 20 ms is found in the counters as about that.
-time() ->
-    [fairnif_test:retry(5, fun() -> time(Mode) end) || Mode <- fairnif_test_nif:modes()].
+times() ->
+    [fairnif_test:retry(5, fun() -> times(Mode) end) || Mode <- fairnif_test_nif:modes()].
 
-time(Mode) ->
+times(Mode) ->
     MFA = {fairnif_test_nif, fairnif_test_nif:name(spin, Mode), 3},
     #{normal_ns := Normal, dirty_ns := Dirty} = fairnif:info(MFA),
     _ = fairnif_test_nif:run(spin, Mode, [fairnif_test_probe:new_slot(), 20000, x]),

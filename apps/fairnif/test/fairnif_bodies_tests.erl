@@ -8,14 +8,14 @@ bodies_test_() ->
     {setup,
      fun() -> {module, _} = code:ensure_loaded(fairnif_test_nif) end,
      [{"every body answers as it should in mode " ++ atom_to_list(Mode),
-       {timeout, 60, fun() -> in_mode(Mode, false) end}} || Mode <- fairnif_test_nif:modes()]
+       {timeout, 300, fun() -> in_mode(Mode, false) end}} || Mode <- fairnif_test_nif:modes()]
      ++ [{"a pause at every tick changes no answer in mode " ++ atom_to_list(Mode),
-          {timeout, 60, fun() -> in_mode(Mode, true) end}} || Mode <- fairnif_test_nif:modes()]
+          {timeout, 300, fun() -> in_mode(Mode, true) end}} || Mode <- fairnif_test_nif:modes()]
      ++ [{"a pause at every tick pauses at every tick", fun pauses/0},
          {"a body with options is called like any other", fun options/0},
          {"an object that the caller forgets lives until the task ends", fun object/0},
          {"a resource object of another type is badarg", fun other_object/0},
-         {"many tasks at once get their own answers", {timeout, 60, fun at_once/0}},
+         {"many tasks at once get their own answers", {timeout, 300, fun at_once/0}},
          {"bodies leave nothing behind", fun nothing_left/0}]}.
 
 in_mode(Mode, Pause) ->

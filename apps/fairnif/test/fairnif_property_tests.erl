@@ -15,11 +15,11 @@ properties_test_() ->
              [fairnif_test_probe:finish(Slot) || Slot <- lists:seq(0, 65535)]
      end,
      [{"any terms as arguments of any body in any mode: badarg or an answer",
-       {timeout, 60, fun() -> holds(any_call(), 2000) end}},
+       {timeout, 300, fun() -> holds(any_call(), 2000) end}},
       {"the getters take what the manual says, with its value",
-       {timeout, 60, fun() -> holds(kinds(), 1000) end}},
+       {timeout, 300, fun() -> holds(kinds(), 1000) end}},
       {"an iolist becomes the bytes that iolist_to_binary makes of it",
-       {timeout, 60, fun() -> holds(iolists(), 500) end}}]}.
+       {timeout, 300, fun() -> holds(iolists(), 500) end}}]}.
 
 holds(Property, N) ->
     case proper:quickcheck(Property, [quiet, {numtests, N}, {max_size, 60}]) of

@@ -206,7 +206,7 @@ a_bad_entry_does_not_load_and_says_why(_) ->
 refused(Case) ->
     Erl = lists:flatten(lists:join($ , ["erl", "-noshell" | fairnif_test:erl_args()])),
     Eval = "R = fairnif_test_refused:load(" ++ atom_to_list(Case) ++ ", fairnif:load_info()), "
-        "F = (catch fairnif_test_refused:f()), "
+        "F = try fairnif_test_refused:f() catch error:E -> E end, "
         "timer:sleep(100), io:format(\"~nresult: ~0p ~0p~n\", [R, F])",
     Output = os:cmd(Erl ++ " -eval '" ++ Eval ++ "' -s erlang halt 2>&1"),
     ct:log("~p:~n~ts", [Case, Output]),

@@ -382,10 +382,15 @@ spawn_act(#{act := Act}, #{pid := Pid}) ->
     Helper = spawn_opt(fun() ->
                                put(beam, Beam),
                                Self ! {acting, self(), erlang:monotonic_time(millisecond)},
-                               Self ! {done, self(), catch act(Act, Pid)}
+                               Self ! {done, self(), try_act(Act, Pid)}
                        end, [{priority, max}, {scheduler, erlang:system_info(schedulers_online)},
                               link]),
     receive {acting, Helper, Issued} -> {Helper, Issued} end.
+
+try_act(Act, Pid) ->
+    try act(Act, Pid)
+    catch Class:Reason:Stack -> {Class, Reason, Stack}
+    end.
 
 done(Helper) ->
     receive {done, Helper, Result} -> Result
@@ -423,13 +428,13 @@ act(upgrade, _Pid) ->
     ok;
 act(trace, Pid) ->
     Flags = [running, garbage_collection, procs, call, timestamp],
-    1 = erlang:trace(Pid, true, [{tracer, spawn(fun drain/0)} | Flags]),
-    N = erlang:trace_pattern({?MOD, '_', '_'}, true, [local]),
-    true = N > 0,
-    timer:sleep(2),
-    N = erlang:trace_pattern({?MOD, '_', '_'}, false, [local]),
-    _ = catch erlang:trace(Pid, false, Flags),  % it may have ended
-    ok;
+    try erlang:trace(Pid, true, [{tracer, spawn(fun drain/0)} | Flags]) of
+        1 -> traced(Pid, Flags)
+    catch
+        error:badarg ->                         % it has answered first: mode NORMAL
+            false = is_process_alive(Pid),
+            {missed, traced_nobody}
+    end;
 act(garbage_collect, Pid) ->
     _ = erlang:garbage_collect(Pid, [{type, minor}]),
     _ = erlang:garbage_collect(Pid, [{type, major}]),
@@ -454,6 +459,17 @@ act(suspend_resume, Pid) ->
         %% OTP 25 says so of any process in a dirty NIF, suspends it nevertheless, and lets it go
         %% with the process that has suspended it.
         error:internal_error -> ok
+    end.
+
+traced(Pid, Flags) ->
+    N = erlang:trace_pattern({?MOD, '_', '_'}, true, [local]),
+    true = N > 0,
+    timer:sleep(2),
+    N = erlang:trace_pattern({?MOD, '_', '_'}, false, [local]),
+    try erlang:trace(Pid, false, Flags) of
+        1 -> ok
+    catch
+        error:badarg -> ok                      % it has ended
     end.
 
 drain() ->

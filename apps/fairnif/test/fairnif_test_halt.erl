@@ -22,6 +22,11 @@ halt_as(halt) -> erlang:halt(0, [{flush, false}]);
 halt_as(flush) -> erlang:halt(0);
 halt_as(stop) -> init:stop().
 
+%% The same number of Erlang processes at work.
+fill(erlang) ->
+    [spawn(fun() -> work() end) || _ <- lists:seq(1, ?CALLERS)],
+    timer:sleep(10),
+    true;
 fill(Mode) ->
     [spawn(fun() -> call(Mode) end) || _ <- lists:seq(1, ?CALLERS)],
     fairnif_test:eventually(
@@ -42,3 +47,7 @@ states(_) -> [queued, running].
 %% Endless.
 call(Mode) ->
     fairnif_test_nif:run(spin, Mode, [fairnif_test_probe:new_slot(), 0, lists:seq(1, 1000)]).
+
+work() ->
+    _ = lists:sort([erlang:phash2(N) || N <- lists:seq(1, 100)]),
+    work().

@@ -23,11 +23,30 @@ gdb_shows_the_body_and_the_scheduler_that_runs_it(Config) ->
     with_endless_task(
       gdb, Config,
       fun(Pid) ->
-              [outwards(Trace, ["spin", "body_main", "proceed|fair__enter", "beam"])
+              {ok, Maps} = file:read_file("/proc/" ++ Pid ++ "/maps"),
+              [begin
+                   Runtime = ["spin", "body_main", "proceed|fair__enter"],
+                   outwards(Trace, Runtime),
+                   [_, Outwards] = re:split(Trace, lists:last(Runtime), [{parts, 2}]),
+                   in_emulator(Outwards, Maps)
+               end
                || Trace <- [os:cmd("gdb -p " ++ Pid ++ " -batch -ex 'break fair__tick'"
                                    " -ex continue -ex bt -ex detach 2>&1")
                             || _ <- [1, 2]]]
       end).
+
+%% By address: not every emulator has symbols.
+in_emulator(Frames, Maps) ->
+    Emulator = addresses(Maps, "^([0-9a-f]+)-([0-9a-f]+) .*beam"),
+    Callers = addresses(Frames, "^#\\d+ +0x([0-9a-f]+) in "),
+    [] =/= [Caller || [Caller] <- Callers, [From, To] <- Emulator, Caller >= From, Caller < To]
+        orelse error({not_in_emulator, Frames, Emulator}).
+
+addresses(Text, Pattern) ->
+    case re:run(Text, Pattern, [multiline, global, {capture, all_but_first, list}]) of
+        {match, Lines} -> [[list_to_integer(Hex, 16) || Hex <- Line] || Line <- Lines];
+        nomatch -> []
+    end.
 
 perf_shows_the_body_and_the_scheduler_that_runs_it(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "perf.data"),
@@ -56,8 +75,10 @@ with_endless_task(Tool, _Config, Fun) ->
             Pid = fairnif_test:call(Peer, os, getpid, []),
             Slot = fairnif_test:call(Peer, fairnif_test_probe, new_slot, []),
             spawn(fun() ->
-                          catch fairnif_test:call(Peer, fairnif_test_nif, run,
-                                                  [spin, yielding, [Slot, 20000000, []]])
+                          try fairnif_test:call(Peer, fairnif_test_nif, run,
+                                                [spin, yielding, [Slot, 20000000, []]])
+                          catch exit:_ -> ok            % the node has been stopped
+                          end
                   end),
             try
                 fairnif_test:eventually(

@@ -32,7 +32,7 @@ commands() ->
 
 %% The options: name, key, what turns its text into a value or throws.
 options() ->
-    [{"--size", size, fun size/1},
+    [{"--size", size, fun bytes/1},
      {"--json", json, fun(File) -> File end}].
 
 %% @doc Runs the command line and ends the VM with its exit code.
@@ -88,7 +88,7 @@ parse([Arg | Rest], Allowed, Opts, Others) ->
     parse(Rest, Allowed, Opts, [Arg | Others]).
 
 %% 1000, 64k, 512m, 2g: the suffixes are powers of 1024.
-size(Text) ->
+bytes(Text) ->
     Units = #{$k => 1024, $m => 1048576, $g => 1073741824},
     case re:run(Text, "^([0-9]{1,15})([kmg]?)$",
                 [caseless, {capture, all_but_first, list}]) of

@@ -10,7 +10,8 @@
 -define(BLOCK, 1048576).
 -define(INPUT, {?MODULE, input}).
 %% Per mix of the neighbour, so that all three take no longer than two seconds.
--define(SHARE, #{time_ms => 400, alone_ms => 100}).
+-define(SHARE_MS, 400).
+-define(ALONE_MS, 100).
 %% Bytes of binaries beside the input that a run need not wait for.
 -define(SLACK, 67108864).
 
@@ -96,7 +97,8 @@ lengths(Kind, Slices) ->
 shared({Form, Mix}) ->
     {Input, _} = persistent_term:get(?INPUT),
     case fairnif_lab_share:measure(fun() -> call(Form, Input) end,
-                                   ?SHARE#{mix => Mix}) of
+                                   #{mix => Mix, time_ms => ?SHARE_MS,
+                                     alone_ms => ?ALONE_MS}) of
         {ok, Result} -> Result;
         {error, _} = Error -> Error
     end.

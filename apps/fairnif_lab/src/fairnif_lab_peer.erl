@@ -76,8 +76,10 @@ stop(#{control := Control, os_pid := OsPid}) ->
             ok
     end,
     unlink(Control),
-    _ = catch gen_server:stop(Control, normal, ?GONE_MS),
-    ok.
+    try gen_server:stop(Control, normal, ?GONE_MS)
+    catch
+        exit:_ -> ok                            % gone already, or stuck
+    end.
 
 %% @doc One call in a node of its own.
 -spec run([string()], {module(), atom(), [term()]}, pos_integer()) ->

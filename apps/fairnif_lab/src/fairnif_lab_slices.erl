@@ -148,7 +148,11 @@ collect(#collected{left = 0} = C) ->
     %% Enough: from here on the call runs untraced.
     receive
         {trace_ts, Pid, _, _, _, _} ->
-            _ = catch erlang:trace(Pid, false, [all]),
+            try erlang:trace(Pid, false, [all]) of
+                _ -> ok
+            catch
+                error:badarg -> ok              % it has ended
+            end,
             collect(C#collected{left = -1});
         {finish, _} = Finish ->
             self() ! Finish,

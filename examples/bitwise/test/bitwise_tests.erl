@@ -96,7 +96,7 @@ a_crash_in_reds_is_raised_again_test() ->
     ?assertExit(killed, bitwise:reds(<<>>, 1, Dies)).
 
 a_killed_call_leaves_nothing_behind_test_() ->
-    {timeout, 30,
+    {timeout, 120,
      fun() ->
              Binary = binary:copy(<<0>>, 256 * 1024 * 1024),
              [begin
@@ -118,7 +118,7 @@ tasks_after(Ms) ->
 a_binary_over_4_gib_works_test_() ->
     case large_memory() of
         true ->
-            {timeout, 120,
+            {timeout, 600,
              fun() ->
                      Size = 4 * 1024 * 1024 * 1024 + 5,
                      Binary = binary:copy(<<7>>, Size),
