@@ -66,18 +66,19 @@ merge_pairs(Maps) -> Maps.
 
 %% Calls Fun with a heap that, from its next collection on, has room for so many
 %% more words.  A process's heap otherwise grows by a fifth at a time, and all
-%% that is there is copied each time.
+%% that is there is copied each time.  A process whose heap is limited would be
+%% killed for room that it may not need: it gets none.
 room(Words, Fun) when Words < ?LITTLE_ROOM ->
     Fun();
 room(Words, Fun) ->
-    {heap_size, Size} = process_info(self(), heap_size),
-    try process_flag(min_heap_size, Size + min(Words, ?MUCH_ROOM)) of
-        Before ->
-            try Fun() after process_flag(min_heap_size, Before) end
-    catch
-        %% More than the process's max_heap_size: what then happens to it is
-        %% its owner's wish.
-        error:badarg -> Fun()
+    [{heap_size, Size}, {garbage_collection, Settings}] =
+        process_info(self(), [heap_size, garbage_collection]),
+    case proplists:get_value(max_heap_size, Settings) of
+        #{size := 0} ->
+            Before = process_flag(min_heap_size, Size + min(Words, ?MUCH_ROOM)),
+            try Fun() after process_flag(min_heap_size, Before) end;
+        _ ->
+            Fun()
     end.
 
 native_range(_From, _To) ->

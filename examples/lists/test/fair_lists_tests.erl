@@ -158,7 +158,7 @@ the_callers_heap_settings_are_as_before_test_() ->
                              {to_map, [lists:duplicate(200000, {a, 1})]},
                              {to_map, [lists:duplicate(200000, bad)]}]].
 
-a_heap_that_may_not_grow_so_much_is_left_as_it_is_test() ->
+a_caller_whose_heap_is_limited_is_not_killed_for_room_test() ->
     Pairs = literal(same_key, 200000),
     {Pid, Ref} =
         spawn_opt(fun() -> exit({answer, fair_lists:to_map(Pairs)}) end,
