@@ -156,8 +156,13 @@ static void make_part(fair_task *t, struct held *h, const uint32_t *numbers,
         return;
     }
     held_again(t, h);
+    /* The pairs of a part lie all over memory: wait for all at once. */
     for (size_t i = 0; i < n; i++) {
-        pair = pair_of(env, held_get(h, env, numbers[i]));
+        keys[i] = held_get(h, env, numbers[i]);
+        __builtin_prefetch((const void *)keys[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        pair = pair_of(env, keys[i]);
         keys[i] = pair[0];
         values[i] = pair[1];
     }

@@ -52,7 +52,8 @@ sort(List) ->
 %% value.  Raises badarg for anything else.
 -spec to_map([{Key, Value}]) -> #{Key => Value}.
 to_map(Pairs) when is_list(Pairs) ->
-    room(6 * length(Pairs), fun() -> merge(native_to_maps(Pairs)) end);
+    %% 4 to 5.2 words a key; one, to have the pairs by number; a list of parts.
+    room(7 * length(Pairs), fun() -> merge(native_to_maps(Pairs)) end);
 to_map(Pairs) ->
     erlang:error(badarg, [Pairs]).
 
