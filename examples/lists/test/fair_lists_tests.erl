@@ -87,6 +87,7 @@ every_answer_is_right_at_the_edges_of_its_blocks_test_() ->
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
     {setup,
      fun() ->
+         {module, _} = code:ensure_loaded(fair_lists),
          fairnif:debug(#{pause_every_tick => true, check_terms => true})
      end,
      fun(ok) ->
