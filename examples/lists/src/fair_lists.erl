@@ -25,7 +25,7 @@ init() ->
     erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
 
 %% @doc The sum of a list of integers from -2^63 to 2^64-1; it may be larger.
-%% Raises badarg for anything else.  5 ns an element.
+%% Raises badarg for anything else.  6 ns an element.
 -spec sum([integer()]) -> integer().
 sum(_List) ->
     erlang:nif_error(not_loaded).
