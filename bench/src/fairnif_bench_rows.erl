@@ -61,6 +61,8 @@ runs() ->
          "reductions charged"),
      run(kill, fairnif_bench_kill:flags(), {fairnif_bench_kill, run, []},
          "from kill to stop"),
+     run(lists, fairnif_bench_lists:flags(), {fairnif_bench_lists, run, []},
+         "lists of 5,000,000 elements"),
      run(move, fairnif_bench_calls:warm_flags(), {fairnif_bench_calls, move, []},
          "moves between schedulers")].
 
@@ -76,7 +78,7 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ move().
+        ++ charge() ++ kill() ++ lists() ++ move().
 
 %% ---- run time of a yielding call ----
 
@@ -210,6 +212,30 @@ kill() ->
        bound => {at_most, {Slice, plus, 200000}},
        how => "p99 of 1,100 kills at any moment of a slice, killer on another scheduler"}
      || {Mode, Slice} <- fairnif_bench_kill:modes()].
+
+%% Room for a list is made before it is written, by the fair forms: what they
+%% spend on collections is shown apart.
+lists() ->
+    How = "5,000,000 elements, each call in a process of its own with the least heap, whose "
+          "collections are part of it; CPU time of the whole node with one scheduler",
+    [#{id => name("lists-~s-~s", [Call, Form]), run => lists,
+       what => text("~s, 5,000,000 elements", [What]), peer => Peer, how => How,
+       value => {ratio, name("~s fair", [Call]), name("~s ~s", [Call, Form])},
+       unit => times, clock => cpu, bound => Bound}
+     || {Call, What, Erlang, Aim} <- list_calls(),
+        {Form, Peer, Bound} <- [{"plain", "the plain NIF", Aim}, {"erlang", Erlang, none}]]
+        ++ [#{id => name("lists-~s-~s-gc", [Call, Form]), run => lists,
+              what => text("collections in it, ~s", [Text]), peer => What,
+              how => "wall time between the begin and the end of each, from trace events",
+              value => {value, name("~s ~s gc", [Call, Form])}, unit => ns, bound => none}
+            || {Call, What, _, _} <- list_calls(),
+               {Form, Text} <- [{"fair", "fair"}, {"plain", "plain NIF"}, {"erlang", "Erlang"}]].
+
+list_calls() ->
+    [{"sum", "sum/1", "lists:sum/1", {at_most, 1.1}},
+     {"range", "range/2", "lists:seq/2", {at_most, 1.5}},
+     {"sort", "sort/1 of integers", "lists:sort/1", none},
+     {"to_map", "to_map/1", "maps:from_list/1", none}].
 
 move() ->
     How = "mean of 5000; both schedulers awake between them",
