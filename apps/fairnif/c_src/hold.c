@@ -210,6 +210,7 @@ int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
  * there. */
 static void __attribute__((noinline)) release_all(struct fair__task *t)
 {
+    t->pub.budget = UINT64_MAX;     /* one of them that ticks does not pause */
     while (t->defers_used > 0) {
         struct fair__defer d = t->defers[--t->defers_used];
 

@@ -8,10 +8,13 @@
  * steps over a small one without touching it; compiled with
  * -fstack-clash-protection it touches every page on its way.
  *
- * MADV_GUARD_INSTALL (Linux 6.13) guards without splitting the mapping; with
- * mprotect each stack is two mappings, and at vm.max_map_count the VM's own
- * mmap fails: so then there are at most a quarter as many stacks as mappings,
- * which leaves half of the mappings to the VM.
+ * At vm.max_map_count mappings the VM's own mmap fails, which ends the node.
+ * With mprotect each stack is two of them: so then there are at most a quarter
+ * as many stacks, which leaves half of the mappings to the VM.
+ * MADV_GUARD_INSTALL (Linux 6.13) guards without splitting the mapping, and
+ * stacks side by side are one; but of N stacks that were mapped together N/2
+ * may be unmapped, every second one, and the others are N/2 mappings then.
+ * So at most 7/4 as many, which leaves an eighth at the worst.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -194,7 +197,7 @@ void fair__stack_give(struct fair__thread *th, struct fair__task *t)
 struct fair__stack_counts fair__stack_counts(void)
 {
     struct fair__stack_counts c = {
-        .mapped = GET(mapped), .limit = guard_installs ? 0 : limit,
+        .mapped = GET(mapped), .limit = limit,
         .guard = guard_installs ? "madvise" : "mprotect"
     };
 
@@ -308,8 +311,8 @@ int fair__stack_init(void)
         return errno;
     guard_installs = guard_installs_on(map);
     munmap(map, FAIR__GUARD);
-    limit = guard_installs ? UINT64_MAX / 2
-        : read_number("/proc/sys/vm/max_map_count", 65530) / 4;
+    limit = read_number("/proc/sys/vm/max_map_count", 65530)
+        * (guard_installs ? 7 : 1) / 4;
     on.sa_sigaction = on_fault;
     sigemptyset(&on.sa_mask);
     if (sigaction(SIGSEGV, &on, &old_segv) || sigaction(SIGBUS, &on, &old_bus))
