@@ -384,7 +384,8 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
         uint64_t begin = fair__now();
 
         t->call_fn(t->call_arg);
-        t->call_ns = fair__now() - begin;
+        t->now = fair__now();
+        t->call_ns = t->now - begin;
         if (!enif_is_current_process_alive(t->pub.env))
             t->exit = X_DROP;
         else
