@@ -31,8 +31,8 @@ run() ->
                       lists:foldl(fun maps:merge/2, #{},
                                   [series(F, S) || F <- functions(), S <- sizes()])
               end);
-        {error, Reason} ->
-            error({"examples/sodium is not built; it needs libsodium-dev", Reason})
+        {error, _} ->
+            exit('examples/sodium is not built: install libsodium-dev, run make compile')
     end.
 
 series(Function, Size) ->

@@ -350,23 +350,36 @@ TEST(no_gap, "the time of a call is no unit's, and no gap")
                   2 * US);
 }
 
-TEST(short_is_charged, "a short body is charged for its call")
+/* What a thousand calls of that length, each of another process, are charged,
+ * in parts of what they take.  A turn of 25 us is 100 %. */
+static double charged(uint64_t ns)
 {
     unsigned percent = 0;
+    char args[64];
 
-    start();
-    node_set("fair_ns", 25 * US);
+    sprintf(args, "100, %lu", (unsigned long)ns);
     for (int i = 0; i < 1000; i++) {
-        vm_proc *p = spawn_call("call_auto", "100, 2000");
+        vm_proc *p = spawn_call("call_auto", args);
 
         CHECK(vm_finish(p) == VM_DONE);
         percent += vm_percent(p);
         vm_free(p);
     }
-    /* 2 ms and what is around it are 80 turns of 25 us; debts of callers that
-     * are gone are forgiven. */
-    CHECK_NUMBERS(percent, >=, 7000);
-    CHECK_NUMBERS(percent, <=, 9500);
+    return percent * 250.0 / (1000.0 * (double)ns);
+}
+
+TEST(is_charged, "a body is charged for a call that ran in place, and once")
+{
+    start();
+    node_set("fair_ns", 25 * US);
+    for (uint64_t us = 2; us <= 15; us++) {
+        double part = charged(us * US);
+
+        /* What is around the call costs as well; debts of callers that are
+         * gone are forgiven. */
+        CHECK_NUMBERS(1000 * part, >=, 850);
+        CHECK_NUMBERS(1000 * part, <=, 1200);
+    }
 }
 
 /* -- what info/0 shows -------------------------------------------------------- */
