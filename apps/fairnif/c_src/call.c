@@ -91,7 +91,7 @@ static void learn(struct fair__func *f, unsigned octave, size_t units,
                   uint64_t ns)
 {
     double unit_ns = GET(f->work_unit_ns[octave]);
-    double sample = (double)(ns ? ns : 1) / (double)units;
+    double sample = (double)(int64_t)(ns ? ns : 1) / (double)units;
 
     if (sample <= unit_ns * rule.wrong && unit_ns <= sample * rule.wrong) {
         sample = unit_ns + (sample - unit_ns) * rule.follow;
@@ -150,12 +150,16 @@ enum fair_mode fair__where(const fair_task *pub)
     }
 }
 
-/* On the thread's own stack, which has room for a library's needs. */
+/* Does not return when the caller died meanwhile. */
 static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
 {
-    t->call_fn = fn;
-    t->call_arg = arg;
-    fair__leave(t, X_CALL);
+    uint64_t begin = fair__now();
+
+    fair__outside(t, fn, arg);
+    t->now = fair__now();
+    t->call_ns = t->now - begin;
+    if (!enif_is_current_process_alive(t->pub.env))
+        fair__leave(t, X_DROP);
 }
 
 void fair__call(fair_task *pub, size_t units, void (*fn)(void *), void *arg)

@@ -173,7 +173,7 @@ enum fair__state {
 };
 
 /* Why the task's stack was left. */
-enum fair__exit { X_DONE, X_PAUSE, X_CALL, X_DROP };
+enum fair__exit { X_DONE, X_PAUSE, X_DROP };
 
 /* Keeps the binaries of one slice alive: copies of their terms, which refer
  * to the same bytes. */
@@ -274,10 +274,8 @@ struct fair__task {
                                    since the last normal slice */
     double unit_ns;
     double debt_ns;
-    /* fair_call, fair_blocking */
-    void (*call_fn)(void *);
-    void *call_arg;
-    uint64_t call_ns;           /* of the last; it ended at `now` */
+    uint64_t call_ns;           /* of the last fair_call or fair_blocking;
+                                   it ended at `now` */
     /* what goes with the task */
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
@@ -364,6 +362,8 @@ FAIR_HIDDEN struct fair__stack_counts fair__stack_counts(void);
 FAIR_HIDDEN ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env,
                                      int argc, const ERL_NIF_TERM argv[]);
 FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
+FAIR_HIDDEN void fair__outside(struct fair__task *t, void (*fn)(void *),
+                               void *arg);
 FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
 struct fair__seen_task {        /* for readers: a copy */
     struct fair__func *func;
@@ -448,6 +448,8 @@ FAIR_HIDDEN void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *),
                                   void *arg);
 FAIR_HIDDEN void fair__arch_resume(struct fair__ctx *ctx);
 FAIR_HIDDEN void fair__arch_pause(struct fair__ctx *ctx);
+FAIR_HIDDEN void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *),
+                                 void *arg);
 
 /* load.c */
 FAIR_HIDDEN void fair__bind_library(ErlNifEnv *env,

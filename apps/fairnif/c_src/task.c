@@ -3,7 +3,6 @@
  *
  *     enter --> run --> DONE: finish, the result goes to the caller
  *       |        ^ |--> PAUSE: reschedule --> (queue) --> proceed --> run
- *       |        | |--> CALL: the thread runs a function, then the task again
  *       |        | |--> DROP: the caller is dead: clean up
  *       |        |
  *       '--> begin on a dirty scheduler: reschedule before the first line
@@ -13,8 +12,8 @@
  * the VM frees those arguments and with them the task: fair__handle_dtor.
  * At halt it does neither, and nothing here relies on it.
  *
- * Everything in this file but fair__leave and `body_main` runs on a
- * scheduler's own stack.
+ * Everything in this file but fair__leave, fair__outside and `body_main` runs
+ * on a scheduler's own stack.
  */
 #include <stdlib.h>
 
@@ -168,6 +167,42 @@ void fair__leave(struct fair__task *t, enum fair__exit exit)
 #ifdef FAIR_ASAN
     __sanitizer_finish_switch_fiber(t->fake_stack, &t->sched_bottom,
                                     &t->sched_size);
+#endif
+}
+
+#ifdef FAIR_ASAN
+struct outside {
+    struct fair__task *t;
+    void (*fn)(void *);
+    void *arg;
+};
+
+static void run_outside(void *arg)
+{
+    struct outside *o = arg;
+    char *low = o->t->map + FAIR__GUARD;
+    void *fake;
+
+    __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
+    o->fn(o->arg);
+    __sanitizer_start_switch_fiber(&fake, low, (size_t)((char *)o->t - low));
+}
+#endif
+
+/* From the task's stack: fn(arg) on the thread's own, which has room for a
+ * library's needs. */
+void fair__outside(struct fair__task *t, void (*fn)(void *), void *arg)
+{
+#ifdef FAIR_ASAN
+    struct outside o = {t, fn, arg};
+
+    __sanitizer_start_switch_fiber(&t->fake_stack, t->sched_bottom,
+                                   t->sched_size);
+    fair__arch_call(&t->ctx, run_outside, &o);
+    __sanitizer_finish_switch_fiber(t->fake_stack, &t->sched_bottom,
+                                    &t->sched_size);
+#else
+    fair__arch_call(&t->ctx, fn, arg);
 #endif
 }
 
@@ -380,17 +415,6 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
     th->current = t;
     fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
     switch_to(t);
-    while (fair_unlikely(t->exit == X_CALL)) {
-        uint64_t begin = fair__now();
-
-        t->call_fn(t->call_arg);
-        t->now = fair__now();
-        t->call_ns = t->now - begin;
-        if (!enif_is_current_process_alive(t->pub.env))
-            t->exit = X_DROP;
-        else
-            switch_to(t);
-    }
     th->current = NULL;
     if (t->exit == X_PAUSE) {
         /* Seen as suspended before it is no longer seen as running. */
