@@ -173,7 +173,7 @@ enum fair__state {
 };
 
 /* Why the task's stack was left. */
-enum fair__exit { X_DONE, X_PAUSE, X_DROP };
+enum fair__exit { X_DONE, X_PAUSE, X_CALL, X_DROP };
 
 /* Keeps the binaries of one slice alive: copies of their terms, which refer
  * to the same bytes. */
@@ -274,6 +274,8 @@ struct fair__task {
                                    since the last normal slice */
     double unit_ns;
     double debt_ns;
+    void (*call_fn)(void *);    /* X_CALL */
+    void *call_arg;
     uint64_t call_ns;           /* of the last fair_call or fair_blocking;
                                    it ended at `now` */
     /* what goes with the task */
@@ -448,8 +450,12 @@ FAIR_HIDDEN void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *),
                                   void *arg);
 FAIR_HIDDEN void fair__arch_resume(struct fair__ctx *ctx);
 FAIR_HIDDEN void fair__arch_pause(struct fair__ctx *ctx);
+/* Where there is no such function a task leaves its stack for a call. */
+#if defined(__x86_64__) && !defined(FAIR_PORTABLE_CALL)
+#  define FAIR__ARCH_CALL 1
 FAIR_HIDDEN void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *),
                                  void *arg);
+#endif
 
 /* load.c */
 FAIR_HIDDEN void fair__bind_library(ErlNifEnv *env,

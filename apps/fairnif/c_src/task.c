@@ -3,6 +3,7 @@
  *
  *     enter --> run --> DONE: finish, the result goes to the caller
  *       |        ^ |--> PAUSE: reschedule --> (queue) --> proceed --> run
+ *       |        | |--> CALL: the thread runs a function, then the task again
  *       |        | |--> DROP: the caller is dead: clean up
  *       |        |
  *       '--> begin on a dirty scheduler: reschedule before the first line
@@ -170,7 +171,7 @@ void fair__leave(struct fair__task *t, enum fair__exit exit)
 #endif
 }
 
-#ifdef FAIR_ASAN
+#if defined(FAIR_ASAN) && defined(FAIR__ARCH_CALL)
 struct outside {
     struct fair__task *t;
     void (*fn)(void *);
@@ -193,7 +194,11 @@ static void run_outside(void *arg)
  * library's needs. */
 void fair__outside(struct fair__task *t, void (*fn)(void *), void *arg)
 {
-#ifdef FAIR_ASAN
+#if !defined(FAIR__ARCH_CALL)
+    t->call_fn = fn;
+    t->call_arg = arg;
+    fair__leave(t, X_CALL);
+#elif defined(FAIR_ASAN)
     struct outside o = {t, fn, arg};
 
     __sanitizer_start_switch_fiber(&t->fake_stack, t->sched_bottom,
@@ -415,6 +420,10 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
     th->current = t;
     fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
     switch_to(t);
+    while (fair_unlikely(t->exit == X_CALL)) {
+        t->call_fn(t->call_arg);
+        switch_to(t);
+    }
     th->current = NULL;
     if (t->exit == X_PAUSE) {
         /* Seen as suspended before it is no longer seen as running. */
