@@ -7,7 +7,8 @@
 %% clock runs.
 -module(fairnif_bench_calls).
 
--export([flags/0, warm_flags/0, levenshtein/0, exor/0, large/0, noop/0, move/0]).
+-export([flags/0, warm_flags/0, alone/1]).
+-export([levenshtein/0, exor/0, large/0, noop/0, move/0]).
 
 -import(fairnif_bench_series, [interleave/2, timed/2, timed_loop/3]).
 
@@ -136,6 +137,8 @@ random_bytes(Size, Seed) ->
     {Bytes, _} = rand:bytes_s(Size, State),
     Bytes.
 
+%% @doc Runs Fun in the process that this module begins with.
+-spec alone(fun(() -> T)) -> T.
 alone(Fun) ->
     Me = self(),
     {Pid, Monitor} =

@@ -64,7 +64,9 @@ runs() ->
      run(lists, fairnif_bench_lists:flags(), {fairnif_bench_lists, run, []},
          "lists of 5,000,000 elements"),
      run(move, fairnif_bench_calls:warm_flags(), {fairnif_bench_calls, move, []},
-         "moves between schedulers")].
+         "moves between schedulers"),
+     run(sodium, fairnif_bench_calls:warm_flags(), {fairnif_bench_sodium, run, []},
+         "libsodium by fair_call")].
 
 %% @doc The extra section: AUTO's rule for long work.
 -spec auto_rule() -> run().
@@ -78,7 +80,7 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ lists() ++ move().
+        ++ charge() ++ kill() ++ lists() ++ move() ++ sodium().
 
 %% ---- run time of a yielding call ----
 
@@ -246,6 +248,23 @@ move() ->
        what => "AUTO call that moves to dirty and back", peer => "a dirty call",
        value => {ratio, <<"call that moves">>, <<"dirty call">>}, unit => times,
        bound => none, how => How}].
+
+%% ---- libsodium ----
+
+%% Up to 256 bytes all but a box take under a microsecond: there it is the
+%% nanoseconds that count.
+sodium() ->
+    [(sodium_value(F, S, name("fair ~s ~b", [F, S]), name("better ~s ~b", [F, S])))
+         #{id => name("sodium-~s-~b", [F, S]), run => sodium,
+           what => text("~s, ~b bytes, by fair_call", [F, S]),
+           peer => "the better of plain and dirty",
+           how => "mean of a batch of 2 ms; both schedulers awake between the calls"}
+     || F <- fairnif_bench_sodium:functions(), S <- fairnif_bench_sodium:sizes()].
+
+sodium_value(F, S, A, B) when F =/= crypto_box, S =< 256 ->
+    #{value => {difference, A, B}, unit => ns, bound => {at_most, 100}};
+sodium_value(_, _, A, B) ->
+    #{value => {ratio, A, B}, unit => times, bound => {at_most, 1.1}}.
 
 name(Format, Args) -> iolist_to_binary(text(Format, Args)).
 

@@ -274,9 +274,12 @@ static inline enum fair_mode fair_where(const fair_task *t)
 }
 
 /* Runs fn(arg), code that cannot tick, on a scheduler's own (large) stack:
- * here while the learned cost of that many units is small beside a trip to a
- * dirty scheduler, else on a dirty CPU scheduler.  `fn` must not use the task.
- * May pause before and after, never during fn. */
+ * here while that many units are learned to cost little beside a trip to a
+ * dirty scheduler (a tenth of it is lost at most), else on a dirty CPU
+ * scheduler.  What a call costs need not be proportional to its units: it is
+ * learned for each power of two of them, and one call corrects a wrong guess.
+ * The first call of a size goes dirty, unless a larger one was short.  `fn`
+ * must not use the task.  May pause before and after, never during fn. */
 static inline void fair_call(fair_task *t, size_t units, void (*fn)(void *),
                              void *arg)
 {

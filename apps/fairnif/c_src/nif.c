@@ -150,6 +150,23 @@ static ERL_NIF_TERM histogram(ErlNifEnv *env, const uint64_t *counts)
     return list;
 }
 
+/* [{Units, UnitNs}], by octave, the unknown ones left out */
+static ERL_NIF_TERM work_costs(ErlNifEnv *env, const struct fair__func *f)
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+
+    for (unsigned i = FAIR__OCTAVES; i-- > 0; ) {
+        double unit_ns = GET(f->work_unit_ns[i]);
+
+        if (unit_ns > 0)
+            list = enif_make_list_cell(
+                env, enif_make_tuple2(
+                    env, enif_make_uint64(env, (uint64_t)1 << i),
+                    enif_make_double(env, unit_ns)), list);
+    }
+    return list;
+}
+
 static ERL_NIF_TERM function_name(ErlNifEnv *env, const struct fair__func *f)
 {
     return enif_make_tuple3(env, atom(env, f->module), atom(env, f->name),
@@ -174,11 +191,8 @@ static ERL_NIF_TERM function_info(ErlNifEnv *env, struct fair__func *f)
     put_number(env, &map, "max_tasks", GET(f->max_tasks));
     put_double(env, &map, "unit_ns", GET(f->unit_ns));
     put_double(env, &map, "call_ns", GET(f->call_ns));
-    put_double(env, &map, "fair_call_unit_ns", GET(f->call_unit_ns));
-    put_double(env, &map, "fair_call_cutoff_units",
-               GET(f->call_unit_ns) > 0
-               ? 10 * (double)GET(fair__config.dirty_trip_ns)
-                 / GET(f->call_unit_ns) : 0);
+    put(env, &map, "fair_call_unit_ns", work_costs(env, f));
+    put_double(env, &map, "fair_call_cutoff_units", fair__call_cutoff(f));
 #define COUNTER(NAME, HOW, UNIT, MEANING) \
     put_number(env, &map, #NAME, sum.NAME);
 #include "counters.def"

@@ -78,6 +78,7 @@ enum {
     FAIR__DEBTORS = 16,             /* per thread */
     FAIR__TURNS_MOST = 1000,        /* that a process owes at most: 25 ms */
     FAIR__SLOTS_OWN = 4,            /* hidden roots, for sliced traversals */
+    FAIR__OCTAVES = 64,             /* of a number of units */
     FAIR__BUCKETS = 1 + 20 * 8      /* under 1 us; 8 to an octave up to 1 s */
 };
 
@@ -112,7 +113,9 @@ struct fair__func {
     fair__u64 first_budget;     /* units until the first look; 0 with unit_ns */
     _Atomic unsigned warm_calls; /* timed calls so far, up to a few */
     fair__num mean_ns;          /* of calls that end in their first slice */
-    fair__num call_unit_ns;     /* fair_call's cost of a unit */
+    /* fair_call's, by the octave of its units */
+    fair__num work_unit_ns[FAIR__OCTAVES];  /* cost of a unit; 0: unknown */
+    fair__u64 work_dear;        /* bit: the last such call went dirty */
     _Atomic int suspect;        /* so many slices will be timed in CPU time,
                                    since a long gap was seen */
     _Atomic int long_gaps;      /* those that were the body's own, less the
@@ -176,6 +179,7 @@ struct fair__ctx {
     void *sched_sp;
     void *top;                  /* where the task's stack begins, 64-aligned */
     uint64_t fp_control, sched_fp_control;
+    void *call;                 /* ucontext only */
 };
 
 enum fair__state {
@@ -185,7 +189,7 @@ enum fair__state {
 };
 
 /* Why the task's stack was left. */
-enum fair__exit { X_DONE, X_PAUSE, X_CALL, X_DROP };
+enum fair__exit { X_DONE, X_PAUSE, X_DROP };
 
 /* Keeps the binaries of one slice alive: copies of their terms, which refer
  * to the same bytes. */
@@ -291,6 +295,8 @@ struct fair__task {
     uint64_t cpu_win;           /* of the window, where cpu_start is read */
     bool had_gap;               /* the call has been long without a tick */
     uint64_t win_start;
+    uint64_t apart_ns;          /* of the window, or of a first slice without
+                                   one: announced work, no unit's */
     uint64_t refill;            /* units given at win_start */
     uint64_t units;             /* units of the call before win_start */
     uint64_t win_units;         /* units of the last window */
@@ -300,10 +306,8 @@ struct fair__task {
                                    since the last normal slice */
     double unit_ns;
     double debt_ns;
-    /* fair_call, fair_blocking */
-    void (*call_fn)(void *);
-    void *call_arg;
-    uint64_t call_ns;
+    uint64_t call_ns;           /* of the last fair_call or fair_blocking;
+                                   it ended at `now` */
     /* what goes with the task */
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
@@ -392,7 +396,8 @@ FAIR_HIDDEN struct fair__stack_counts fair__stack_counts(void);
 FAIR_HIDDEN ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env,
                                      int argc, const ERL_NIF_TERM argv[]);
 FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
-FAIR_HIDDEN bool fair__run_call(struct fair__task *t);
+FAIR_HIDDEN void fair__outside(struct fair__task *t, void (*fn)(void *),
+                               void *arg);
 FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
 struct fair__seen_task {        /* for readers: a copy */
     struct fair__func *func;
@@ -415,12 +420,18 @@ FAIR_HIDDEN void fair__tick(fair_task *pub, size_t units);
 FAIR_HIDDEN void fair__work_begin(struct fair__task *t);
 FAIR_HIDDEN void fair__work(struct fair__task *t);
 FAIR_HIDDEN void fair__work_end(struct fair__task *t);
+FAIR_HIDDEN void fair__go(struct fair__task *t, enum fair__where where);
+FAIR_HIDDEN void fair__announced(struct fair__task *t, uint64_t ns);
+FAIR_HIDDEN void fair__force_look(struct fair__task *t);
+
+/* call.c */
 FAIR_HIDDEN void fair__move(fair_task *pub, enum fair_mode where);
 FAIR_HIDDEN enum fair_mode fair__where(const fair_task *pub);
 FAIR_HIDDEN void fair__call(fair_task *pub, size_t units, void (*fn)(void *),
                             void *arg);
 FAIR_HIDDEN void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg);
-FAIR_HIDDEN void fair__force_look(struct fair__task *t);
+/* The fewest units with which a fair_call would go to a dirty scheduler now. */
+FAIR_HIDDEN double fair__call_cutoff(const struct fair__func *f);
 
 /* debug.c: rules of a body */
 FAIR_HIDDEN void fair__held_lock(int change);
@@ -471,6 +482,8 @@ FAIR_HIDDEN void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *),
                                   void *arg);
 FAIR_HIDDEN void fair__arch_resume(struct fair__ctx *ctx);
 FAIR_HIDDEN void fair__arch_pause(struct fair__ctx *ctx);
+FAIR_HIDDEN void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *),
+                                 void *arg);
 
 /* load.c */
 FAIR_HIDDEN void fair__bind_library(ErlNifEnv *env,

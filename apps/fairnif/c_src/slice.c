@@ -196,8 +196,8 @@ static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
     if (!t->timed) {
         /* An untimed first slice: its begin by what was learned. */
         uint64_t since = GET(t->since_ns);  /* by the coarse clock: earlier */
-        double used = min_d((double)units * rate + GET(t->func->call_ns),
-                            (double)(now - since));
+        double used = min_d((double)units * rate + GET(t->func->call_ns)
+                            + (double)t->apart_ns, (double)(now - since));
 
         t->win_start = now - (uint64_t)used;
         t->slice_start = t->win_start;
@@ -209,7 +209,8 @@ static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
     t->win_units = units;
     t->confirmed = false;
     t->refill = t->pub.budget;
-    elapsed = (double)(now - t->win_start);
+    elapsed = (double)(now - t->win_start) - (double)t->apart_ns;
+    t->apart_ns = 0;
     ticked = (double)(units - last) * rate;
     if (t->estimated) {
         t->estimated = false;
@@ -274,6 +275,7 @@ void fair__first_slice(struct fair__task *t)
     t->cpu_start = 0;
     t->slice_before = 0;
     t->units = 0;
+    t->apart_ns = 0;
     if (due_for_timing(t) || fair_unlikely(GET(fair__config.measure_cpu))) {
         read_clocks(t);
         t->single = true;
@@ -334,7 +336,8 @@ void fair__slice_end(struct fair__task *t)
         uint64_t units = t->refill - t->pub.budget;
         uint64_t coarse = fair__now_coarse() - GET(t->since_ns);
 
-        elapsed = GET(f->call_ns) + (double)units * GET(f->unit_ns);
+        elapsed = GET(f->call_ns) + (double)units * GET(f->unit_ns)
+            + (double)t->apart_ns;
         if (fair_unlikely(coarse > 0)) {
             /* A step of the coarse clock fell into this call: chance, or a
              * call much longer than was learned.  The next one will tell. */
@@ -351,15 +354,15 @@ void fair__slice_end(struct fair__task *t)
     elapsed = (double)(t->now - t->slice_start);
     if (t->single) {
         /* All of it is one window: the call as a whole is the sample. */
-        double ticked;
+        double own = elapsed - (double)t->apart_ns, ticked;
 
         t->units = t->refill - t->pub.budget;
         ticked = (double)t->units * GET(f->unit_ns);
-        learn_call(t, elapsed);
+        learn_call(t, own);
         if (GET(f->mean_ns) >= TIME_ALWAYS_NS)
             t->stat->countdown = 1;
-        if (elapsed > ticked)
-            note_gap(t, (uint64_t)(elapsed - ticked));
+        if (own > ticked)
+            note_gap(t, (uint64_t)(own - ticked));
     } else {
         close_window(t, t->now, 0);
     }
@@ -505,9 +508,8 @@ void fair__work_end(struct fair__task *t)
     reopen_window(t, t->now);
 }
 
-/* -- elsewhere ----------------------------------------------------------- */
-
-static void go(struct fair__task *t, enum fair__where where)
+/* Goes on, on another kind of scheduler. */
+void fair__go(struct fair__task *t, enum fair__where where)
 {
     if (t->where == where || !FAIR__TASKS)
         return;
@@ -519,88 +521,17 @@ static void go(struct fair__task *t, enum fair__where where)
     give_way(t, where);
 }
 
-void fair__move(fair_task *pub, enum fair_mode where)
+/* What was announced and could not tick took until t->now.  Too little to look
+ * for the end of the slice is put by: a look is dear beside a short call. */
+void fair__announced(struct fair__task *t, uint64_t ns)
 {
-    switch (where) {
-    case FAIR_NORMAL:
-        go(fair__of(pub), W_NORMAL);
-        break;
-    case FAIR_DIRTY_CPU:
-        go(fair__of(pub), W_DIRTY_CPU);
-        break;
-    case FAIR_DIRTY_IO:
-        go(fair__of(pub), W_DIRTY_IO);
-        break;
-    default:
-        break;
-    }
-}
-
-enum fair_mode fair__where(const fair_task *pub)
-{
-    switch (((const struct fair__task *)pub)->where) {
-    case W_DIRTY_CPU:
-        return FAIR_DIRTY_CPU;
-    case W_DIRTY_IO:
-        return FAIR_DIRTY_IO;
-    default:
-        return FAIR_NORMAL;
-    }
-}
-
-/* On the thread's own stack, which has room for a library's needs. */
-static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
-{
-    fair__work_begin(t);
-    t->call_fn = fn;
-    t->call_arg = arg;
-    if (FAIR__TASKS)
-        fair__leave(t, X_CALL);
-    else if (!fair__run_call(t))
-        fair__leave(t, X_DROP);         /* does not return */
-    fair__work_end(t);
-}
-
-/* A guess that was too low is corrected at once, one that was too high with
- * the calls that are then made in place. */
-static void learn_fair_call(struct fair__task *t, size_t units)
-{
-    struct fair__func *f = t->func;
-    double sample = (double)t->call_ns / (double)(units ? units : 1);
-    double old = GET(f->call_unit_ns);
-
-    SET(f->call_unit_ns, old <= 0 || sample > 2 * old ? sample
-        : old + (sample - old) / 4);
-}
-
-void fair__call(fair_task *pub, size_t units, void (*fn)(void *), void *arg)
-{
-    struct fair__task *t = fair__of(pub);
-    double rate = GET(t->func->call_unit_ns);
-    double cost = rate * (double)(units ? units : 1);
-    enum fair__where back = t->where;
-
-    if (back == W_NORMAL && t->nif->mode != FAIR_NORMAL
-        && (rate <= 0 || cost > 10 * (double)GET(fair__config.dirty_trip_ns)))
-        go(t, W_DIRTY_CPU);
-    ADD(*(t->where == back ? &t->stat->inline_calls : &t->stat->dirty_calls),
-        1);
-    run_here(t, fn, arg);
-    learn_fair_call(t, units);
-    go(t, back);
-    t->now = fair__now();
-    if (is_up(t) && t->where == W_NORMAL) {
-        fair__work_begin(t);
+    t->apart_ns += ns;
+    if (fair_likely((double)t->apart_ns < first_look * (double)t->slice_ns)
+        && fair_likely(!GET(fair__config.pause_every_tick)))
+        return;
+    close_window(t, t->now, 0);
+    if (is_up(t) && t->where == W_NORMAL)
         slice_is_up(t);
-    }
-}
-
-void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg)
-{
-    struct fair__task *t = fair__of(pub);
-    enum fair__where back = t->where;
-
-    go(t, W_DIRTY_IO);
-    run_here(t, fn, arg);
-    go(t, back);
+    else
+        reopen_window(t, t->now);
 }

@@ -3,7 +3,6 @@
  *
  *     enter --> run --> DONE: finish, the result goes to the caller
  *       |        ^ |--> PAUSE: reschedule --> (queue) --> proceed --> run
- *       |        | |--> CALL: the thread runs a function, then the task again
  *       |        | |--> DROP: the caller is dead: clean up
  *       |        |
  *       '--> begin on a dirty scheduler: reschedule before the first line
@@ -13,8 +12,8 @@
  * the VM frees those arguments and with them the task: fair__handle_dtor.
  * At halt it does neither, and nothing here relies on it.
  *
- * Everything in this file but fair__leave and `body_main` runs on a
- * scheduler's own stack.
+ * Everything in this file but fair__leave, fair__outside and `body_main` runs
+ * on a scheduler's own stack.
  */
 #include <stdlib.h>
 
@@ -154,6 +153,33 @@ void fair__leave(struct fair__task *t, enum fair__exit exit)
     t->exit = exit;
     fair__check_leave(t, false);
     fair__arch_pause(&t->ctx);
+    fair__check_resumed(t);
+}
+
+struct outside {
+    struct fair__task *t;
+    void (*fn)(void *);
+    void *arg;
+};
+
+static FAIR_NO_TSAN void run_outside(void *arg)
+{
+    struct outside *o = arg;
+
+    fair__check_back(o->t);
+    o->fn(o->arg);
+    fair__check_enter(o->t);
+}
+
+/* From the task's stack: fn(arg) on the thread's own, which has room for a
+ * library's needs. */
+FAIR_NO_TSAN void fair__outside(struct fair__task *t, void (*fn)(void *),
+                                void *arg)
+{
+    struct outside o = {t, fn, arg};
+
+    fair__check_leave(t, false);
+    fair__arch_call(&t->ctx, run_outside, &o);
     fair__check_resumed(t);
 }
 
@@ -349,17 +375,6 @@ no_memory:
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
 }
 
-/* The function of fair_call or fair_blocking, on a scheduler's own stack.
- * False when the caller died meanwhile. */
-bool fair__run_call(struct fair__task *t)
-{
-    uint64_t begin = fair__now();
-
-    t->call_fn(t->call_arg);
-    t->call_ns = fair__now() - begin;
-    return enif_is_current_process_alive(t->pub.env);
-}
-
 static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
                         uint64_t since)
 {
@@ -370,12 +385,6 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
     th->current = t;
     fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
     switch_to(t);
-    while (fair_unlikely(t->exit == X_CALL)) {
-        if (fair__run_call(t))
-            switch_to(t);
-        else
-            t->exit = X_DROP;
-    }
     th->current = NULL;
     if (t->exit == X_PAUSE) {
         /* Seen as suspended before it is no longer seen as running. */

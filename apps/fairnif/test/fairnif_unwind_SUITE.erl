@@ -3,14 +3,16 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([gdb_shows_the_body_and_the_scheduler_that_runs_it/1,
-         perf_shows_the_body_and_the_scheduler_that_runs_it/1]).
+         perf_shows_the_body_and_the_scheduler_that_runs_it/1,
+         gdb_shows_what_fair_call_runs_and_the_body_that_called_it/1]).
 
 suite() ->
     [{timetrap, {minutes, 2}}].
 
 all() ->
     [gdb_shows_the_body_and_the_scheduler_that_runs_it,
-     perf_shows_the_body_and_the_scheduler_that_runs_it].
+     perf_shows_the_body_and_the_scheduler_that_runs_it,
+     gdb_shows_what_fair_call_runs_and_the_body_that_called_it].
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -65,8 +67,21 @@ perf_shows_the_body_and_the_scheduler_that_runs_it(Config) ->
               end
       end).
 
-%% A node whose only scheduler runs an endless body.
-with_endless_task(Tool, _Config, Fun) ->
+%% From the scheduler's stack to the task's and back.
+gdb_shows_what_fair_call_runs_and_the_body_that_called_it(Config) ->
+    with_endless_task(
+      gdb, {call, dirty_cpu, [1000000, 1]}, Config,
+      fun(Pid) ->
+              Trace = os:cmd("gdb -p " ++ Pid ++ " -batch -ex 'thread apply all bt' 2>&1"),
+              outwards(Trace, ["burn", "fair__call", "body_main", "beam"])
+      end).
+
+with_endless_task(Tool, Config, Fun) ->
+    with_endless_task(Tool, {spin, yielding, [new_slot, 20000000, []]}, Config, Fun).
+
+%% A node whose only normal, or dirty, scheduler runs an endless body, or one
+%% long call after the other.
+with_endless_task(Tool, {Body, Mode, Args}, _Config, Fun) ->
     case os:find_executable(atom_to_list(Tool)) of
         false ->
             {skip, atom_to_list(Tool) ++ " is not installed"};
@@ -74,9 +89,10 @@ with_endless_task(Tool, _Config, Fun) ->
             Peer = fairnif_test:peer(["+S", "1"]),
             Pid = fairnif_test:call(Peer, os, getpid, []),
             Slot = fairnif_test:call(Peer, fairnif_test_probe, new_slot, []),
+            Call = [Body, Mode, [case A of new_slot -> Slot; _ -> A end || A <- Args]],
             spawn(fun() ->
-                          try fairnif_test:call(Peer, fairnif_test_nif, run,
-                                                [spin, yielding, [Slot, 20000000, []]])
+                          try [fairnif_test:call(Peer, fairnif_test_nif, run, Call)
+                               || _ <- lists:seq(1, 100)]
                           catch exit:_ -> ok            % the node has been stopped
                           end
                   end),

@@ -2,7 +2,7 @@
  * Switching between a scheduler's C stack and a task's, for AArch64 (AAPCS64,
  * ELF).
  *
- * Three functions on one `struct fair__ctx` (rt.h keeps these offsets):
+ * Four functions on one `struct fair__ctx` (rt.h keeps these offsets):
  *
  *      0  sp          the paused task's stack pointer
  *      8  sched_sp    the scheduler's stack pointer while the task runs
@@ -201,5 +201,36 @@ fair__arch_pause:
         ret
         .cfi_endproc
         .size   fair__arch_pause, . - fair__arch_pause
+
+/* void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
+ * From the task: runs fn(arg) on the scheduler's stack, below what lies there.
+ * An ordinary call but for the stack pointer. */
+        .globl  fair__arch_call
+        .hidden fair__arch_call
+        .type   fair__arch_call, %function
+        .p2align 4
+fair__arch_call:
+        .cfi_startproc
+        .cfi_signal_frame
+        hint    #34
+        stp     x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_rel_offset x29, 0
+        .cfi_rel_offset x30, 8
+        mov     x29, sp
+        .cfi_def_cfa_register x29
+        ldr     x9, [x0, #8]
+        mov     sp, x9
+        mov     x0, x2
+        blr     x1
+        mov     sp, x29
+        .cfi_def_cfa_register sp
+        ldp     x29, x30, [sp], #16
+        .cfi_def_cfa_offset 0
+        .cfi_restore x29
+        .cfi_restore x30
+        ret
+        .cfi_endproc
+        .size   fair__arch_call, . - fair__arch_call
 
         .section .note.GNU-stack, "", %progbits

@@ -32,6 +32,12 @@ void fair__arch_resume(struct fair__ctx *ctx)
     (void)ctx;                  /* nothing ever pauses */
 }
 
+void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
+{
+    (void)ctx;
+    fn(arg);
+}
+
 /* -- records without stacks -------------------------------------------------*/
 
 static fair__u64 records;

@@ -19,6 +19,18 @@ struct start {
     void *arg;
 };
 
+/* Back on the scheduler's stack; as often as not to run a function here. */
+static void run_calls(struct fair__ctx *ctx, ucontext_t *here)
+{
+    while (ctx->call) {
+        const struct start *call = ctx->call;
+
+        ctx->call = NULL;
+        call->fn(call->arg);
+        swapcontext(here, ctx->sp);
+    }
+}
+
 /* makecontext passes ints: an address comes in two of them. */
 static void begin(unsigned high, unsigned low)
 {
@@ -46,7 +58,9 @@ void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
     makecontext(&task, (void (*)(void))begin, 2, (unsigned)(address >> 32),
                 (unsigned)address);
     ctx->sched_sp = &here;
+    ctx->call = NULL;
     swapcontext(&here, &task);
+    run_calls(ctx, &here);
 }
 
 void fair__arch_resume(struct fair__ctx *ctx)
@@ -55,6 +69,7 @@ void fair__arch_resume(struct fair__ctx *ctx)
 
     ctx->sched_sp = &here;
     swapcontext(&here, ctx->sp);
+    run_calls(ctx, &here);
 }
 
 void fair__arch_pause(struct fair__ctx *ctx)
@@ -63,4 +78,12 @@ void fair__arch_pause(struct fair__ctx *ctx)
 
     ctx->sp = &here;
     swapcontext(&here, ctx->sched_sp);
+}
+
+void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
+{
+    struct start call = {ctx, fn, arg};
+
+    ctx->call = &call;
+    fair__arch_pause(ctx);
 }

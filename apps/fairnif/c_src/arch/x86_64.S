@@ -1,7 +1,7 @@
 /*
  * Switching between a scheduler's C stack and a task's, for x86-64 (System V).
  *
- * Three functions on one `struct fair__ctx` (rt.h keeps these offsets):
+ * Four functions on one `struct fair__ctx` (rt.h keeps these offsets):
  *
  *      0  sp          the paused task's stack pointer
  *      8  sched_sp    the scheduler's stack pointer while the task runs
@@ -157,5 +157,33 @@ fair__arch_pause:
         ret
         .cfi_endproc
         .size   fair__arch_pause, . - fair__arch_pause
+
+/* void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
+ * From the task: runs fn(arg) on the scheduler's stack, below what lies there.
+ * An ordinary call but for the stack pointer: the processor foresees its
+ * return, which it does not with a pause and a resume. */
+        .globl  fair__arch_call
+        .hidden fair__arch_call
+        .type   fair__arch_call, @function
+        .p2align 4
+fair__arch_call:
+        .cfi_startproc
+        .cfi_signal_frame
+        endbr64
+        pushq   %rbp
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %rbp, 0
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        movq    8(%rdi), %rsp
+        andq    $-16, %rsp
+        movq    %rdx, %rdi
+        callq   *%rsi
+        leave
+        .cfi_def_cfa %rsp, 8
+        .cfi_restore %rbp
+        ret
+        .cfi_endproc
+        .size   fair__arch_call, . - fair__arch_call
 
         .section .note.GNU-stack, "", @progbits
