@@ -32,6 +32,7 @@ static const struct skip {
     {"valgrind", "with mprotect the number of stacks is bounded",
      "it looks for a stack among all there are: 16,000 take hours"},
     {"none", "test_move.c", "nothing moves"},
+    {"none", "test_fair_call.c", "every function runs in place"},
     {"none", "test_pause.c", "nothing pauses"},
     {"none", "test_stack.c", "there are no stacks"},
     {"none", "test_storm.c", "its processes end between slices"},
