@@ -547,6 +547,10 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
                 strerror(error));
         return FAIR_E_NOMEM;
     }
+    if (!fair__stay_loaded()) {
+        fprintf(stderr, "fairnif: cannot keep the runtime loaded\n");
+        return FAIR_E_RUNTIME;
+    }
     *priv = (void *)(uintptr_t)&this_runtime;
     return open_type(env);
 }

@@ -274,8 +274,6 @@ void fair__first_slice(struct fair__task *t)
     t->timed = t->estimated = t->single = false;
     t->cpu_start = 0;
     t->slice_before = 0;
-    t->units = 0;
-    t->apart_ns = 0;
     if (due_for_timing(t) || fair_unlikely(GET(fair__config.measure_cpu))) {
         read_clocks(t);
         t->single = true;

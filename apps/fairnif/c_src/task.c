@@ -476,6 +476,8 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->makes_terms = true;
     t->unit_ns = 0;
     t->debt_ns = 0;
+    t->units = 0;
+    t->apart_ns = 0;
     t->roots_used = 0;
     fair__hold_init(t);
     enif_self(env, &t->owner);

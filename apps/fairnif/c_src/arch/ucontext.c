@@ -2,7 +2,7 @@
  * Switching between a scheduler's C stack and a task's with what the C library
  * has for it, for processors that have no file of their own here.
  *
- * It costs two system calls a switch, since swapcontext saves and sets the
+ * It costs a system call each way, since swapcontext saves and sets the
  * signal mask; all scheduler threads have the same one, so nothing comes of
  * that.  perf and gdb see the task's stack only, not the scheduler behind it.
  *
