@@ -47,7 +47,8 @@
  *     keep others with `fair_keep`/`fair_kept`), and pointers into terms
  *     (enif_get_tuple, enif_inspect_binary);
  *   - an ErlNifEnv (ask `fair_env` again);
- *   - addresses of thread-local variables, errno among them.
+ *   - addresses of thread-local variables, errno among them (the compiler may
+ *     keep one where the source does not).
  * These do survive: C variables, the C stack, `fair_bin` data, memory from
  * `fair_alloc` and malloc, resource objects got with `fair_get_resource`.
  * Never pause while holding an enif_mutex or any other lock: the thread that
@@ -80,7 +81,10 @@ extern "C" {
 #define FAIR_ABI_MINOR 0
 
 /* ------------------------------------------------------------------------
- * Modes: how a function runs.  One body can be registered in several.
+ * Modes: how a function runs.  One body can be registered in several.  On a
+ * platform without tasks (fairnif:info/0 has stack_switch => none) each mode
+ * is a plain dirty NIF: FAIR_DIRTY_IO on a dirty I/O scheduler, the others on
+ * a dirty CPU scheduler.
  * ------------------------------------------------------------------------ */
 
 enum fair_mode {
