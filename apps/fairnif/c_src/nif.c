@@ -390,7 +390,11 @@ static ERL_NIF_TERM reschedule_step(ErlNifEnv *env, int argc,
                              next);
 }
 
-/* dirty_trip_ns(N): N times to a dirty CPU scheduler and back -> of one */
+/* dirty_trip_ns(N): N times to a dirty CPU scheduler and back -> of one.  Each
+ * works there for a while, as calls do for which the trip is weighed: a
+ * scheduler that waits so long goes to sleep, and waking it is most of it. */
+enum { TRIP_WORK_NS = 50000 };
+
 static ERL_NIF_TERM trip_step(ErlNifEnv *env, int argc,
                               const ERL_NIF_TERM argv[])
 {
@@ -403,7 +407,14 @@ static ERL_NIF_TERM trip_step(ErlNifEnv *env, int argc,
     enif_get_uint(env, argv[1], &total);
     enif_get_uint(env, argv[2], &left);
     if (left == 0)
-        return enif_make_uint64(env, (fair__now() - begin) / total);
+        return enif_make_uint64(env, (fair__now() - begin) / total
+                                - TRIP_WORK_NS);
+    if (dirty) {
+        uint64_t end = fair__now() + TRIP_WORK_NS;
+
+        while (fair__now() < end)
+            ;
+    }
     next[2] = enif_make_uint(env, left - (dirty ? 1 : 0));
     return enif_schedule_nif(env, "dirty_trip_ns",
                              dirty ? 0 : ERL_NIF_DIRTY_JOB_CPU_BOUND,

@@ -6,7 +6,7 @@
 %% init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
 %% '''
 %% The first call of this module loads the runtime, `priv/fairnif.so', and
-%% calibrates it (about 15 ms).  This module has no `-on_load' of its own: in a
+%% calibrates it (about 20 ms).  This module has no `-on_load' of its own: in a
 %% release in embedded mode an author's on_load may run before it.
 %%
 %% Application environment of `fairnif' (all optional; read when the runtime is
@@ -170,7 +170,7 @@ configure() ->
 
 %% @doc Measures anew what 4000 reductions, a reschedule and a dirty call cost
 %% here; for nodes that moved to another machine or came up on a very busy one.
-%% Takes about 15 ms of the caller's time.
+%% Takes about 20 ms of the caller's time.
 -spec calibrate() -> fairnif_calibration:result().
 calibrate() ->
     _ = native(fun nif_runtime/0),

@@ -18,12 +18,15 @@
                     mix := [{Name :: atom(), NsOf4000 :: pos_integer()}]}.
 %% `fair_ns': 4000 reductions of the mix, the smallest of 20 runs, 10 to 100 us;
 %% `slice_ns': the same, and at least 100 reschedules, so that giving way costs
-%% at most 1 percent.
+%% at most 1 percent; `dirty_trip_ns': the median of 20 runs, since what counts
+%% is a usual trip.  What is over 20 us is a busy machine's: ten of it are what
+%% fair_call holds a scheduler for.
 
 -define(RUNS, 20).
 -define(CONTEXT_REDS, 4000).
+-define(TRIP_MOST, 20000).
 
-%% @doc Runs the mix and the two native measurements; about 15 ms.
+%% @doc Runs the mix and the two native measurements; about 20 ms.
 -spec run() -> result().
 run() ->
     Parts = [{Name, smallest(fun() -> ns_of_context_reds(Work) end)}
@@ -31,11 +34,11 @@ run() ->
     Mean = lists:sum([Ns || {_, Ns} <- Parts]) div length(Parts),
     Fair = min(100000, max(10000, Mean)),
     Reschedule = max(1, smallest(fun() -> fairnif:nif_reschedule_ns(50) end)),
-    Trip = max(1, smallest(fun() -> fairnif:nif_dirty_trip_ns(10) end)),
+    Trip = median(fun() -> fairnif:nif_dirty_trip_ns(4) end),
     #{fair_ns => Fair,
       slice_ns => max(Fair, 100 * Reschedule),
       reschedule_ns => Reschedule,
-      dirty_trip_ns => Trip,
+      dirty_trip_ns => min(?TRIP_MOST, max(Reschedule, Trip)),
       mix => Parts}.
 
 %% @doc The mix: sorting, lists, maps, binaries.  Each part takes about 100 us.
@@ -65,3 +68,6 @@ ns_of_context_reds(Work) ->
 
 smallest(Measure) ->
     lists:min([Measure() || _ <- lists:seq(1, ?RUNS)]).
+
+median(Measure) ->
+    lists:nth(?RUNS div 2, lists:sort([Measure() || _ <- lists:seq(1, ?RUNS)])).
