@@ -31,16 +31,16 @@ ten_thousand_tasks_at_once_end_and_leave_nothing(_) ->
 a_storm_of_calls_kills_and_upgrades_leaves_nothing(_) ->
     Seconds = fairnif_test:env_number("FAIR_STORM", 10),
     in_peer(fun(Peer) ->
-                    _ = fairnif_test:call(Peer, fairnif_test_storm, blow, [1]),
-                    fairnif_test:call(Peer, fairnif_test_storm, blow, [Seconds])
+                    _ = fairnif_test:call(Peer, fairnif_test_storm, blow, [1, infinity]),
+                    fairnif_test:call(Peer, fairnif_test_storm, blow, [Seconds, infinity])
             end).
 
 a_storm_that_pauses_at_every_tick_leaves_nothing(_) ->
     Seconds = max(1, fairnif_test:env_number("FAIR_STORM", 10) div 3),
     in_peer(fun(Peer) ->
                     ok = fairnif_test:call(Peer, fairnif, debug, [#{pause_every_tick => true}]),
-                    _ = fairnif_test:call(Peer, fairnif_test_storm, blow, [1]),
-                    fairnif_test:call(Peer, fairnif_test_storm, blow, [Seconds])
+                    _ = fairnif_test:call(Peer, fairnif_test_storm, blow, [1, infinity]),
+                    fairnif_test:call(Peer, fairnif_test_storm, blow, [Seconds, infinity])
             end).
 
 in_peer(Fun) ->

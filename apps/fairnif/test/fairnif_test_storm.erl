@@ -2,7 +2,7 @@
 %% while the module is upgraded again and again. Runs inside a peer node.
 -module(fairnif_test_storm).
 
--export([crowd/1, blow/1, kill/2, resident/0]).
+-export([crowd/1, blow/2, kill/3, resident/0]).
 
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
@@ -43,11 +43,12 @@ in_crowd(N, Slot) ->
     {N, _} = ?MOD:run(spin, Mode, [Slot, 0, N]),
     exit(answered).
 
-%% @doc For so many seconds. Returns how many calls ended how.
-blow(Seconds) ->
+%% @doc For so many seconds, with so many upgrades at most (infinity is more than any number).
+%% Returns how many calls ended how.
+blow(Seconds, Upgrades) ->
     Deadline = erlang:monotonic_time(millisecond) + 1000 * Seconds,
     #{ends := Ends, seed := Seed} = Storm =
-        storm(fun start/1,
+        storm(Upgrades, fun start/1,
               fun(_) -> erlang:monotonic_time(millisecond) < Deadline end),
     Wrong = maps:without([ok, killed, shutdown], Ends),
     maps:size(Wrong) =:= 0 orelse error({seed, Seed, Wrong}),
@@ -55,11 +56,11 @@ blow(Seconds) ->
 
 %% @doc Kills N callers of endless calls, in random modes and at random moments; gives up after so
 %% many seconds. Returns how many died, and in which states calls were while it lasted.
-kill(N, Seconds) ->
+kill(N, Seconds, Upgrades) ->
     Deadline = erlang:monotonic_time(millisecond) + 1000 * Seconds,
     Watcher = spawn_link(fun() -> watch(#{}) end),
     #{ends := Ends, seed := Seed} = Storm =
-        storm(fun start_to_kill/1,
+        storm(Upgrades, fun start_to_kill/1,
               fun(Ends) ->
                       maps:get(killed, Ends, 0) + ?AT_ONCE =< N
                           andalso erlang:monotonic_time(millisecond) < Deadline
@@ -79,14 +80,14 @@ watch(States) ->
                               end, States, fairnif:tasks()))
     end.
 
-storm(Start, GoOn) ->
+storm(UpgradesMost, Start, GoOn) ->
     Seed = erlang:unique_integer([positive]),
     rand:seed(exsss, Seed),
     Slot = ?PROBE:new_slot(),
     Cases = [Case || Case = {Body, _, _} <- fairnif_test_cases:all(), Body =/= fail],
     put(cases, list_to_tuple(Cases)),
     Before = left(),
-    Upgrader = spawn_link(fun() -> upgrade_for_ever() end),
+    Upgrader = spawn_link(fun() -> upgrade(0, UpgradesMost) end),
     _ = [Start(Slot) || _ <- lists:seq(1, ?AT_ONCE)],
     Ends = gust(fun() -> Start(Slot) end, GoOn, #{}, ?AT_ONCE),
     Upgrader ! {stop, self()},
@@ -159,14 +160,11 @@ later(Fun) ->
     ok.
 
 %% The old version is purged when no task needs it any more: nobody is killed by this.
-upgrade_for_ever() ->
-    upgrade_for_ever(0).
-
-upgrade_for_ever(N) ->
+upgrade(N, Most) ->
     receive
         {stop, Pid} -> Pid ! {upgrades, N}
     after 5 ->
-            case code:soft_purge(?MOD) of
+            case N < Most andalso code:soft_purge(?MOD) of
                 true ->
                     ?MOD:use(case N rem 4 of
                                  0 -> fairnif_test_nif_2;
@@ -174,9 +172,9 @@ upgrade_for_ever(N) ->
                                  _ -> persistent_term:get({?MOD, library}, ?MOD)
                              end),
                     {module, ?MOD} = code:load_file(?MOD),
-                    upgrade_for_ever(N + 1);
+                    upgrade(N + 1, Most);
                 false ->
-                    upgrade_for_ever(N)
+                    upgrade(N, Most)
             end
     end.
 
