@@ -31,6 +31,8 @@ static const struct skip {
      "it has room for 8128 fibers, one for each task"},
     {"valgrind", "with mprotect the number of stacks is bounded",
      "it looks for a stack among all there are: 16,000 take hours"},
+    {"valgrind", "a body's floating point mode survives pauses, and does not "
+     "leak to the VM", "it computes what the x87 does with 64 bits"},
     {"none", "test_move.c", "nothing moves"},
     {"none", "test_fair_call.c", "every function runs in place"},
     {"none", "test_pause.c", "nothing pauses"},
