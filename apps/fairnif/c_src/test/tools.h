@@ -32,7 +32,7 @@ static const struct skip {
     {"valgrind", "with mprotect the number of stacks is bounded",
      "it looks for a stack among all there are: 16,000 take hours"},
     {"valgrind", "a body's floating point mode survives pauses, and does not "
-     "leak to the VM", "it computes what the x87 does with 64 bits"},
+     "leak to the VM", "it divides to the nearest, whatever rounding is set"},
     {"none", "test_move.c", "nothing moves"},
     {"none", "test_fair_call.c", "every function runs in place"},
     {"none", "test_pause.c", "nothing pauses"},
