@@ -20,8 +20,8 @@ typedef struct {
 
 static ErlNifResourceType *sentinel_type;
 
-/* Of this thread; -1 where there is none. Scheduler threads live as long as the VM, so nothing has
- * to close it. */
+/* Of this thread; -1 where there is none. Scheduler threads live as long as the
+ * VM, so nothing has to close it. */
 static __thread int schedstat = -2;
 
 static ErlNifSInt64 nanoseconds(clockid_t clock)
@@ -33,8 +33,8 @@ static ErlNifSInt64 nanoseconds(clockid_t clock)
     return (ErlNifSInt64)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* How long this thread was ready to run and another had its processor, in ns. Half a microsecond;
- * 0 where the kernel does not say. */
+/* How long this thread was ready to run and another had its processor, in ns.
+ * Half a microsecond; 0 where the kernel does not say. */
 static ErlNifSInt64 waited(void)
 {
     char text[96];
@@ -61,16 +61,16 @@ static ERL_NIF_TERM thread_times(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
                             enif_make_int(env, gettid()));
 }
 
-/* The VM's monotonic time in ns, in whatever way it was called: as a normal NIF and as both kinds of
- * dirty ones. */
+/* The VM's monotonic time in ns, in whatever way it was called: as a normal NIF
+ * and as both kinds of dirty ones. */
 static ERL_NIF_TERM now(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
     return enif_make_int64(env, enif_monotonic_time(ERL_NIF_NSEC));
 }
 
-/* Runs on whichever thread frees the last reference: at the owner's exit, or when the NIF that still
- * holds the dead owner's heap returns. */
+/* Runs on whichever thread frees the last reference: at the owner's exit, or
+ * when the NIF that still holds the dead owner's heap returns. */
 static void tell(ErlNifEnv *env, void *object)
 {
     sentinel *s = object;
