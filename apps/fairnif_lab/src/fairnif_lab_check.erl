@@ -9,7 +9,7 @@
 
 -export_type([options/0, result/0]).
 
--type options() :: #{sizes => [pos_integer()],          % bytes; default 1 KiB and 1 MiB, or the file
+-type options() :: #{sizes => [pos_integer()],          % bytes; default 1 KiB, 1 MiB, or the file's
                      init => unicode:chardata(), file => file:filename(),
                      against => fairnif_lab_subject:source(),
                      flags => [string()], paths => [file:filename()],
@@ -32,9 +32,9 @@
 %% What a node has mapped before it does anything, and room to work in.
 -define(VM_BYTES, 536870912).
 
-%% @doc Measures and judges. `usage': the expression or an option is wrong; `cannot_say': this machine
-%% cannot measure that; `failed': a peer could not be used. What the function does wrong, a crash
-%% included, is no error but a verdict.
+%% @doc Measures and judges. `usage': the expression or an option is wrong; `cannot_say': this
+%% machine cannot measure that; `failed': a peer could not be used. What the function does wrong, a
+%% crash included, is no error but a verdict.
 -spec run(fairnif_lab_subject:source(), options()) ->
           {ok, result()} | {error, {usage | failed | cannot_say, unicode:chardata()}}.
 run(Source, Opts) ->
@@ -130,7 +130,8 @@ probe(Subject, Size, #{timeout_ms := TimeoutMs} = Opts) ->
     case Answer of
         {ok, Outcome, _} -> Outcome;
         {error, {timeout, _}} ->
-            {error, text(["had not returned after ", fairnif_lab_table:duration(TimeoutMs * 1.0e6)])};
+            {error, text(["had not returned after ",
+                          fairnif_lab_table:duration(TimeoutMs * 1.0e6)])};
         {error, Reason} -> {error, text(fairnif_lab_peer:format_error(Reason))}
     end.
 
@@ -161,8 +162,8 @@ add(Role, More, Results) ->
 error_in(Role, Text, Results) ->
     add(Role, #{error => text(Text)}, Results).
 
-%% The other measurements: name, flags, function of the peer module, options of its own, and what its
-%% answer says. Adding one means adding a row.
+%% The other measurements: name, flags, function of the peer module, and what its answer says.
+%% Adding one means adding a row.
 rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
     TimeMs = maps:get(time_ms, Opts),
     Common = #{time_ms => TimeMs, call_ns => CallNs, limit_ns => limit(Opts),

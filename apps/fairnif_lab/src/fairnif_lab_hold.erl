@@ -2,12 +2,11 @@
 %%
 %% A stretch is wall time between two trace events (fairnif_lab_slices). Two kinds of it are not the
 %% function's: garbage collection, and what the operating system took away. The second is told apart
-%% by asking the kernel how long the thread was ready to run while another had its processor; that
-%% amount is taken off a call's longest stretch, wherever in the call it lay. A function that sleeps,
-%% or waits for a lock, is not ready to run, and that time is held against it.
+%% by asking the kernel how long the thread was ready to run while another had its processor. A
+%% function that sleeps, or waits for a lock, is not ready to run, and that time is held against it.
 %%
-%% What the hypervisor takes away no guest can see. Hence a control: ordinary Erlang, measured in the
-%% same way just before, shows how often this machine makes somebody look guilty.
+%% What the hypervisor takes away no guest can see. Hence a control: ordinary Erlang, measured in
+%% the same way just before, shows how often this machine makes somebody look guilty.
 -module(fairnif_lab_hold).
 
 -export([flags/0, measure/2]).
@@ -21,7 +20,7 @@
                    over := non_neg_integer(),           % of them, with a hold over the limit
                    longest := non_neg_integer(),        % hold, ns
                    repeated := non_neg_integer(),       % the longest that another call reached too
-                   taken := non_neg_integer(),          % ns that others had the processor, all calls
+                   taken := non_neg_integer(),          % ns that others had the processor
                    elapsed := non_neg_integer()}.       % ns inside calls
 -type result() :: #{normal := fairnif_lab_stats:summary(), dirty := fairnif_lab_stats:summary(),
                     gc := fairnif_lab_stats:summary(),
@@ -125,7 +124,7 @@ loop(Fun, Until, N, Spans) ->
         _ -> lists:reverse(Spans1)
     end.
 
-%% {[{Hold, Taken, Elapsed}] by call, [{Kind, Ns}], [GcNs]}: the slices and collections inside calls.
+%% {[{Hold, Taken, Elapsed}] by call, [{Kind, Ns}], [GcNs]}: slices and collections inside calls.
 by_call(Spans, Slices, Gcs) ->
     by_call(Spans, Slices, Gcs, [], [], []).
 
@@ -138,6 +137,7 @@ by_call([{From, To, Taken} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
             || {S, E, Kind, Id} <- lists:takewhile(fun({S, _, _, _}) -> S < To end, Later)],
     MyGcs = lists:takewhile(fun({S, _}) -> S < To end, LaterGcs),
     Net = fairnif_lab_slices:without_gc(Mine, MyGcs),
-    Longest = lists:max([0 | [D || {normal, D} <- Net]]),
-    by_call(Spans, Later, LaterGcs, [{max(0, Longest - Taken), Taken, To - From} | Calls],
+    Hold = lists:max([0 | [D - Waited
+                           || {{normal, D}, {_, _, _, Waited}} <- lists:zip(Net, Mine)]]),
+    by_call(Spans, Later, LaterGcs, [{Hold, Taken, To - From} | Calls],
             [Net | AccS], [[E - S || {S, E} <- MyGcs] | AccG]).
