@@ -153,7 +153,8 @@ read(Path) ->
         {ok, _} ->
             consult(Path);
         {error, enoent} ->
-            {error, io_lib:format("there is no baseline ~ts; make it with --save-baseline", [Path])};
+            {error, io_lib:format("there is no baseline ~ts; make it with --save-baseline",
+                                  [Path])};
         {error, Reason} ->
             {error, io_lib:format("cannot read the baseline ~ts: ~ts",
                                   [Path, file:format_error(Reason)])}

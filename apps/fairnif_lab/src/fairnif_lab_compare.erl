@@ -19,9 +19,9 @@
                  verdict := verdict(), before := number() | undefined,
                  now := number() | undefined, ratio := float() | undefined, why := binary()}.
 
-%% The figures that are compared. `factor': beyond this factor it may be a change; `least': and by at
-%% least so much, in its own unit; `cap': above it, more is not better. `control': another figure of
-%% the same run that the function cannot move; when it has moved as far, the machine has.
+%% The figures that are compared. `factor': beyond this factor it may be a change; `least': if it is
+%% at least so much, in its own unit; `cap': above it, more is not better. `control': another figure
+%% of the same run, which the function cannot move; when it has moved as far, the machine has.
 figure_rows() ->
     [#{figure => hold, path => [slices, longest], good => less, format => fun duration/1,
        title => "longest hold", factor => 2.0, least => 100000,
@@ -59,8 +59,8 @@ figure_rows() ->
 %% few per cent with the layout of code and memory (Kalibera and Jones, "Rigorous benchmarking in
 %% reasonable time", 2013: the variation between executions is not seen from within one).
 -define(TIME_BAND, 0.05).
-%% Two-sided: with two sizes and ten checks a day, 0.01 lets about one chance finding a week through,
-%% and the band stops most of those.
+%% Two-sided: with two sizes and ten checks a day, 0.01 lets about one chance finding a week
+%% through, and the band stops most of those.
 -define(ALPHA, 0.01).
 %% With fewer on each side the normal approximation of U is no longer good at ALPHA.
 -define(LEAST_SAMPLES, 6).

@@ -60,7 +60,8 @@ baseline_test_() ->
                 saved(Path),
                 {ok, [{fairnif_baseline, 1}, {context, _}, {options, _} | Rest]} =
                     file:consult(Path),
-                ?assertMatch([{figures, _, _, 1024, _}, {figures, _, _, 1048576, _}, complete], Rest),
+                ?assertMatch([{figures, subject, _, 1024, #{samples := _}},
+                              {figures, subject, _, 1048576, #{samples := _}}, complete], Rest),
                 {ok, Text} = file:read_file(Path),
                 says("sizes => [1024,1048576]", unicode:characters_to_list(Text)),
                 ?assertEqual(["b"], element(2, file:list_dir(filename:dirname(Path))))
@@ -151,12 +152,15 @@ broken() ->
      {"[].", "is no baseline"},
      {"<<255,254>>.", "is no baseline"},
      {[0, 255, 254, 1], "cannot be used: "},
-     {"{fairnif_baseline, 1}. {context, []}. {options, #{}}. {figures}. complete.", "a part is missing"},
-     {"{fairnif_baseline, 1}. {context, #{}}. {options, #{}}. {figures}. complete.", "what is this"},
+     {"{fairnif_baseline, 1}. {context, []}. {options, #{}}. {figures}. complete.",
+      "a part is missing"},
+     {"{fairnif_baseline, 1}. {context, #{}}. {options, #{}}. {figures}. complete.",
+      "what is this"},
      {"{fairnif_baseline, 1}. {context, #{}}. {options, #{}}. complete.", "its end"},
      {"{fairnif_baseline, 1}. {context, #{}}. {options, #{}}. {figures}.", "its end"},
      {"{fairnif_baseline, 1}. {context, #{}}. {options, #{}}. extra. complete.", "what is this"},
-     {"{fairnif_baseline, 1}. {context, #{\"a\" => 1}}. {options, #{}}. " ++ row("1", "#{samples=>[]}"),
+     {"{fairnif_baseline, 1}. {context, #{\"a\" => 1}}. {options, #{}}. "
+      ++ row("1", "#{samples=>[]}"),
       "its context or its options"},
      {"{fairnif_baseline, 1}. {context, #{otp => fun lists:sort/1}}. {options, #{}}. "
       ++ row("1", "#{samples=>[]}"), "its context or its options"},
