@@ -8,7 +8,7 @@
 %% its findings are skipped cases, never failures.
 -module(fairnif_lab_junit).
 
--export([xml/2]).
+-export([xml/2, title/1, properties/0]).
 
 -type counts() :: #{tests | failures | errors | skipped | passed => non_neg_integer()}.
 
@@ -32,6 +32,10 @@ xml(#{subjects := Subjects}, Context) ->
                           | counts([tests, failures, errors], Total)],
              [Element || {_, Element} <- Suites]),
      $\n].
+
+title(Property) ->
+    maps:get(Property, titles(), atom_to_binary(Property)).
+properties() -> maps:keys(titles()).
 
 suite(#{role := Role, expression := Expression, sizes := Sizes} = Subject, Context) ->
     Cases = lists:append([size_cases(Size, Subject) || Size <- Sizes]) ++ other_cases(Subject),
@@ -76,8 +80,7 @@ other_cases(#{sizes := Sizes, verdicts := Verdicts, expression := Expression} = 
 
 testcase(#{property := Property} = Verdict, Class, Time, Text, Subject) ->
     {Kind, Inner} = outcome(Verdict, Subject),
-    Name = maps:get(Property, titles(), atom_to_binary(Property)),
-    {Kind, element(testcase, [{classname, Class}, {name, Name} | Time], message(Inner, Text))}.
+    {Kind, element(testcase, [{classname, Class}, {name, title(Property)} | Time], message(Inner, Text))}.
 
 outcome(#{status := fail, sentence := Sentence}, #{role := subject}) ->
     {failure, {failure, Sentence}};
