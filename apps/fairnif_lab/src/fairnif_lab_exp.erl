@@ -108,16 +108,16 @@ crossing(_, []) ->
     error(badarg);
 crossing(Y, [{_, Y0} | _]) when Y < Y0 ->
     below;
+crossing(Y, [{X0, Y0} | _]) when Y == Y0 ->
+    float(X0);
 crossing(Y, Points) ->
     between(Y, Points).
 
-between(Y, [{X0, Y0}, {X1, Y1} | _]) when Y0 =< Y, Y =< Y1, Y1 > Y0 ->
+between(Y, [{X0, Y0}, {X1, Y1} | _]) when Y0 < Y, Y =< Y1 ->
     Part = math:log(Y / Y0) / math:log(Y1 / Y0),
     X0 * math:pow(X1 / X0, Part);
 between(Y, [_ | [_ | _] = Points]) ->
     between(Y, Points);
-between(Y, [{X, Y}]) ->
-    float(X);
 between(_, [_]) ->
     above.
 

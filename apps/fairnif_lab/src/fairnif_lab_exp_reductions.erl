@@ -117,7 +117,8 @@ format(#{rows := Rows}) ->
        [cells(R) || R <- Rows]),
      "Reductions; a turn is 4,000.  Compiled: the call alone.  Evaluated: with what "
      "erl_eval does\nmeanwhile; a shell adds hundreds of its own, so the published "
-     "figures are not those of the calls.\n",
+     "figures are not those of the calls.\nA VM with the JIT "
+     "charges the return from an Erlang function as well.\n",
      fairnif_lab_exp:footnotes(fun(#{title := Title}) -> Title end, Rows),
      conclusion(maps:from_list([{K, C} || #{key := K, compiled := C} <- Rows]))].
 

@@ -50,12 +50,7 @@ charged(evaluated, Call) ->
                            R1 - R0
                        end).
 
-%% Erlang functions are called as compiled code calls them: by apply, as what is
-%% known by name only, they would cost a reduction more (a NIF does not).
 compiled(none) -> ?CHARGED(ok);
-compiled({?MODULE, echo, [A]}) -> ?CHARGED(?MODULE:echo(A));
-compiled({?MODULE, replies, [A]}) -> ?CHARGED(?MODULE:replies(A));
-compiled({?MODULE, work, [A]}) -> ?CHARGED(?MODULE:work(A));
 compiled({M, F, [A]}) -> ?CHARGED(M:F(A));
 compiled({M, F, [A, B]}) -> ?CHARGED(M:F(A, B)).
 
