@@ -8,11 +8,12 @@
 
 -export_type([row/0]).
 
-%% `error' (binary) where the measurement failed, and then neither of the rest;
+%% `error' (binary) where the measurement failed, and then neither `value' nor
+%% `others'; `timed_out' then: whether because it did not end in time.
 %% `others': processors that other programs kept busy, see
 %% fairnif_lab_machine:others/2.
 -type row() :: #{value => term(), others => float() | undefined,
-                 error => binary()}.
+                 error => binary(), timed_out => boolean()}.
 
 %% More than so many processors' work of other programs spoils a figure.
 -define(OTHERS, 0.2).
@@ -60,11 +61,12 @@ in_peer(Flags, MFA, LimitMs) ->
                  end)).
 
 row({ok, {error, {Class, Reason}}, _}) ->
-    #{error => text(io_lib:format("~s:~0tp", [Class, Reason]))};
+    #{error => text(io_lib:format("~s:~0tp", [Class, Reason])), timed_out => false};
 row({ok, Value, Others}) ->
     #{value => Value, others => Others};
 row({error, Reason}) ->
-    #{error => text(fairnif_lab_peer:format_error(Reason))}.
+    #{error => text(fairnif_lab_peer:format_error(Reason)),
+      timed_out => element(1, Reason) =:= timeout}.
 
 %% A node that is too busy to say how busy is still measured.
 clock(Peer) ->
@@ -78,12 +80,14 @@ clock(Peer) ->
 failed(Row) ->
     is_map_key(error, Row).
 
-%% @doc The result of an experiment; not `ok' when a row failed that is not
-%% marked as one that may (`may_fail').
+%% @doc The result of an experiment; not `ok' when a row failed.  One marked with
+%% `may_time_out' may do that: it is what the row is to show.
 -spec result([#{atom() => term()}], #{atom() => term()}) -> fairnif_lab_experiment:result().
 result(Rows, More) ->
-    More#{ok => not lists:any(fun(R) -> failed(R) andalso not maps:get(may_fail, R, false)
-                              end, Rows)}.
+    More#{ok => not lists:any(fun(R) -> failed(R) andalso not excused(R) end, Rows)}.
+
+excused(#{may_time_out := true, timed_out := true}) -> true;
+excused(_) -> false.
 
 %% @doc Which rows failed, and which are to be doubted because other programs
 %% kept the machine busy; Label is what a row is called.
@@ -91,9 +95,11 @@ result(Rows, More) ->
               when Row :: #{atom() => term()}.
 footnotes(Label, Rows) ->
     [[["Failed: ", Label(R), ": ", E, $\n]
-      || #{error := E} = R <- Rows, not maps:get(may_fail, R, false)],
+      || #{error := E} = R <- Rows, not excused(R)],
      case [Label(R) || #{others := N} = R <- Rows, is_float(N), N > ?OTHERS] of
          [] -> "";
+         Noisy when length(Noisy) =:= length(Rows), length(Rows) > 1 ->
+             "Other programs kept the machine busy: doubt all figures.\n";
          Noisy -> ["Other programs kept the machine busy: doubt ",
                    lists:join(", ", Noisy), ".\n"]
      end].

@@ -31,17 +31,20 @@ a_call_in_a_peer_is_a_row_whatever_happens_test_() ->
     {timeout, 120, fun() ->
         ?assertMatch(#{value := 42}, ?X:in_peer([], {erlang, '+', [40, 2]}, 30000)),
         ?assertMatch(#{error := <<"error:oops">>}, ?X:in_peer([], {?MODULE, oops, []}, 30000)),
-        ?assertMatch(#{error := <<"no answer", _/binary>>},
+        ?assertMatch(#{error := <<"no answer", _/binary>>, timed_out := true},
                      ?X:in_peer([], {timer, sleep, [60000]}, 200)),
-        ?assertMatch(#{error := <<"the peer node", _/binary>>},
+        ?assertMatch(#{error := <<"the peer node", _/binary>>, timed_out := false},
                      ?X:in_peer([], {erlang, halt, [1]}, 30000))
     end}.
 
-a_row_that_may_fail_does_not_spoil_the_result_test() ->
+a_row_that_may_time_out_does_not_spoil_the_result_by_that_test() ->
+    Row = #{error => <<"e">>, timed_out => true},
     ?assertMatch(#{ok := true, size := 1},
-                 ?X:result([#{value => 1}, #{error => <<"e">>, may_fail => true}],
-                           #{size => 1})),
-    ?assertMatch(#{ok := false}, ?X:result([#{error => <<"e">>}], #{})).
+                 ?X:result([#{value => 1}, Row#{may_time_out => true}], #{size => 1})),
+    ?assertMatch(#{ok := false}, ?X:result([Row], #{})),
+    ?assertMatch(#{ok := false}, ?X:result([Row#{may_time_out => false}], #{})),
+    ?assertMatch(#{ok := false},
+                 ?X:result([Row#{may_time_out => true, timed_out := false}], #{})).
 
 the_footnotes_name_what_failed_and_what_is_to_be_doubted_test() ->
     Notes = unicode:characters_to_list(
@@ -49,8 +52,12 @@ the_footnotes_name_what_failed_and_what_is_to_be_doubted_test() ->
                            [#{name => "a", others => 0.1}, #{name => "b", others => 0.9},
                             #{name => "c", others => undefined},
                             #{name => "d", error => <<"why">>},
-                            #{name => "e", error => <<"as expected">>, may_fail => true}])),
-    ?assertEqual("Failed: d: why\nOther programs kept the machine busy: doubt b.\n", Notes).
+                            #{name => "e", error => <<"as expected">>, timed_out => true,
+                              may_time_out => true}])),
+    ?assertEqual("Failed: d: why\nOther programs kept the machine busy: doubt b.\n", Notes),
+    ?assertEqual("Other programs kept the machine busy: doubt all figures.\n",
+                 unicode:characters_to_list(
+                   ?X:footnotes(fun(N) -> N end, [#{others => 0.5}, #{others => 0.3}]))).
 
 %% ---- in the peer ----
 
