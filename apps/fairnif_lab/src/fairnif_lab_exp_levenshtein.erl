@@ -140,9 +140,9 @@ format(#{rates := Rates, jitter := Jitter, jitter_bytes := Bytes}) ->
        [{"endless callers", left}, {"sleeps", right}, {"times", right}, {"late:\nleast", right},
         {"median", right}, {"p99", right}, {"most", right}, {"published", right}],
        [jitter_cells(J) || J <- Jitter]),
-     io_lib:format("As many callers as logical processors, on ~ts bytes of 0 against as many of 1.~n"
-                   "Timers have ticks of a millisecond: compare with what is late beside nothing.~n",
-                   [fairnif_lab_table:count(Bytes)]),
+     "As many callers as logical processors, on ", fairnif_lab_table:count(Bytes),
+     " bytes of 0 against as many of 1.\n"
+     "Timers have ticks of a millisecond: compare with what is late beside nothing.\n",
      fairnif_lab_exp:footnotes(fun(#{title := T, sleep_ms := Ms}) ->
                                        io_lib:format("~ts at ~b ms", [T, Ms])
                                end, Jitter)].

@@ -260,11 +260,11 @@ conclusion(Rows) ->
     case [Both || Set <- [default, tuned],
                   #{set := S, kind := dirty_cpu, both := #{median := Both}} <- Rows, S =:= Set] of
         [Default, Tuned] ->
-            io_lib:format("~nWhat to see: to a dirty CPU scheduler and back takes ~ts under default "
-                          "flags, ~ts under tuned~nones; work of less than ~ts and ~ts is not "
-                          "worth it.~n",
-                          [fairnif_lab_table:duration(Ns)
-                           || Ns <- [Default, Tuned, Default / ?COST, Tuned / ?COST]]);
+            io_lib:format(
+              "~nWhat to see: to a dirty CPU scheduler and back takes ~ts under default flags, "
+              "~ts under tuned~nones; work of less than ~ts and ~ts is not worth it.~n",
+              [fairnif_lab_table:duration(Ns)
+               || Ns <- [Default, Tuned, Default / ?COST, Tuned / ?COST]]);
         _ ->
             ""
     end.
