@@ -197,6 +197,7 @@ help_text() ->
       || C <- commands()],
      "\nBYTES: a number, or one with k, m or g (1024 and its powers).\n"
      "FILE: raw samples as JSON; `-' is standard output.\n"
+     "--quick: a smoke run of seconds; --full: as much as was published.\n"
      "Exit code: 0 well, 1 not well-behaved or failed, 2 usage, 3 this "
      "machine cannot say.\n"].
 

@@ -15,8 +15,10 @@
 -type row() :: #{value => term(), others => float() | undefined,
                  error => binary(), timed_out => boolean()}.
 
-%% More than so many processors' work of other programs spoils a figure.
+%% More than so many processors' work of other programs spoils a figure; no more
+%% than so many such figures are named.
 -define(OTHERS, 0.2).
+-define(NAMED, 4).
 %% For what a peer answers at once, on a machine that is very busy.
 -define(AT_ONCE_MS, 10000).
 
@@ -98,8 +100,9 @@ footnotes(Label, Rows) ->
       || #{error := E} = R <- Rows, not excused(R)],
      case [Label(R) || #{others := N} = R <- Rows, is_float(N), N > ?OTHERS] of
          [] -> "";
-         Noisy when length(Noisy) =:= length(Rows), length(Rows) > 1 ->
-             "Other programs kept the machine busy: doubt all figures.\n";
+         Noisy when length(Noisy) > ?NAMED ->
+             io_lib:format("Other programs kept the machine busy: doubt ~b of ~b figures.~n",
+                           [length(Noisy), length(Rows)]);
          Noisy -> ["Other programs kept the machine busy: doubt ",
                    lists:join(", ", Noisy), ".\n"]
      end].

@@ -39,7 +39,7 @@ scale(quick) ->
     #{lengths => [10, 100], rounds => {30, 1}, sleeps => [{100, 150}], patience => 2000};
 scale(normal) ->
     #{lengths => [10, 20, 36, 60, 100, 300, 1000, 10000], rounds => {60, 5},
-      sleeps => [{1000, 5000}, {1, 1500}], patience => 5000};
+      sleeps => [{1000, 4000}, {1, 1500}], patience => 4000};
 scale(full) ->
     #{lengths => [10, 20, 36, 60, 100, 300, 1000, 3000, 10000], rounds => {200, 11},
       sleeps => [{1000, 60000}, {1, 20000}], patience => 5000}.
@@ -60,7 +60,7 @@ steps(Opts) ->
     #{lengths := Lengths} = scale(fairnif_lab_exp:scale(Opts)),
     length(Lengths) + length(forms()) + 1.
 
-%% @doc Measures both; a minute and a half.
+%% @doc Measures both; about a minute, `full' a quarter of an hour.
 -spec run(fairnif_lab_experiment:options()) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.

@@ -39,8 +39,8 @@ scale(quick) ->
     #{mixes => [sort], share => #{time_ms => 150, alone_ms => 50},
       delay => #{time_ms => 150}, patience => 2000};
 scale(normal) ->
-    #{mixes => fairnif_lab_share:mixes(), share => #{time_ms => 500, alone_ms => 150},
-      delay => #{time_ms => 1500}, patience => 5000};
+    #{mixes => fairnif_lab_share:mixes(), share => #{time_ms => 350, alone_ms => 100},
+      delay => #{time_ms => 1200}, patience => 4000};
 scale(full) ->
     #{mixes => fairnif_lab_share:mixes(), share => #{time_ms => 3000, alone_ms => 1000},
       delay => #{time_ms => 20000}, patience => 5000}.
@@ -60,7 +60,7 @@ description() ->
 steps(Opts) ->
     length(modes(fairnif_lab_exp:scale(Opts))).
 
-%% @doc Measures all; a minute and a half.
+%% @doc Measures all; a bit over a minute, `full' five.
 -spec run(fairnif_lab_experiment:options()) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.
