@@ -24,9 +24,9 @@ static ErlNifFunc nifs[] = {
 
     {"slices_fair", 1, zoo_slices_fair, 0},
     {"slices_tiny", 1, zoo_slices_tiny, 0},
-    {"slices_half_ms", 1, zoo_slices_half_ms, 0},
+    {"slices_700us", 1, zoo_slices_700us, 0},
     {"slices_5ms", 1, zoo_slices_5ms, 0},
-    {"slices_50ms", 1, zoo_slices_50ms, 0},
+    {"slices_100ms", 1, zoo_slices_100ms, 0},
     {"slices_uncharged", 1, zoo_slices_uncharged, 0},
     {"slices_endless", 1, zoo_slices_endless, 0},
     {"keeps_in_resource", 1, zoo_keeps_in_resource, 0},

@@ -6,15 +6,15 @@
 -module(fairnif_zoo).
 
 -export([block/1, block_charged/1, ignores_timeslice/1, block_sometimes/1, block_above/1, sleep/1,
-         pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1, slices_tiny/1, slices_half_ms/1,
-         slices_5ms/1, slices_50ms/1, slices_uncharged/1, slices_endless/1, keeps_in_resource/1,
+         pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1, slices_tiny/1, slices_700us/1,
+         slices_5ms/1, slices_100ms/1, slices_uncharged/1, slices_endless/1, keeps_in_resource/1,
          leaks_malloc/1, leaks_enif/1, leaks_always/1, fills_cache/1, dirty_cpu/1, dirty_io/1,
          dirty_alive/1, dirty_slices/1, dirty_endless/1, eats_memory/1, segv/1, abort/1, exit/1,
          endless/1, badarg/1, raise_sometimes/1, error_tuple/1, short/1, gives_way_uncharged/1,
          thread_goes_on/1, thread_stops/1, wait/1]).
 -nifs([block/1, block_charged/1, ignores_timeslice/1, block_sometimes/1, block_above/1, sleep/1,
-       pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1, slices_tiny/1, slices_half_ms/1,
-       slices_5ms/1, slices_50ms/1, slices_uncharged/1, slices_endless/1, keeps_in_resource/1,
+       pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1, slices_tiny/1, slices_700us/1,
+       slices_5ms/1, slices_100ms/1, slices_uncharged/1, slices_endless/1, keeps_in_resource/1,
        leaks_malloc/1, leaks_enif/1, leaks_always/1, fills_cache/1, dirty_cpu/1, dirty_io/1,
        dirty_alive/1, dirty_slices/1, dirty_endless/1, eats_memory/1, start_thread_goes_on/1,
        start_thread_stops/1, start_wait/1, wait_done/1, segv/1, abort/1, exit/1, endless/1,
@@ -27,12 +27,12 @@
 init() ->
     erlang:load_nif(filename:join([filename:dirname(code:which(?MODULE)), "nifs", ?MODULE]), 0).
 
-%% Half a millisecond at a time in a NIF that charges nothing, then the turn is given up: what is
+%% 700 us at a time in a NIF that charges nothing, then the turn is given up: what is
 %% left of it is not charged either.
-gives_way_uncharged(Us) when Us > 500 ->
-    ok = block(500),
+gives_way_uncharged(Us) when Us > 700 ->
+    ok = block(700),
     erlang:yield(),
-    gives_way_uncharged(Us - 500);
+    gives_way_uncharged(Us - 700);
 gives_way_uncharged(Us) ->
     block(Us).
 
@@ -66,9 +66,9 @@ free_lock(_) -> ?NIF.
 huge_list(_) -> ?NIF.
 slices_fair(_) -> ?NIF.
 slices_tiny(_) -> ?NIF.
-slices_half_ms(_) -> ?NIF.
+slices_700us(_) -> ?NIF.
 slices_5ms(_) -> ?NIF.
-slices_50ms(_) -> ?NIF.
+slices_100ms(_) -> ?NIF.
 slices_uncharged(_) -> ?NIF.
 slices_endless(_) -> ?NIF.
 keeps_in_resource(_) -> ?NIF.

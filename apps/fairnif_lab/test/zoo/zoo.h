@@ -39,8 +39,8 @@ int zoo_waits_load(ErlNifEnv *env);
 zoo_nif zoo_block, zoo_block_charged, zoo_ignores_timeslice, zoo_block_sometimes,
     zoo_block_above, zoo_sleep_nif, zoo_pipe, zoo_lock, zoo_free_lock, zoo_huge_list;
 /* zoo_slices.c: give way, each in its way */
-zoo_nif zoo_slices_fair, zoo_slices_tiny, zoo_slices_half_ms, zoo_slices_5ms,
-    zoo_slices_50ms, zoo_slices_uncharged, zoo_slices_endless, zoo_keeps_in_resource,
+zoo_nif zoo_slices_fair, zoo_slices_tiny, zoo_slices_700us, zoo_slices_5ms,
+    zoo_slices_100ms, zoo_slices_uncharged, zoo_slices_endless, zoo_keeps_in_resource,
     zoo_leaks_malloc, zoo_leaks_enif, zoo_leaks_always, zoo_fills_cache;
 /* zoo_dirty.c: on dirty schedulers */
 zoo_nif zoo_dirty_alive, zoo_dirty_slices, zoo_dirty_endless, zoo_eats_memory;
