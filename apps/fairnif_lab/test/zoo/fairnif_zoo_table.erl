@@ -45,7 +45,7 @@ row(Name, Expression, Sizes, Is, Expected) ->
 blocked() ->
     #{hold => fail, charge => fail, share => warn, delay => fail, kill => warn}.
 
-%% -- on the caller's scheduler to the end ----------------------------------------------------------
+%% -- on the caller's scheduler to the end -------------------------------------
 
 on_the_scheduler() ->
     [{short, "fairnif_zoo:short(N)", [1],
@@ -89,7 +89,7 @@ on_the_scheduler() ->
       #{hold => fail, share => warn, delay => fail, kill => warn,
         charge => {any, "making the list is not charged, collecting it is"}}}].
 
-%% -- sliced by hand --------------------------------------------------------------------------------
+%% -- sliced by hand -----------------------------------------------------------
 
 in_slices() ->
     [{sliced_by_hand, "fairnif_zoo:slices_fair(N)", [20000],
@@ -125,7 +125,7 @@ with_memory() ->
      {leaks_always, "fairnif_zoo:leaks_always(N)", [20000],
       "loses 1 MiB in every call", #{leak => fail}}].
 
-%% -- elsewhere -------------------------------------------------------------------------------------
+%% -- elsewhere ----------------------------------------------------------------
 
 dirty() ->
     [{dirty_short, "fairnif_zoo:dirty_cpu(N)", [1000],
@@ -154,7 +154,7 @@ waiting() ->
      {waits_by_select, "fairnif_zoo:wait(N)", [20000],
       "waits 20 ms for a descriptor, by enif_select, in a receive", #{}}].
 
-%% -- with fairnif ----------------------------------------------------------------------------------
+%% -- with fairnif -------------------------------------------------------------
 
 with_fairnif() ->
     [{fair_auto, "fairnif_zoo_fair:work_auto(N)", [20000],
@@ -183,7 +183,7 @@ with_fairnif() ->
      {fair_blocking_long, "fairnif_zoo_fair:waits(N)", [200000],
       "fair_blocking of 200 ms in one piece", #{kill => warn}}].
 
-%% -- that do not return ----------------------------------------------------------------------------
+%% -- that do not return -------------------------------------------------------
 
 not_returning() ->
     [{Name, Expression, [1], Is,
