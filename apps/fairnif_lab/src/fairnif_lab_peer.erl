@@ -10,14 +10,18 @@
 %% keeps the lab's tables alone.
 -module(fairnif_lab_peer).
 
--export([start/1, call/3, stop/1, run/3, with/2, format_error/1]).
+-export([start/1, start/2, call/3, stop/1, run/3, with/2, with/3, format_error/1]).
 
--export_type([peer/0, reason/0]).
+-export_type([peer/0, reason/0, options/0]).
 
--opaque peer() :: #{control := pid(), os_pid := string()}.
+-opaque peer() :: #{control := pid(), os_pid := string(), last_words := none | file:filename()}.
+-type options() :: #{memory => pos_integer(),   % bytes of data that the node may have
+                     paths => [file:filename()], % more of the code path
+                     quiet => boolean()}.       % what it prints as it dies goes into the reason
 -type reason() :: {boot, term()}            % the node did not come up
                 | {timeout, pos_integer()}  % milliseconds that were not enough
                 | {down, term()}            % the node died during the call
+                | {down, term(), binary()}  % the same, and the last line it printed
                 | {raised, error | exit | throw, term(), list()}.
 
 %% Slow machines take a second to boot a node.
@@ -27,22 +31,35 @@
 %% How long a killed node may take to be gone: the kernel frees gigabytes.
 -define(GONE_MS, 10000).
 
+%% @doc `start(Flags, #{})'.
+-spec start([string()]) -> {ok, peer()} | {error, reason()}.
+start(Flags) ->
+    start(Flags, #{}).
+
 %% @doc Starts a node with these emulator flags ("+S", "1:1") and the code path
 %% of this one.  ERL_FLAGS and its kin are not handed on: the flags of a
 %% measurement are those that its report names.  Costs about 0.4 s.  The node
 %% ends with the calling process.
--spec start([string()]) -> {ok, peer()} | {error, reason()}.
-start(Flags) ->
+-spec start([string()], options()) -> {ok, peer()} | {error, reason()}.
+start(Flags, Opts) ->
     Leader = group_leader(),
+    LastWords = case Opts of
+                    #{quiet := true} -> temporary();
+                    _ -> none
+                end,
     group_leader(whereis(standard_error), self()),
     try peer:start_link(#{connection => standard_io,
                           peer_down => continue,
                           wait_boot => ?BOOT_MS,
-                          args => Flags ++ code_path(),
+                          exec => command(Opts, LastWords),
+                          args => Flags ++ code_path(maps:get(paths, Opts, [])),
                           env => environment()}) of
-        {ok, Control, _} -> started(Control)
+        {ok, Control, _} -> started(Control, LastWords)
     catch
-        exit:Reason -> {error, {boot, Reason}}
+        exit:Reason ->
+            Words = last_words(LastWords),
+            forget(LastWords),
+            {error, {boot, case Words of <<>> -> Reason; _ -> Words end}}
     after
         group_leader(Leader, self())
     end.
@@ -51,7 +68,7 @@ start(Flags) ->
 %% After a timeout the peer is of no further use: stop it.
 -spec call(peer(), {module(), atom(), [term()]}, pos_integer()) ->
           {ok, term()} | {error, reason()}.
-call(#{control := Control}, {M, F, A}, LimitMs) ->
+call(#{control := Control, last_words := LastWords}, {M, F, A}, LimitMs) ->
     Me = self(),
     Ref = make_ref(),
     {Caller, Monitor} =
@@ -62,11 +79,19 @@ call(#{control := Control}, {M, F, A}, LimitMs) ->
     erlang:demonitor(Monitor, [flush]),
     exit(Caller, kill),
     receive {Ref, _} -> ok after 0 -> ok end,
-    Answer.
+    case Answer of
+        {error, {down, Why}} ->
+            case last_words(LastWords) of
+                <<>> -> Answer;
+                Words -> {error, {down, Why, Words}}
+            end;
+        _ ->
+            Answer
+    end.
 
 %% @doc Ends the node, whatever state it is in, and waits until it is gone.
 -spec stop(peer()) -> ok.
-stop(#{control := Control, os_pid := OsPid}) ->
+stop(#{control := Control, os_pid := OsPid, last_words := LastWords}) ->
     %% Asking a node to halt needs a scheduler that is free; a kill does not.
     case state(Control) of
         running ->
@@ -76,6 +101,7 @@ stop(#{control := Control, os_pid := OsPid}) ->
             ok
     end,
     unlink(Control),
+    forget(LastWords),
     try gen_server:stop(Control, normal, ?GONE_MS)
     catch
         exit:_ -> ok                            % gone already, or stuck
@@ -91,7 +117,13 @@ run(Flags, MFA, LimitMs) ->
 -spec with([string()], fun((peer()) -> Result)) ->
           Result | {error, reason()}.
 with(Flags, Fun) ->
-    case start(Flags) of
+    with(Flags, #{}, Fun).
+
+%% @doc The same with options.
+-spec with([string()], options(), fun((peer()) -> Result)) ->
+          Result | {error, reason()}.
+with(Flags, Opts, Fun) ->
+    case start(Flags, Opts) of
         {ok, Peer} ->
             try Fun(Peer) after stop(Peer) end;
         {error, _} = Error ->
@@ -100,10 +132,14 @@ with(Flags, Fun) ->
 
 %% @doc The reason as a phrase for a person.
 -spec format_error(reason()) -> unicode:chardata().
+format_error({boot, Words}) when is_binary(Words) ->
+    ["the peer node did not start: ", Words];
 format_error({boot, Reason}) ->
     io_lib:format("the peer node did not start (~0p)", [Reason]);
 format_error({timeout, Ms}) ->
     io_lib:format("no answer within ~b s", [max(1, Ms div 1000)]);
+format_error({down, Why, Words}) ->
+    [format_error({down, Why}), " (", Words, ")"];
 format_error({down, {exit_status, Status}}) when Status > 128 ->
     io_lib:format("the peer node was killed by signal ~b", [Status - 128]);
 format_error({down, {exit_status, Status}}) ->
@@ -113,16 +149,59 @@ format_error({down, Reason}) ->
 format_error({raised, Class, Reason, _Stack}) ->
     io_lib:format("~s:~0tp", [Class, Reason]).
 
-started(Control) ->
-    Early = #{control => Control, os_pid => ""},
+started(Control, LastWords) ->
+    Early = #{control => Control, os_pid => "", last_words => LastWords},
     case call(Early, {os, getpid, []}, ?BOOT_MS) of
         {ok, OsPid} ->
             {ok, Early#{os_pid := OsPid}};
         {error, Reason} ->
             unlink(Control),
             exit(Control, kill),
+            forget(LastWords),
             {error, {boot, Reason}}
     end.
+
+%% A node that eats memory is to die alone, and to say why: the limit is its
+%% own, on data that it writes to (what it only reserves does not count).  Where
+%% the shell cannot limit that there is none.
+command(Opts, LastWords) ->
+    Limit = case Opts of
+                #{memory := Bytes} ->
+                    ["ulimit -d ", integer_to_list(Bytes div 1024), " 2>/dev/null; "];
+                _ -> []
+            end,
+    To = case LastWords of
+             none -> [];
+             File -> [" 2>'", File, "'"]
+         end,
+    {os:find_executable("sh"),
+     %% -C: nobody else's file, nor a link of that name, is written to.
+     ["-c", lists:flatten(["set -C; ", Limit, "exec erl \"$@\"", To]), "sh"]}.
+
+temporary() ->
+    Name = io_lib:format("fairnif-peer-~s-~b",
+                         [os:getpid(), erlang:unique_integer([positive])]),
+    filename:join(os:getenv("TMPDIR", "/tmp"), lists:flatten(Name)).
+
+%% The last line that says something: of a crash it is the VM's slogan.
+last_words(none) ->
+    <<>>;
+last_words(File) ->
+    case file:read_file(File) of
+        {ok, Text} ->
+            Lines = [L || L <- binary:split(Text, <<"\n">>, [global]),
+                          string:trim(L) =/= <<>>,
+                          string:find(L, "rash dump") =:= nomatch],
+            case Lines of
+                [] -> <<>>;
+                _ -> string:slice(string:trim(lists:last(Lines)), 0, 200)
+            end;
+        _ ->
+            <<>>
+    end.
+
+forget(none) -> ok;
+forget(File) -> _ = file:delete(File), ok.
 
 remote(Control, M, F, A) ->
     try
@@ -161,9 +240,9 @@ gone(Control, Deadline) ->
         false -> ok
     end.
 
-code_path() ->
+code_path(More) ->
     Otp = code:lib_dir(),
-    case [filename:absname(D) || D <- code:get_path(), D =/= ".",
+    case [filename:absname(D) || D <- More ++ code:get_path(), D =/= ".",
                                  not lists:prefix(Otp, D)] of
         [] -> [];
         Dirs -> ["-pa" | Dirs]

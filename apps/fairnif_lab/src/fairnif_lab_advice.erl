@@ -1,0 +1,126 @@
+%% What to do about what was found: which mode a function should have, and from which size on.
+%%
+%% Sizes are computed from the times measured and from what going dirty cost in the same check, on
+%% this machine; nothing is a rule of thumb, except the rule of 2017, which is shown for comparison.
+-module(fairnif_lab_advice).
+
+-export([growth/1, advise/3, size_at/2, rule_of_2017/1]).
+
+%% Going dirty may cost this part of a call.
+-define(DIRTY_COST, 0.1).
+
+%% @doc The exponent with which time grows over size between the smallest and the largest: 1.0 is
+%% linear. `undefined' with one size.
+-spec growth([map()]) -> float() | undefined.
+growth(Results) ->
+    case points(Results) of
+        [_, _ | _] = Points ->
+            {S0, T0} = hd(Points),
+            {S1, T1} = lists:last(Points),
+            math:log(T1 / T0) / math:log(S1 / S0);
+        _ ->
+            undefined
+    end.
+
+%% {Size, Ns}, by size.
+points(Results) ->
+    lists:usort([{Size, max(1, Ns)} || #{size := Size, time := #{median := Ns}} <- Results]).
+
+%% @doc At which size a call takes so long (ns), by a straight line between the two sizes around it
+%% in the logarithms of both; `below' or `above' what was measured.
+-spec size_at(number(), [map()]) -> pos_integer() | below | above | undefined.
+size_at(Ns, Results) ->
+    size_between(Ns, points(Results)).
+
+size_between(_, []) -> undefined;
+size_between(Ns, [{_, T} | _]) when Ns < T -> below;
+size_between(Ns, [{S0, T0}, {S1, T1} | _]) when Ns >= T0, Ns =< T1, T1 > T0 ->
+    Part = math:log(Ns / T0) / math:log(T1 / T0),
+    round(S0 * math:pow(S1 / S0, Part));
+size_between(Ns, [_ | Rest]) when Rest =/= [] -> size_between(Ns, Rest);
+size_between(_, _) -> above.
+
+%% @doc The mode that the field's rule of 2017 names for a call of so many ns.
+-spec rule_of_2017(number()) -> string().
+rule_of_2017(Ns) when Ns < 1.0e6 -> "normal";
+rule_of_2017(Ns) when Ns < 1.0e8 -> "yielding";
+rule_of_2017(_) -> "yielding dirty".
+
+%% @doc Sentences, the most important first.
+-spec advise([map()], map(), map()) -> [binary()].
+advise(Results, Machine, Opts) ->
+    Bad = [{P, S} || #{verdicts := Vs} <- Results, #{property := P, status := S} <- Vs,
+                     S =:= fail orelse S =:= warn],
+    Found = [P || #{property := P} <- fairnif_lab_verdict:properties(), lists:keymember(P, 1, Bad)],
+    Sentences = [S || P <- Found, S <- [sentence(P, Results, Opts)], S =/= ""]
+        ++ [S || S <- [dirty(Found, Results, Machine), comparison(Results)], S =/= ""],
+    Start = case Found of
+                [] -> [case [1 || #{time := _} <- Results] of
+                           [] -> "Nothing could be measured.";
+                           _ -> "Leave it as it is."
+                       end];
+                _ -> []
+            end,
+    [unicode:characters_to_binary(S) || S <- Start ++ lists:uniq(Sentences)].
+
+sentence(returns, _, _) ->
+    "Repair it first: nothing else counts while it fails.";
+sentence(hold, Results, Opts) ->
+    From = case size_at(maps:get(limit_ns, Opts, 1000000), Results) of
+               Size when is_integer(Size) ->
+                   [" It reaches the limit at about ", fairnif_lab_table:bytes(Size), "."];
+               _ -> ""
+           end,
+    ["Where its loop is yours: call fair_tick in it and register it as FAIR_AUTO, which gives way "
+     "after each fair slice, whatever the size. Where it is one call into a library: fair_call, "
+     "which goes to a dirty scheduler when it is long, or a dirty NIF.", From];
+sentence(charge, _, _) ->
+    "Charge it for its time: fair_tick does; in a plain NIF enif_consume_timeslice, which takes "
+        "1 % of 4000 reductions at least.";
+sentence(share, Results, _) ->
+    case [Hold || #{slices := #{hold := #{repeated := Hold}}} <- Results] of
+        [] -> "";
+        Holds ->
+            ["It is unfair with stretches of ", fairnif_lab_table:duration(lists:max(Holds)),
+             ": a fair slice is what an Erlang process gets, about 25 us, charged as one."]
+    end;
+sentence(delay, _, _) ->
+    "Others wait for as long as it holds a scheduler, or its turn lasts: shorter slices, each "
+        "charged in full, cure that.";
+sentence(kill, _, _) ->
+    "A killed caller's work goes on. Give way (the VM stops it there), or ask "
+        "enif_is_current_process_alive in dirty code; fair_tick does both.";
+sentence(leak, _, _) ->
+    "What is in use across a pause must hang on a resource, whose destructor frees it: fair_alloc "
+        "and fair_defer do that.".
+
+%% What going dirty costs here, and to whom it matters.
+dirty(Found, Results, #{dirty_trip := Trip}) ->
+    Least = Trip / ?DIRTY_COST,
+    Dirty = [R || #{slices := #{normal := #{total := N}, dirty := #{total := D}}} = R <- Results,
+                  D > N],
+    Cost = io_lib:format("Going dirty and back costs ~ts here, over 10 % of any call under ~ts",
+                         [fairnif_lab_table:duration(Trip), fairnif_lab_table:duration(Least)]),
+    Below = case size_at(Least, Results) of
+                Size when is_integer(Size) -> ["; that is below ", fairnif_lab_table:bytes(Size)];
+                above -> "; that is every size measured";
+                _ -> ""
+            end,
+    case {lists:member(hold, Found), Dirty} of
+        {true, _} -> [Cost, Below, "."];
+        {false, [_ | _]} when Below =/= "" ->
+            [Cost, Below, ": there the normal scheduler is cheaper, and fair_call chooses by "
+             "itself."];
+        _ -> ""
+    end;
+dirty(_, _, _) ->
+    "".
+
+comparison(Results) ->
+    case points(Results) of
+        [] -> "";
+        Points ->
+            ["For comparison, the rule of 2017: ",
+             lists:join(", ", [[fairnif_lab_table:bytes(Size), " ", rule_of_2017(Ns)]
+                               || {Size, Ns} <- Points]), "."]
+    end.

@@ -1,0 +1,316 @@
+%% `bin/fairnif check': measures one function and says whether it is well-behaved.
+%%
+%% Each measurement has a peer node of its own, so that none finds what another left behind; timing
+%% and tracing never meet. A peer that crashes, hangs or runs out of memory is a finding about the
+%% function; this node goes on whatever happens there.
+-module(fairnif_lab_check).
+
+-export([run/2, steps/1]).
+
+-export_type([options/0, result/0]).
+
+-type options() :: #{sizes => [pos_integer()],          % bytes; default 1 KiB, 1 MiB, or the file's
+                     init => unicode:chardata(), file => file:filename(),
+                     against => fairnif_lab_subject:source(),
+                     flags => [string()], paths => [file:filename()],
+                     time_ms => pos_integer(),          % of each measurement; default 1000
+                     runs => pos_integer(),             % timed batches; default what time allows
+                     limit_ns => pos_integer(),         % for holds; default 1 ms
+                     timeout_ms => pos_integer(),       % for one call; default 30 s
+                     strict => boolean(),
+                     waive => #{fairnif_lab_verdict:property() => unicode:chardata()},
+                     progress => fairnif_lab_progress:progress()}.
+%% docs/manual/check.md describes every key, with its unit.
+-type result() :: #{expression := binary(), options := map(), exit := 0 | 1 | 3,
+                    thresholds := [map()], machine := map(), subjects := [map()]}.
+
+-define(SIZES, [1024, 1048576]).
+-define(TIME_MS, 1000).
+-define(TIMEOUT_MS, 30000).
+%% Of the memory that is available the peer may use so much: the rest of the machine lives on.
+-define(MEMORY_PART, 0.7).
+%% What a node has mapped before it does anything, and room to work in.
+-define(VM_BYTES, 536870912).
+
+%% @doc Measures and judges. `usage': the expression or an option is wrong; `cannot_say': this
+%% machine cannot measure that; `failed': a peer could not be used. What the function does wrong, a
+%% crash included, is no error but a verdict.
+-spec run(fairnif_lab_subject:source(), options()) ->
+          {ok, result()} | {error, {usage | failed | cannot_say, unicode:chardata()}}.
+run(Source, Opts) ->
+    try
+        Data = data(Opts),
+        Sizes = sizes(Opts, Data),
+        Subjects = [{subject, subject(Source, subject, Data, Opts)}
+                    | [{against, subject(Against, against, Data, Opts)}
+                       || #{against := Against} <- [Opts]]],
+        enough_memory(Sizes, fairnif_lab_machine:memory_available()),
+        Filled = maps:merge(#{time_ms => ?TIME_MS, timeout_ms => ?TIMEOUT_MS, flags => [],
+                              progress => fairnif_lab_progress:none()}, Opts),
+        BySize = [size(Subjects, Size, Filled) || Size <- Sizes],
+        fairnif_lab_progress:stop(maps:get(progress, Filled)),
+        {ok, result(Subjects, Sizes, BySize, Filled)}
+    catch
+        throw:{Kind, Text} when Kind =:= usage; Kind =:= failed; Kind =:= cannot_say ->
+            {error, {Kind, Text}}
+    end.
+
+%% @doc How many steps it tells its progress.
+-spec steps(options()) -> pos_integer().
+steps(Opts) ->
+    Subjects = case Opts of #{against := _} -> 2; _ -> 1 end,
+    length(maps:get(sizes, Opts, ?SIZES)) * (1 + 4 * Subjects).
+
+%% ---- what is asked for ----
+
+data(#{file := File}) ->
+    case file:read_file(File) of
+        {ok, <<>>} -> throw({usage, [File, " is empty"]});
+        {ok, Data} -> {file, Data};
+        {error, Why} -> throw({usage, ["cannot read ", File, ": ", file:format_error(Why)]})
+    end;
+data(_) ->
+    random.
+
+sizes(#{sizes := Sizes} = Opts, {file, Data}) ->
+    case [S || S <- Sizes, S > byte_size(Data)] of
+        [] -> Sizes;
+        [Size | _] ->
+            throw({usage, io_lib:format("~ts has ~b bytes, and a size of ~b is asked for",
+                                        [maps:get(file, Opts), byte_size(Data), Size])})
+    end;
+sizes(_, {file, Data}) -> [byte_size(Data)];
+sizes(Opts, random) -> maps:get(sizes, Opts, ?SIZES).
+
+subject(Source, Slot, Data, Opts) ->
+    Spec = maps:merge(#{slot => Slot, data => Data}, maps:with([init], Opts)),
+    case fairnif_lab_subject:new(Source, Spec) of
+        {ok, Subject} -> Subject;
+        {error, {usage, Text}} when Slot =:= against -> throw({usage, ["--against: ", Text]});
+        {error, Error} -> throw(Error)
+    end.
+
+enough_memory(Sizes, Available) when is_integer(Available) ->
+    Needed = 3 * lists:max(Sizes) + ?VM_BYTES,
+    Needed =< Available orelse
+        throw({cannot_say, io_lib:format("inputs of ~ts need ~ts of memory, and ~ts are available; "
+                                         "give smaller sizes",
+                                         [fairnif_lab_table:bytes(B)
+                                          || B <- [lists:max(Sizes), Needed, Available]])});
+enough_memory(_, unknown) ->
+    true.
+
+%% ---- one size ----
+
+%% #{Role => SizeResult}, and under `machine' what was learned about the machine.
+size(Subjects, Size, Opts) ->
+    step(Opts, Size, "time"),
+    Start = maps:from_list([{Role, #{size => Size, error => undefined}} || {Role, _} <- Subjects]),
+    Timed = timed(Subjects, Size, Opts, Start),
+    lists:foldl(fun({Role, Subject}, Results) ->
+                        #{Role := Figures} = Results,
+                        Measured = rest(Subject, Size, Opts, Figures),
+                        Results#{Role := Measured#{
+                                   verdicts => fairnif_lab_verdict:judge(Measured, Opts)}}
+                end, Timed, Subjects).
+
+%% The first peer: does it return at all? Then the times of those that do.
+timed(Subjects, Size, Opts, Start) ->
+    Probes = [{Role, Subject, probe(Subject, Size, Opts)} || {Role, Subject} <- Subjects],
+    Failed = lists:foldl(fun({Role, _, {error, Text}}, Acc) -> error_in(Role, Text, Acc);
+                            ({_, _, {ok, _}}, Acc) -> Acc
+                         end, Start, Probes),
+    Good = [{Role, Subject, Ns} || {Role, Subject, {ok, Ns}} <- Probes],
+    times(Good, Size, Opts, Failed).
+
+probe(Subject, Size, #{timeout_ms := TimeoutMs} = Opts) ->
+    Answer = in_peer([], [Subject], Size, Opts,
+                     fun(Peer) -> fairnif_lab_peer:call(Peer, {fairnif_lab_check_peer, probe,
+                                                               [Subject]}, TimeoutMs) end),
+    case Answer of
+        {ok, Outcome, _} -> Outcome;
+        {error, {timeout, _}} ->
+            {error, text(["had not returned after ",
+                          fairnif_lab_table:duration(TimeoutMs * 1.0e6)])};
+        {error, Reason} -> {error, text(fairnif_lab_peer:format_error(Reason))}
+    end.
+
+times([], _, _, Results) ->
+    Results;
+times(Good, Size, Opts, Results) ->
+    Subjects = [Subject || {_, Subject, _} <- Good],
+    Asked = maps:with([time_ms, runs], Opts),
+    Slowest = lists:max([Ns || {_, _, Ns} <- Good]),
+    case measured([], Subjects, Size, Opts, times, [Subjects, Asked], Slowest) of
+        {ok, #{results := Times, erlang := Erlang, dirty_trip := Trip}, Others} ->
+            lists:foldl(
+              fun({{Role, _, _}, #{time := Time, per_call := PerCall}}, Acc) ->
+                      PerMs = PerCall * 1.0e6 / max(1, maps:get(median, Time)),
+                      Charge = #{per_call => PerCall, per_ms => PerMs, erlang => Erlang,
+                                 ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))},
+                      add(Role, #{time => Time, charge => Charge, others => [Others]}, Acc)
+              end, Results#{machine => #{dirty_trip => Trip, erlang => Erlang}},
+              lists:zip(Good, Times));
+        {error, Text} ->
+            lists:foldl(fun({Role, _, _}, Acc) -> error_in(Role, ["while timed: ", Text], Acc) end,
+                        Results, Good)
+    end.
+
+add(Role, More, Results) ->
+    maps:update_with(Role, fun(Figures) -> maps:merge(Figures, More) end, Results).
+
+error_in(Role, Text, Results) ->
+    add(Role, #{error => text(Text)}, Results).
+
+%% The other measurements: name, flags, function of the peer module, and what its answer says.
+%% Adding one means adding a row.
+rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
+    TimeMs = maps:get(time_ms, Opts),
+    Common = #{time_ms => TimeMs, call_ns => CallNs, limit_ns => limit(Opts),
+               patience_ms => maps:get(timeout_ms, Opts)},
+    lists:foldl(
+      fun({Name, Flags, Function, Read}, Acc) ->
+              step(Opts, Size, Name),
+              case measured(Flags, [Subject], Size, Opts, Function, [Subject, Common], CallNs) of
+                  {ok, Answer, Others} ->
+                      More = Read(Answer),
+                      maps:merge(Acc, More#{others => [Others | maps:get(others, Acc)]});
+                  {error, Text} ->
+                      unanswered(Function, text([Name, ": ", Text]), Acc)
+              end
+      end, Figures,
+      [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1},
+       {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1},
+       {"on all schedulers", [], crowd, fun(Crowd) -> Crowd end},
+       {"killed", [], kills, fun kills/1}]);
+rest(_, Size, Opts, Figures) ->
+    [step(Opts, Size, "not measured") || _ <- lists:seq(1, 4)],
+    Figures.
+
+%% That nobody answered while all schedulers ran it says something about the function.
+unanswered(crowd, <<"on all schedulers: no answer", _/binary>>, Figures) ->
+    Figures#{delay => #{beside => unanswered}};
+unanswered(_, Text, Figures) ->
+    case Figures of
+        #{error := undefined} -> Figures#{error := Text};
+        _ -> Figures
+    end.
+
+slices({ok, #{hold := Hold, control := Control} = Slices}) ->
+    #{slices => Slices#{longest => maps:get(longest, Hold), over => maps:get(over, Hold),
+                        calls => maps:get(calls, Hold), taken => maps:get(taken, Hold),
+                        hold => Hold, control => Control}};
+slices({error, {Class, Reason}}) ->
+    #{error => text(io_lib:format("raises ~s:~0tP under trace", [Class, Reason, 12]))}.
+
+shares(Answers) ->
+    Shares = [{Mix, Share} || {Mix, {ok, #{share := Share}}} <- Answers],
+    case [Why || {_, {error, Why}} <- Answers] of
+        [] -> #{share => maps:from_list([{median, fairnif_lab_stats:median([S || {_, S} <- Shares])}
+                                         | Shares])};
+        [Why | _] -> #{error => text(io_lib:format("fails beside an Erlang neighbour: ~0tP",
+                                                   [Why, 12]))}
+    end.
+
+kills(#{memory := Memory} = Kill) ->
+    {PerKill, Total, Resolution} = fairnif_lab_kill:growth(Kill),
+    #{kill => maps:remove(memory, Kill),
+      leak => #{kills => maps:get(count, Kill), per_kill => PerKill, total => Total,
+                resolution => Resolution, memory => Memory}}.
+
+%% ---- peers ----
+
+%% One measurement in a node of its own, with time for slow calls.
+measured(Flags, Subjects, Size, Opts, Function, Args, CallNs) ->
+    #{time_ms := TimeMs, timeout_ms := TimeoutMs} = Opts,
+    LimitMs = TimeoutMs + 20 * TimeMs + 20 * ceil(CallNs / 1.0e6),
+    Mfa = {fairnif_lab_check_peer, Function, Args},
+    case in_peer(Flags, Subjects, Size, Opts,
+                 fun(Peer) -> fairnif_lab_peer:call(Peer, Mfa, LimitMs) end) of
+        {ok, _, _} = Ok -> Ok;
+        {error, Reason} -> {error, text(fairnif_lab_peer:format_error(Reason))}
+    end.
+
+%% The flags of a measurement come last, and prevail over the user's.
+in_peer(Flags, Subjects, Size, #{timeout_ms := TimeoutMs} = Opts, Fun) ->
+    PeerOpts = maps:merge(#{quiet => true, paths => maps:get(paths, Opts, [])}, memory_limit()),
+    Answer =
+        fairnif_lab_peer:with(
+          maps:get(flags, Opts) ++ Flags, PeerOpts,
+          fun(Peer) ->
+                  installed(fairnif_lab_peer:call(Peer, {fairnif_lab_check_peer, install,
+                                                         [Subjects, Size, TimeoutMs]},
+                                                  2 * TimeoutMs + Size div 10000)),
+                  Before = clock(Peer),
+                  case Fun(Peer) of
+                      {ok, Value} ->
+                          {ok, Value, fairnif_lab_machine:others(Before, clock(Peer))};
+                      {error, _} = Error ->
+                          Error
+                  end
+          end),
+    case Answer of
+        {error, {boot, _} = Reason} -> throw({failed, fairnif_lab_peer:format_error(Reason)});
+        _ -> Answer
+    end.
+
+installed({ok, ok}) -> ok;
+installed({ok, {error, {Kind, Text}}}) -> throw({Kind, Text});
+installed({error, Reason}) -> throw({failed, ["while the input was made: ",
+                                              fairnif_lab_peer:format_error(Reason)]}).
+
+clock(Peer) ->
+    case fairnif_lab_peer:call(Peer, {fairnif_lab_check_peer, clock, []}, 5000) of
+        {ok, Clock} -> Clock;
+        {error, _} -> unknown
+    end.
+
+memory_limit() ->
+    case fairnif_lab_machine:memory_available() of
+        Bytes when is_integer(Bytes) -> #{memory => max(?VM_BYTES, round(?MEMORY_PART * Bytes))};
+        unknown -> #{}
+    end.
+
+%% ---- all sizes ----
+
+result(Subjects, Sizes, BySize, Opts) ->
+    Machine = case [M || #{machine := M} <- BySize] of
+                  [First | _] -> First;
+                  [] -> #{}
+              end,
+    Rows = [begin
+                Results = [maps:get(Role, R) || R <- BySize],
+                #{role => Role, expression => fairnif_lab_subject:text(Subject),
+                  sizes => Results,
+                  verdicts => fairnif_lab_verdict:worst(
+                                lists:append([V || #{verdicts := V} <- Results])),
+                  growth => fairnif_lab_advice:growth(Results),
+                  advice => fairnif_lab_advice:advise(Results, Machine, Opts)}
+            end || {Role, Subject} <- Subjects],
+    [#{expression := Expression, verdicts := Verdicts} | _] = Rows,
+    #{expression => Expression, options => shown(Sizes, Opts), machine => Machine,
+      exit => fairnif_lab_verdict:exit_code(Verdicts, Opts),
+      thresholds => fairnif_lab_verdict:thresholds(Opts), subjects => Rows}.
+
+shown(Sizes, Opts) ->
+    #{sizes => Sizes, limit_ns => limit(Opts), time_ms => maps:get(time_ms, Opts),
+      timeout_ms => maps:get(timeout_ms, Opts), strict => maps:get(strict, Opts, false),
+      runs => maps:get(runs, Opts, undefined),
+      flags => text(lists:join($\s, maps:get(flags, Opts))),
+      init => optional(init, Opts), file => optional(file, Opts),
+      waive => maps:map(fun(_, Reason) -> text(Reason) end, maps:get(waive, Opts, #{}))}.
+
+optional(Key, Opts) ->
+    case Opts of
+        #{Key := Text} -> text(Text);
+        _ -> undefined
+    end.
+
+limit(Opts) ->
+    maps:get(limit_ns, Opts, 1000000).
+
+step(#{progress := Progress}, Size, What) ->
+    fairnif_lab_progress:step(Progress, [fairnif_lab_table:bytes(Size), ": ", What]).
+
+text(Chardata) ->
+    unicode:characters_to_binary(Chardata).

@@ -1,0 +1,112 @@
+%% The part of a check that runs inside its peer nodes: one function for each measurement.
+-module(fairnif_lab_check_peer).
+
+-export([install/3, probe/1, times/2, holds/2, shares/2, crowd/2, kills/2, clock/0]).
+
+%% Trips whose median is taken, and the work between two: a scheduler that has just been to the
+%% dirty side finds it warm, which the calls of an application do not.
+-define(TRIPS, 101).
+-define(WORK_BETWEEN, 5).
+
+%% @doc Prepares the subjects for inputs of this size.
+-spec install([fairnif_lab_subject:subject()], pos_integer(), timeout()) ->
+          ok | {error, {usage | failed, binary()}}.
+install([], _, _) ->
+    ok = fairnif_lab_nif:load();
+install([Subject | Subjects], Size, TimeoutMs) ->
+    case fairnif_lab_subject:install(Subject, Size, TimeoutMs) of
+        ok -> install(Subjects, Size, TimeoutMs);
+        {error, _} = Error -> Error
+    end.
+
+%% @doc ns of one call, the second: the first may load code. A process of its own, so that what it
+%% raises is told from what this node does.
+-spec probe(fairnif_lab_subject:subject()) -> {ok, non_neg_integer()} | {error, binary()}.
+probe(Subject) ->
+    Fun = fairnif_lab_subject:function(Subject),
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({outcome, probed(Fun)}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, {outcome, Outcome}} ->
+            Outcome;
+        {'DOWN', Monitor, process, Pid, Why} ->
+            {error, text("its caller exited: ~0tP", [Why, 12])}
+    end.
+
+probed(Fun) ->
+    try
+        T0 = fairnif_lab_nif:now(),
+        _ = Fun(),
+        T1 = fairnif_lab_nif:now(),
+        case T1 - T0 < 1000000000 of
+            true ->
+                T2 = fairnif_lab_nif:now(),
+                _ = Fun(),
+                {ok, fairnif_lab_nif:now() - T2};
+            false ->
+                {ok, T1 - T0}
+        end
+    catch
+        Class:Reason:Stack ->
+            {error, text("raises ~s:~0tP~ts", [Class, Reason, 12, where(Stack)])}
+    end.
+
+where([{M, F, Args, _} | _]) when is_list(Args) -> where([{M, F, length(Args), []}]);
+where([{fairnif_lab_subject_run, _, _, _} | _]) -> "";
+where([{fairnif_lab_against_run, _, _, _} | _]) -> "";
+where([{M, F, A, _} | _]) -> io_lib:format(" in ~tw:~tw/~b", [M, F, A]);
+where(_) -> "".
+
+text(Format, Args) ->
+    unicode:characters_to_binary(io_lib:format(Format, Args)).
+
+%% @doc Time and reductions of the subjects, in turns; reductions of ordinary Erlang; what going
+%% dirty costs here (ns, there and back).
+-spec times([fairnif_lab_subject:subject()], #{atom() => term()}) -> map().
+times(Subjects, Opts) ->
+    Idle = fairnif_lab_subject:idle(),
+    ok = fairnif_lab_subject:install(Idle, 1, 10000),
+    Results = fairnif_lab_time:measure([fairnif_lab_subject:function(S) || S <- Subjects],
+                                       Opts#{idle => fairnif_lab_subject:function(Idle)}),
+    #{results => Results, erlang => fairnif_lab_time:erlang(), dirty_trip => dirty_trip()}.
+
+dirty_trip() ->
+    fairnif_lab_stats:median([trip() || _ <- lists:seq(1, ?TRIPS)]).
+
+trip() ->
+    [fairnif_lab_share:work(sort) || _ <- lists:seq(1, ?WORK_BETWEEN)],
+    T0 = fairnif_lab_nif:now(),
+    _ = fairnif_lab_nif:now_dirty_cpu(),
+    fairnif_lab_nif:now() - T0.
+
+%% @doc Slices and holds.
+-spec holds(fairnif_lab_subject:subject(), #{atom() => term()}) ->
+          {ok, fairnif_lab_hold:result()} | {error, {atom(), term()}}.
+holds(Subject, Opts) ->
+    fairnif_lab_hold:measure(fairnif_lab_subject:function(Subject), Opts).
+
+%% @doc What each kind of Erlang neighbour keeps of the scheduler.
+-spec shares(fairnif_lab_subject:subject(), #{atom() => term()}) ->
+          [{fairnif_lab_share:mix(), {ok, fairnif_lab_share:result()} | {error, term()}}].
+shares(Subject, #{time_ms := TimeMs} = Opts) ->
+    Fun = fairnif_lab_subject:function(Subject),
+    Mixes = fairnif_lab_share:mixes(),
+    Each = max(50, TimeMs div length(Mixes)),
+    [{Mix, fairnif_lab_share:measure(Fun, #{mix => Mix, time_ms => Each,
+                                            alone_ms => max(50, Each div 3),
+                                            patience_ms => maps:get(patience_ms, Opts)})}
+     || Mix <- Mixes].
+
+%% @doc What others feel when all schedulers run it.
+-spec crowd(fairnif_lab_subject:subject(), #{atom() => term()}) -> fairnif_lab_crowd:result().
+crowd(Subject, Opts) ->
+    fairnif_lab_crowd:measure(fairnif_lab_subject:function(Subject), Opts).
+
+%% @doc What happens when its callers are killed.
+-spec kills(fairnif_lab_subject:subject(), #{atom() => term()}) -> fairnif_lab_kill:result().
+kills(Subject, Opts) ->
+    fairnif_lab_kill:measure(fairnif_lab_subject:function(Subject), Opts).
+
+%% @doc For fairnif_lab_machine:others/2.
+-spec clock() -> fairnif_lab_machine:cpu_clock().
+clock() ->
+    fairnif_lab_machine:cpu_clock().

@@ -1,0 +1,120 @@
+%% What other people's processes feel while every scheduler is kept busy with a function: how late a
+%% sleeper wakes, how long an operation waits that needs the progress of all threads, and what the
+%% VM's own monitor reports.
+%%
+%% In this order, in one node: nothing else going on, as many busy Erlang processes as schedulers,
+%% as many callers of the function. The callers come last, since they may be such as cannot be
+%% stopped. They give way after each call: what is felt is the call, not the loop (whose turn lasts
+%% long when calls are charged too little; that is what fairnif_lab_share shows).
+-module(fairnif_lab_crowd).
+
+-export([measure/2]).
+
+-export_type([options/0, result/0, delay/0]).
+
+-type options() :: #{time_ms => pos_integer()}.         % of each of the three; default 1000
+-type delay() :: #{count := non_neg_integer(), p50 := number(), p99 := number(), max := number(),
+                   windows := [number()]}.              % p99 of each window, ns
+-type result() :: #{delay := #{idle := delay(), erlang := delay(), beside := delay()},
+                    thread_progress := #{idle := fairnif_lab_stats:summary(),
+                                         beside := fairnif_lab_stats:summary()},
+                    long_schedule := #{count := non_neg_integer(), longest_ms := non_neg_integer(),
+                                       named := [binary()]}}.
+
+-define(WINDOWS, 4).
+-define(LONG_MS, 1).            % the least that long_schedule takes
+-define(PROGRESS, {?MODULE, progress}).
+
+%% @doc Takes three times `time_ms' and some more. Never returns where the function blocks all
+%% schedulers for good: the caller has a time limit.
+-spec measure(fun(() -> term()), options()) -> result().
+measure(Fun, Opts) ->
+    WindowMs = max(50, maps:get(time_ms, Opts, 1000) div ?WINDOWS),
+    Schedulers = erlang:system_info(schedulers_online),
+    Idle = delay(WindowMs),
+    IdleProgress = progress(WindowMs),
+    Mixes = lists:append(lists:duplicate(Schedulers, fairnif_lab_share:mixes())),
+    Erlang = beside([fun() -> busy(M) end
+                     || M <- lists:sublist(Mixes, Schedulers)],
+                    fun() -> delay(WindowMs) end),
+    {Beside, Progress, Long} =
+        beside([fun() -> forever(Fun) end || _ <- lists:seq(1, Schedulers)],
+               fun() -> {delay(WindowMs), progress(WindowMs), long_schedule(WindowMs)} end),
+    #{delay => #{idle => Idle, erlang => Erlang, beside => Beside},
+      thread_progress => #{idle => IdleProgress, beside => Progress},
+      long_schedule => Long}.
+
+beside(Loads, Measure) ->
+    Pids = [spawn(Load) || Load <- Loads],
+    timer:sleep(20),
+    try Measure() after [exit(P, kill) || P <- Pids] end.
+
+forever(Fun) ->
+    _ = Fun(),
+    erlang:yield(),
+    forever(Fun).
+
+busy(Mix) ->
+    _ = fairnif_lab_share:work(Mix),
+    busy(Mix).
+
+%% Several windows: what one shows the machine may have done.
+delay(WindowMs) ->
+    Windows = [maps:get(samples, fairnif_lab_delay:measure(#{time_ms => WindowMs}))
+               || _ <- lists:seq(1, ?WINDOWS)],
+    Summary = fairnif_lab_delay:summary(lists:append(Windows)),
+    (maps:remove(samples, Summary))#{
+      windows => [fairnif_lab_stats:percentile(99, W) || W <- Windows]}.
+
+%% A new persistent term: its writer waits until every scheduler has passed a point where it holds
+%% no pointer into the old table. So do code loading, purging, and much of what a node does inside.
+progress(WindowMs) ->
+    Until = now_ns() + WindowMs * 1000000,
+    fairnif_lab_stats:summary(progress(Until, 100, [])).
+
+progress(_, 0, Samples) ->
+    Samples;
+progress(Until, Left, Samples) ->
+    T0 = now_ns(),
+    persistent_term:put({?PROGRESS, Left}, T0),
+    T1 = now_ns(),
+    timer:sleep(1),
+    case now_ns() < Until of
+        true -> progress(Until, Left - 1, [T1 - T0 | Samples]);
+        false -> [T1 - T0 | Samples]
+    end.
+
+%% What somebody would read who asks the VM for the culprit.
+long_schedule(WindowMs) ->
+    Me = self(),
+    {Listener, Monitor} =
+        spawn_monitor(fun() ->
+                              erlang:system_monitor(self(), [{long_schedule, ?LONG_MS}]),
+                              Me ! {self(), listening},
+                              receive stop -> ok end,
+                              exit({heard, heard([])})
+                      end),
+    receive {Listener, listening} -> ok end,
+    timer:sleep(WindowMs),
+    Listener ! stop,
+    receive
+        {'DOWN', Monitor, process, _, {heard, Heard}} ->
+            #{count => length(Heard),
+              longest_ms => lists:max([0 | [T || {T, _} <- Heard]]),
+              named => lists:usort([Name || {_, Name} <- Heard])}
+    end.
+
+heard(Acc) ->
+    receive
+        {monitor, _, long_schedule, Info} ->
+            {timeout, T} = lists:keyfind(timeout, 1, Info),
+            heard([{T, named(lists:keyfind(out, 1, Info))} | Acc])
+    after 0 ->
+            Acc
+    end.
+
+named({out, {M, F, A}}) -> iolist_to_binary(io_lib:format("~tw:~tw/~b", [M, F, A]));
+named(_) -> <<"no function">>.
+
+now_ns() ->
+    erlang:monotonic_time(nanosecond).

@@ -1,0 +1,143 @@
+%% How long a function holds a normal scheduler without giving way, call by call.
+%%
+%% A stretch is wall time between two trace events (fairnif_lab_slices). Two kinds of it are not the
+%% function's: garbage collection, and what the operating system took away. The second is told apart
+%% by asking the kernel how long the thread was ready to run while another had its processor. A
+%% function that sleeps, or waits for a lock, is not ready to run, and that time is held against it.
+%%
+%% What the hypervisor takes away no guest can see. Hence a control: ordinary Erlang, measured in
+%% the same way just before, shows how often this machine makes somebody look guilty.
+-module(fairnif_lab_hold).
+
+-export([flags/0, measure/2]).
+
+-export_type([options/0, result/0, calls/0]).
+
+-type options() :: #{time_ms => pos_integer(),          % default 1000
+                     limit_ns => pos_integer(),         % a hold longer than this counts; 1 ms
+                     call_ns => number()}.              % what a call takes, about
+-type calls() :: #{calls := non_neg_integer(),
+                   over := non_neg_integer(),           % of them, with a hold over the limit
+                   longest := non_neg_integer(),        % hold, ns
+                   repeated := non_neg_integer(),       % the longest that another call reached too
+                   taken := non_neg_integer(),          % ns that others had the processor
+                   elapsed := non_neg_integer()}.       % ns inside calls
+-type result() :: #{normal := fairnif_lab_stats:summary(), dirty := fairnif_lab_stats:summary(),
+                    gc := fairnif_lab_stats:summary(),
+                    normal_samples := [integer()], dirty_samples := [integer()],
+                    holds := [non_neg_integer()],       % by call
+                    hold := calls(), control := calls()}.
+
+-define(LIMIT_NS, 1000000).
+-define(MOST_CALLS, 300).
+-define(LEAST_CALLS, 3).
+%% With fewer calls than this a single hold is looked at again.
+-define(ENOUGH_CALLS, 30).
+-define(CONTROL_MS, 150).
+-define(SAMPLES, 2000).
+%% Slices that the collector keeps of one pass.
+-define(SLICES, 200000).
+
+%% @doc Emulator flags of the node to measure in.
+-spec flags() -> [string()].
+flags() ->
+    fairnif_lab_slices:flags().
+
+%% @doc Calls Fun 3 to 300 times, about `time_ms' together, under trace.
+-spec measure(fun(() -> term()), options()) ->
+          {ok, result()} | {error, {error | exit | throw, term()}}.
+measure(Fun, Opts) ->
+    ok = fairnif_lab_nif:load(),
+    Limit = maps:get(limit_ns, Opts, ?LIMIT_NS),
+    Work = fun() -> fairnif_lab_share:work(long_sort) end,
+    {ok, Control} = pass(Work, ?CONTROL_MS),
+    case passes(Fun, maps:get(time_ms, Opts, 1000), Limit, 1) of
+        {ok, Calls, Slices, Gcs} ->
+            Normal = [D || {normal, D} <- Slices],
+            Dirty = [D || {dirty, D} <- Slices],
+            {ok, #{normal => fairnif_lab_stats:summary(Normal),
+                   dirty => fairnif_lab_stats:summary(Dirty),
+                   gc => fairnif_lab_stats:summary(Gcs),
+                   normal_samples => lists:sublist(Normal, ?SAMPLES),
+                   dirty_samples => lists:sublist(Dirty, ?SAMPLES),
+                   holds => [H || {H, _, _} <- Calls],
+                   hold => calls(Calls, Limit),
+                   control => calls(element(1, Control), Limit)}};
+        {error, _} = Error ->
+            Error
+    end.
+
+%% One hold among few calls may be the machine's or the function's: more calls tell.
+passes(Fun, TimeMs, Limit, Again) ->
+    case pass(Fun, TimeMs) of
+        {ok, {Calls, Slices, Gcs}} ->
+            Over = length([H || {H, _, _} <- Calls, H > Limit]),
+            case Over =:= 1 andalso length(Calls) > 1 andalso Again > 0 of
+                true ->
+                    case passes(Fun, TimeMs, Limit, Again - 1) of
+                        {ok, C, S, G} -> {ok, Calls ++ C, Slices ++ S, Gcs ++ G};
+                        Error -> Error
+                    end;
+                false ->
+                    {ok, Calls, Slices, Gcs}
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+calls(Calls, Limit) ->
+    Holds = lists:reverse(lists:sort([H || {H, _, _} <- Calls])),
+    {Longest, Repeated} = case Holds of
+                              [] -> {0, 0};
+                              [One] -> {One, One};
+                              [First, Second | _] -> {First, Second}
+                          end,
+    #{calls => length(Calls), over => length([H || H <- Holds, H > Limit]),
+      longest => Longest, repeated => Repeated,
+      taken => lists:sum([T || {_, T, _} <- Calls]),
+      elapsed => lists:sum([E || {_, _, E} <- Calls])}.
+
+pass(Fun, TimeMs) ->
+    Until = erlang:monotonic_time(nanosecond) + TimeMs * 1000000,
+    case fairnif_lab_slices:trace(fun() -> loop(Fun, Until, 0, []) end, #{limit => ?SLICES}) of
+        {ok, #{value := Spans, slices := Slices, gcs := Gcs}} ->
+            {ok, by_call(Spans, Slices, Gcs)};
+        {error, _} = Error ->
+            Error
+    end.
+
+%% The process gives way between two calls, so that no slice has two of them in it, and its garbage
+%% is collected there.
+loop(Fun, Until, N, Spans) ->
+    erlang:garbage_collect(),
+    erlang:yield(),
+    {From, _, Waited0, _} = fairnif_lab_nif:thread_times(),
+    _ = Fun(),
+    {To, _, Waited1, _} = fairnif_lab_nif:thread_times(),
+    Spans1 = [{From, To, max(0, Waited1 - Waited0)} | Spans],
+    Left = Until - To,
+    case N + 1 of
+        ?MOST_CALLS -> lists:reverse(Spans1);
+        N1 when Left > 0 -> loop(Fun, Until, N1, Spans1);
+        %% The least number only where one call does not take all the time twice over.
+        N1 when N1 < ?LEAST_CALLS, To - From < 3000000000 -> loop(Fun, Until, N1, Spans1);
+        _ -> lists:reverse(Spans1)
+    end.
+
+%% {[{Hold, Taken, Elapsed}] by call, [{Kind, Ns}], [GcNs]}: slices and collections inside calls.
+by_call(Spans, Slices, Gcs) ->
+    by_call(Spans, Slices, Gcs, [], [], []).
+
+by_call([], _, _, Calls, Slices, Gcs) ->
+    {lists:reverse(Calls), lists:append(lists:reverse(Slices)), lists:append(lists:reverse(Gcs))};
+by_call([{From, To, Taken} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
+    Later = lists:dropwhile(fun({_, End, _, _}) -> End =< From end, Slices),
+    LaterGcs = lists:dropwhile(fun({_, End}) -> End =< From end, Gcs),
+    Mine = [{max(S, From), min(E, To), Kind, Id}
+            || {S, E, Kind, Id} <- lists:takewhile(fun({S, _, _, _}) -> S < To end, Later)],
+    MyGcs = lists:takewhile(fun({S, _}) -> S < To end, LaterGcs),
+    Net = fairnif_lab_slices:without_gc(Mine, MyGcs),
+    Hold = lists:max([0 | [D - Waited
+                           || {{normal, D}, {_, _, _, Waited}} <- lists:zip(Net, Mine)]]),
+    by_call(Spans, Later, LaterGcs, [{Hold, Taken, To - From} | Calls],
+            [Net | AccS], [[E - S || {S, E} <- MyGcs] | AccG]).

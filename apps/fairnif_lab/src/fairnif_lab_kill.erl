@@ -1,0 +1,188 @@
+%% What happens when the caller of a function is killed: how long until its native code has really
+%% stopped, what goes on all the same, and what memory does not come back.
+%%
+%% DOWN proves nothing: for a process in a dirty NIF it comes at once, and the code goes on. What
+%% the process held on its heap stays until the NIF has returned, so a sentinel held there tells the
+%% moment. Threads that the function started are seen by the CPU time they still use afterwards.
+%%
+%% Use a node of its own: what goes on here goes on.
+-module(fairnif_lab_kill).
+
+-export([measure/2, growth/1]).
+
+-export_type([options/0, result/0]).
+
+-type options() :: #{time_ms => pos_integer(),          % about; default 1000
+                     call_ns => number(),               % what a call takes, about
+                     patience_ms => pos_integer()}.     % for native code to stop; default 30000
+-type result() :: #{count := non_neg_integer(),         % kills
+                    down := fairnif_lab_stats:summary(),        % ns from the kill to DOWN
+                    stop := fairnif_lab_stats:summary(),        % to the end of native code
+                    stop_samples := [non_neg_integer()],
+                    unstopped := non_neg_integer(),     % did not stop while patience lasted
+                    threads_cpu := non_neg_integer(),   % ns that threads unknown to the VM
+                                                        % computed within 100 ms after the last stop
+                    memory := [#{kills := pos_integer(), resident := integer(),
+                                 vm := integer()}]}.    % bytes, after so many kills
+
+%% Rounds of kills after which memory is looked at; of each, the most kills.
+-define(ROUNDS, 8).
+-define(KILLS, 25).
+%% A victim is killed at a moment within its first call or its first so many ms.
+-define(MOMENT_MS, 100).
+-define(AFTER_MS, 100).
+
+%% @doc Kills callers of Fun, at least 8 (2 when each takes longer than `time_ms').
+-spec measure(fun(() -> term()), options()) -> result().
+measure(Fun, Opts) ->
+    ok = fairnif_lab_nif:load(),
+    process_flag(priority, high),
+    Ticks = [spawn_opt(fun tick/0, [link, fairnif_lab_machine:bound_to(S)])
+             || S <- lists:seq(1, erlang:system_info(schedulers_online))],
+    Known = [T || {T, _} <- threads()],
+    TimeMs = maps:get(time_ms, Opts, 1000),
+    MomentMs = max(1, min(?MOMENT_MS, ceil(maps:get(call_ns, Opts, 1000000) / 1.0e6))),
+    State = #{function => Fun, moment => MomentMs,
+              patience => maps:get(patience_ms, Opts, 30000), until => now_ms() + TimeMs,
+              late => now_ms() + 5 * TimeMs},
+    {Kills, Memory} = rounds(?ROUNDS, State, [], []),
+    Stops = [S || {_, S} <- Kills, is_integer(S)],
+    [begin unlink(P), exit(P, kill) end || P <- Ticks],
+    #{count => length(Kills),
+      down => fairnif_lab_stats:summary([D || {D, _} <- Kills, is_integer(D)]),
+      stop => fairnif_lab_stats:summary(Stops),
+      stop_samples => Stops,
+      unstopped => length(Kills) - length(Stops),
+      threads_cpu => unknown_threads(Known),
+      memory => Memory}.
+
+%% What a process held that died in a dirty NIF is freed by a normal scheduler, when it next wakes.
+%% One that has nothing else to do wakes once a second, and it is not that second that is asked for.
+tick() ->
+    receive after 1 -> tick() end.
+
+rounds(0, _, Kills, Memory) ->
+    {Kills, lists:reverse(Memory)};
+rounds(N, State, Kills, Memory) ->
+    Share = (maps:get(until, State) - now_ms()) / N,
+    Some = round_of(?KILLS, State, now_ms() + Share, []),
+    Kills1 = Some ++ Kills,
+    Memory1 = [maps:put(kills, length(Kills1), memory()) | Memory],
+    Stuck = lists:any(fun({_, Stop}) -> Stop =:= never end, Some),
+    case Stuck orelse length(Kills1) >= 2 andalso now_ms() > maps:get(late, State) of
+        true -> {Kills1, lists:reverse(Memory1)};
+        false -> rounds(N - 1, State, Kills1, Memory1)
+    end.
+
+%% At least one.
+round_of(0, _, _, Kills) ->
+    Kills;
+round_of(N, State, Until, Kills) ->
+    Kill = kill(State),
+    case now_ms() >= Until orelse element(2, Kill) =:= never of
+        true -> [Kill | Kills];
+        false -> round_of(N - 1, State, Until, [Kill | Kills])
+    end.
+
+%% {NsToDown, NsToStop}
+kill(#{function := Fun, moment := MomentMs, patience := Patience}) ->
+    Me = self(),
+    Key = make_ref(),
+    {Victim, Monitor} = spawn_monitor(fun() -> victim(Me, Key, Fun) end),
+    receive
+        {Key, began} -> ok;
+        {'DOWN', Monitor, process, _, _} -> ok
+    end,
+    timer:sleep(rand:uniform(MomentMs)),
+    At = fairnif_lab_nif:now(),
+    exit(Victim, kill),
+    Down = receive {'DOWN', Monitor, process, _, _} -> fairnif_lab_nif:now() - At
+           after Patience -> never
+           end,
+    Stop = receive {sentinel, Key, Gone} -> max(0, Gone - At)
+           after Patience -> never
+           end,
+    {Down, Stop}.
+
+victim(Me, Key, Fun) ->
+    Sentinel = fairnif_lab_nif:sentinel(Me, Key),
+    Me ! {Key, began},
+    calls(Fun, Sentinel).
+
+%% The sentinel is an argument so that it stays on the heap during each call. The process gives way
+%% after each: how long a loop of calls that are charged too little takes is another question.
+calls(Fun, Sentinel) ->
+    _ = Fun(),
+    erlang:yield(),
+    calls(Fun, Sentinel).
+
+%% ---- what stays ----
+
+memory() ->
+    [erlang:garbage_collect(P) || P <- processes(), P =/= self()],
+    erlang:garbage_collect(),
+    %% Freed blocks travel to the allocator instance that owns them.
+    timer:sleep(2),
+    #{resident => resident(), vm => erlang:memory(total)}.
+
+resident() ->
+    case file:read_file("/proc/self/statm") of
+        {ok, Text} ->
+            [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
+            binary_to_integer(Pages) * 4096;
+        _ ->
+            0
+    end.
+
+%% @doc Bytes per kill that did not come back, the total they make, and the least total that would
+%% be seen: {PerKill, Total, Resolution}. The first two rounds warm up. Steady growth counts, one
+%% step does not: the smaller of the two halves' slopes is what each half shows.
+-spec growth(#{memory := [map()], _ => _}) -> {float(), float(), float()}.
+growth(#{memory := Memory}) ->
+    {R1, T1, L1} = grown(resident, 524288, Memory),
+    {R2, T2, L2} = grown(vm, 131072, Memory),
+    %% Whichever stands out more above what it can resolve.
+    case T1 / L1 >= T2 / L2 of
+        true -> {R1, T1, L1};
+        false -> {R2, T2, L2}
+    end.
+
+grown(Kind, Resolution, [_, _, _ | _] = Memory) ->
+    Warm = case Memory of
+               [_, _, _, _, _ | _] -> lists:nthtail(2, Memory);
+               _ -> tl(Memory)
+           end,
+    Points = [{K, B} || #{kills := K, Kind := B} <- Warm],
+    {K0, B0} = hd(Points),
+    {KMid, BMid} = lists:nth((length(Points) + 1) div 2, Points),
+    {K1, B1} = lists:last(Points),
+    Slopes = [(B - A) / (L - K)
+              || {K, A, L, B} <- [{K0, B0, KMid, BMid}, {KMid, BMid, K1, B1}], L > K],
+    PerKill = max(0.0, lists:min([0.0 + S || S <- Slopes] ++ [(B1 - B0) / max(1, K1 - K0)])),
+    {PerKill, PerKill * (K1 - K0), float(Resolution)};
+grown(_, Resolution, _) ->
+    {0.0, 0.0, float(Resolution)}.
+
+%% ---- what goes on ----
+
+%% A thread that a NIF starts has the name of the one that started it, so names tell nothing: those
+%% that were there before are the VM's.
+unknown_threads(Known) ->
+    Before = maps:from_list(threads()),
+    timer:sleep(?AFTER_MS),
+    lists:sum([Cpu - maps:get(T, Before, 0) || {T, Cpu} <- threads(), not lists:member(T, Known)]).
+
+threads() ->
+    case file:list_dir("/proc/self/task") of
+        {ok, Threads} -> [{T, cpu(T)} || T <- Threads];
+        _ -> []
+    end.
+
+cpu(Thread) ->
+    case file:read_file(["/proc/self/task/", Thread, "/schedstat"]) of
+        {ok, Text} -> binary_to_integer(hd(binary:split(Text, <<" ">>)));
+        _ -> 0                                  % it has ended
+    end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

@@ -1,0 +1,281 @@
+%% From figures to verdicts: does the function hold its scheduler, is it charged too little, and so
+%% on. Nothing here measures.
+%%
+%% The properties are a table: which decide by default, their limits, and where each limit comes
+%% from. A verdict says what was seen in a sentence for a person, and keeps the evidence. Where the
+%% figures do not suffice it is `cannot_say', never a guess.
+-module(fairnif_lab_verdict).
+
+-export([properties/0, thresholds/1, judge/2, worst/1, exit_code/2, decides/2]).
+
+-export_type([property/0, status/0, verdict/0, options/0]).
+
+-type property() :: returns | hold | charge | share | delay | kill | leak.
+%% `warn': fails, but does not decide (it does with `strict').
+-type status() :: pass | warn | fail | cannot_say | waived.
+-type verdict() :: #{property := property(), status := status(),
+                     size := pos_integer() | undefined, sentence := binary(),
+                     evidence := #{atom() => number() | binary() | undefined}}.
+-type options() :: #{limit_ns => pos_integer(), strict => boolean(),
+                     waive => #{property() => unicode:chardata()}, atom() => term()}.
+%% A row: limit in its unit, whether it decides without `strict', and the source of the limit.
+-type row() :: #{property := property(), title := binary(), limit := number() | undefined,
+                 unit := binary(), decides := boolean(), source := binary()}.
+
+%% A hold up to the first is within the limit (who yields after 1 ms by the clock is a little over
+%% it), beyond the second over it, and between them neither.
+-define(WITHIN, 1.1).
+-define(OVER, 1.3).
+%% A repeated hold must be so much more frequent than in the control, or so much longer.
+-define(OFTENER, 4).
+-define(LONGER, 2).
+-define(ENOUGH_CALLS, 30).
+%% Shorter calls are not judged by their reductions: charging them would cost more than they do.
+-define(CHARGED_NS, 100000).
+%% That part of its time on dirty schedulers makes a function a dirty one.
+-define(DIRTY, 0.5).
+%% CPU time within 100 ms that no idle thread uses.
+-define(THREADS_NS, 20000000).
+
+%% @doc The properties, in the order of reports.
+-spec properties() -> [row()].
+properties() ->
+    [#{property => returns, title => <<"crashes or does not return">>,
+       limit => undefined, unit => <<>>, decides => true,
+       source => <<"a crash in native code ends the node">>},
+     #{property => hold, title => <<"holds the scheduler">>,
+       limit => 1000000, unit => <<"ns">>, decides => true,
+       source => <<"erl_nif, Long-running NIFs: a native function should return within 1 ms">>},
+     #{property => charge, title => <<"under-charged">>,
+       limit => 1000, unit => <<"reductions per ms">>, decides => true,
+       source => <<"enif_consume_timeslice: a timeslice, 4000 reductions, is about 1 ms; a quarter "
+                   "of that. Ordinary Erlang uses 60,000 to 400,000 a ms">>},
+     #{property => share, title => <<"unfair to neighbours">>,
+       limit => 0.2, unit => <<"of the scheduler">>, decides => false,
+       source => <<"measured: two Erlang processes leave each other 0.5, a NIF that yields every "
+                   "1 ms leaves 0.03 to 0.07, one that yields every 25 us 0.35 to 0.7">>},
+     #{property => delay, title => <<"delays others">>,
+       limit => 10000000, unit => <<"ns">>, decides => true,
+       source => <<"p99 over that beside as many busy Erlang processes; ten documented "
+                   "timeslices: our choice">>},
+     #{property => kill, title => <<"cannot be killed">>,
+       limit => 10000000, unit => <<"ns">>, decides => false,
+       source => <<"median from the kill to the end of native code; ten documented timeslices: "
+                   "our choice">>},
+     #{property => leak, title => <<"leaks when killed">>,
+       limit => undefined, unit => <<"bytes per kill">>, decides => true,
+       source => <<"memory that grows with each kill is gone">>}].
+
+%% @doc The table of properties with the limits in force, for reports.
+-spec thresholds(options()) -> [#{atom() => term()}].
+thresholds(Opts) ->
+    [(maps:remove(title, Row))#{limit => limit(P, Opts), decides => decides(P, Opts)}
+     || #{property := P} = Row <- properties()].
+
+%% @doc Whether a property decides if a function is well-behaved.
+-spec decides(property(), options()) -> boolean().
+decides(Property, Opts) ->
+    maps:get(strict, Opts, false) orelse maps:get(decides, row(Property)).
+
+%% @doc The verdicts on one size: one for each property that was measured.
+-spec judge(#{atom() => term()}, options()) -> [verdict()].
+judge(#{size := Size} = Figures, Opts) ->
+    [(waived(Property, Status, Opts))
+     #{property => Property, size => Size, evidence => Evidence,
+       sentence => unicode:characters_to_binary(Sentence)}
+     || #{property := Property} <- properties(),
+        {Status, Sentence, Evidence} <- [property(Property, Figures, Opts)]].
+
+%% A property that was not to count is shown all the same, with the reason why it does not.
+waived(_, pass, _) ->
+    #{status => pass};
+waived(Property, _, #{waive := Waived}) when is_map_key(Property, Waived) ->
+    #{status => waived};
+waived(Property, fail, Opts) ->
+    #{status => case decides(Property, Opts) of true -> fail; false -> warn end};
+waived(_, warn, #{strict := true}) ->
+    #{status => fail};
+waived(_, Status, _) ->
+    #{status => Status}.
+
+%% @doc Of the verdicts on several sizes, for each property the worst.
+-spec worst([verdict()]) -> [verdict()].
+worst(Verdicts) ->
+    [hd(lists:sort(fun(A, B) -> rank(A) =< rank(B) end, Of))
+     || #{property := P} <- properties(),
+        [_ | _] = Of <- [[V || #{property := Q} = V <- Verdicts, Q =:= P]]].
+
+rank(#{status := Status}) ->
+    maps:get(Status, #{fail => 1, cannot_say => 2, warn => 3, waived => 4, pass => 5}).
+
+%% @doc 0 well-behaved, 1 not, 3 cannot say.
+-spec exit_code([verdict()], options()) -> 0 | 1 | 3.
+exit_code(Verdicts, Opts) ->
+    Statuses = [S || #{status := S} <- Verdicts],
+    Unsure = [P || #{status := cannot_say, property := P} <- Verdicts, decides(P, Opts)],
+    case lists:member(fail, Statuses) of
+        true -> 1;
+        false when Unsure =/= [] -> 3;
+        false -> 0
+    end.
+
+row(Property) ->
+    hd([R || #{property := P} = R <- properties(), P =:= Property]).
+
+limit(hold, #{limit_ns := Ns}) -> Ns;
+limit(Property, _) -> maps:get(limit, row(Property)).
+
+%% ---- each property: {Status, Sentence, Evidence} ----
+
+property(returns, #{error := Error}, _) when is_binary(Error) ->
+    {fail, Error, #{}};
+property(returns, #{time := _}, _) ->
+    {pass, "every call returned", #{}};
+property(returns, _, _) ->
+    {cannot_say, "was not called", #{}};
+
+property(hold, #{slices := #{hold := Hold, control := Control}}, Opts) ->
+    hold(Hold, Control, limit(hold, Opts));
+
+property(charge, #{charge := #{per_ms := PerMs, per_call := PerCall, erlang := Erlang},
+                   time := #{median := Ns}, slices := Slices}, Opts) ->
+    Evidence = #{reductions_per_ms => PerMs, reductions_per_call => PerCall, call_ns => Ns,
+                 erlang_per_ms => lists:min(maps:values(Erlang))},
+    Limit = limit(charge, Opts),
+    Told = io_lib:format("charged ~ts reductions for ~ts",
+                         [count(PerCall), fairnif_lab_table:duration(Ns)]),
+    Most = 4 * lists:max(maps:values(Erlang)),
+    case dirty_part(Slices) > ?DIRTY of
+        true ->
+            {pass, [Told, "; on dirty schedulers reductions share nothing out"], Evidence};
+        false when PerMs < Limit, Ns < ?CHARGED_NS ->
+            {pass, [Told, ": little, but a short call. Who calls it in a loop is charged a ",
+                    fraction(PerMs, Evidence), " of what Erlang is"], Evidence};
+        false when PerMs < Limit ->
+            {fail, [Told, ", ", fraction(PerMs, Evidence), " of what ordinary Erlang is charged"],
+             Evidence};
+        false when PerMs > Most ->
+            {pass, [Told, ": more than ordinary Erlang is. It gives way more often than is fair "
+                    "to it"], Evidence};
+        false ->
+            {pass, Told, Evidence}
+    end;
+
+property(share, #{share := #{median := Share} = Mixes}, Opts) ->
+    Sentence = ["leaves a busy Erlang process ", fairnif_lab_table:percent(Share),
+                " of the scheduler (an Erlang process leaves 50 %)"],
+    {case Share < limit(share, Opts) of true -> fail; false -> pass end, Sentence, Mixes};
+
+property(delay, #{delay := #{beside := unanswered}}, _) ->
+    {fail, "while all schedulers ran it no other process was seen to run", #{}};
+property(delay, #{delay := #{idle := Idle, erlang := Erlang, beside := Beside}} = Figures, Opts) ->
+    delay(Idle, Erlang, Beside, Figures, Opts);
+
+property(kill, #{kill := Kill}, Opts) ->
+    kill(Kill, limit(kill, Opts));
+
+property(leak, #{leak := #{kills := Kills, total := Total, per_kill := PerKill,
+                           resolution := Resolution} = Leak}, _) ->
+    Evidence = maps:with([kills, total, per_kill, resolution], Leak),
+    case Total > Resolution of
+        true ->
+            {fail, io_lib:format("~ts did not come back after ~b kills, ~ts a kill",
+                                 [bytes(Total), Kills, bytes(PerKill)]), Evidence};
+        false when Kills < 2 ->
+            {cannot_say, "was killed once only: each takes too long", Evidence};
+        false ->
+            {pass, io_lib:format("no growth over ~b kills (less than ~ts would not be seen)",
+                                 [Kills, bytes(Resolution)]), Evidence}
+    end;
+
+property(_, #{error := Error}, _) when is_binary(Error) ->
+    {cannot_say, "not measured: the call fails", #{}};
+property(_, _, _) ->
+    {cannot_say, "not measured", #{}}.
+
+hold(#{calls := Calls, over := Over, longest := Longest, repeated := Repeated, elapsed := Elapsed,
+       taken := Taken},
+     #{over := ControlOver, elapsed := ControlElapsed, longest := ControlLongest}, Limit) ->
+    Evidence = #{calls => Calls, over => Over, longest_ns => Longest, repeated_ns => Repeated,
+                 taken_ns => Taken, control_over => ControlOver,
+                 control_longest_ns => ControlLongest},
+    Duration = fairnif_lab_table:duration(Repeated),
+    LimitText = fairnif_lab_table:duration(Limit),
+    %% How often this machine makes ordinary Erlang look like that.
+    Machine = ControlOver / max(1, ControlElapsed),
+    Own = Over / max(1, Elapsed) > ?OFTENER * Machine orelse Repeated > ?LONGER * ControlLongest,
+    if
+        Calls =:= 0 ->
+            {cannot_say, "no call was traced to its end", Evidence};
+        Repeated > ?OVER * Limit, Own ->
+            {fail, io_lib:format("keeps its scheduler for ~ts without giving way (limit ~ts), in "
+                                 "~b of ~b calls", [Duration, LimitText, Over, Calls]), Evidence};
+        Repeated > ?OVER * Limit ->
+            {cannot_say, io_lib:format("~b of ~b calls held the scheduler for over ~ts, but so "
+                                       "did ordinary Erlang: this machine is too noisy",
+                                       [Over, Calls, LimitText]), Evidence};
+        Repeated > ?WITHIN * Limit ->
+            {cannot_say, io_lib:format("keeps its scheduler for ~ts, too close to the limit of ~ts",
+                                       [Duration, LimitText]), Evidence};
+        Over >= 1, Calls < ?ENOUGH_CALLS ->
+            {cannot_say, io_lib:format("one of ~b calls held the scheduler for ~ts, no other did",
+                                       [Calls, fairnif_lab_table:duration(Longest)]), Evidence};
+        true ->
+            {pass, io_lib:format("keeps its scheduler for ~ts at most (~b calls)",
+                                 [Duration, Calls]), Evidence}
+    end.
+
+delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
+      #{p99 := Beside, windows := Ws}, Figures, Opts) ->
+    Limit = limit(delay, Opts),
+    Evidence = #{idle_p99_ns => Idle, erlang_p99_ns => Erlang, beside_p99_ns => Beside,
+                 beside_least_window_ns => lists:min(Ws)},
+    Allowed = Limit + fairnif_lab_stats:median(Es),
+    Sentence = io_lib:format("a process that sleeps 1 ms wakes ~ts late (p99); beside as many busy "
+                             "Erlang processes ~ts, idle ~ts",
+                             [fairnif_lab_table:duration(D) || D <- [Beside, Erlang, Idle]]),
+    %% Every window shows it, and no window of the others does.
+    Always = lists:min(Ws) > Allowed andalso lists:min(Ws) > lists:max(Es ++ Is),
+    Mostly = fairnif_lab_stats:median(Ws) > Allowed,
+    Dirty = dirty_part(maps:get(slices, Figures, #{})) > ?DIRTY,
+    if
+        Always, Dirty ->
+            {warn, [Sentence, ". It runs on dirty schedulers, which compete for the cores: more "
+                    "cores, or fewer dirty schedulers, would help"], Evidence};
+        Always -> {fail, Sentence, Evidence};
+        Mostly -> {cannot_say, [Sentence, "; not in every window"], Evidence};
+        true -> {pass, Sentence, Evidence}
+    end.
+
+kill(#{count := Count, unstopped := Unstopped, stop := #{median := Stop}, down := #{median := Down},
+       threads_cpu := Threads}, Limit) ->
+    Evidence = #{kills => Count, unstopped => Unstopped, stop_median_ns => Stop,
+                 down_median_ns => Down, threads_cpu_ns => Threads},
+    if
+        Unstopped > 0 ->
+            {fail, "goes on after its caller was killed, and was not seen to stop", Evidence};
+        Threads > ?THREADS_NS ->
+            {fail, io_lib:format("threads that it started go on after the kill (~ts of CPU time "
+                                 "in 100 ms)", [fairnif_lab_table:duration(Threads)]), Evidence};
+        Stop > Limit ->
+            {fail, io_lib:format("its code stops ~ts after the caller was killed (DOWN came after "
+                                 "~ts)", [fairnif_lab_table:duration(Stop),
+                                          fairnif_lab_table:duration(Down)]), Evidence};
+        true ->
+            {pass, ["stops ", fairnif_lab_table:duration(Stop), " after the kill"], Evidence}
+    end.
+
+%% Of the time that was traced.
+dirty_part(#{normal := #{total := Normal}, dirty := #{total := Dirty}}) when Normal + Dirty > 0 ->
+    Dirty / (Normal + Dirty);
+dirty_part(_) ->
+    0.0.
+
+fraction(_, #{erlang_per_ms := Erlang, reductions_per_ms := PerMs}) when PerMs > 0 ->
+    ["1/", integer_to_list(round(Erlang / PerMs))];
+fraction(_, _) ->
+    "nothing".
+
+count(N) -> fairnif_lab_table:count(round(N)).
+
+bytes(N) -> fairnif_lab_table:bytes(round(N)).
