@@ -213,9 +213,8 @@ stale(Fun) when is_function(Fun) ->
     {module, M} = erlang:fun_info(Fun, module),
     case {code:ensure_loaded(M), erlang:fun_info(Fun, name)} of
         {{module, M}, {name, []}} ->
-            [io_lib:format("the module ~tw of the function is another than its file (cover-compiled? "
-                           "compiled in memory?): give an exported function as {Module, Function, "
-                           "Arguments}", [M])];
+            [io_lib:format("the module ~tw of the function is another than its file (compiled in "
+                           "memory? by cover?): give {Module, Function, Arguments}", [M])];
         {{module, M}, _} ->
             [];
         {{error, Why}, _} ->
