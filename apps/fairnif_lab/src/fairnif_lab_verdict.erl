@@ -220,9 +220,13 @@ hold(#{calls := Calls, over := Over, over_part := Part, close_part := Close, lon
             {fail, io_lib:format("keeps its scheduler for ~ts without giving way (limit ~ts), in "
                                  "~b of ~b calls", [Often, Long, Over, Calls]), Evidence};
         Part > ?HOLDING, Over >= 2 ->
-            {cannot_say, io_lib:format("~b of ~b calls held the scheduler for over ~ts, but so "
-                                       "did ordinary Erlang: this machine is too noisy",
-                                       [Over, Calls, Long]), Evidence};
+            {cannot_say, io_lib:format("~b of ~b calls held the scheduler for over ~ts, which "
+                                       "could be this machine's noise: of ordinary Erlang ~b did",
+                                       [Over, Calls, Long, ControlOver]), Evidence};
+        %% What no second call shows either way.
+        Part > ?HOLDING, Calls =:= 1 ->
+            {cannot_say, io_lib:format("held the scheduler for ~ts, but only one call could be "
+                                       "traced: each takes too long", [Rarely]), Evidence};
         Close > ?HOLDING, Over =:= 0 ->
             {cannot_say, io_lib:format("keeps its scheduler for ~ts, too close to the limit of ~ts",
                                        [Often, Long]), Evidence};
