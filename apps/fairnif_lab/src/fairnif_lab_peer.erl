@@ -43,6 +43,7 @@ start(Flags) ->
 -spec start([string()], options()) -> {ok, peer()} | {error, reason()}.
 start(Flags, Opts) ->
     Leader = group_leader(),
+    {links, Links} = process_info(self(), links),
     LastWords = case Opts of
                     #{quiet := true} -> temporary();
                     _ -> none
@@ -57,6 +58,8 @@ start(Flags, Opts) ->
         {ok, Control, _} -> started(Control, LastWords)
     catch
         exit:Reason ->
+            {links, Now} = process_info(self(), links),
+            _ = [abandon(Control) || Control <- Now -- Links, is_pid(Control)],
             Words = last_words(LastWords),
             forget(LastWords),
             {error, {boot, case Words of <<>> -> Reason; _ -> Words end}}
@@ -155,11 +158,15 @@ started(Control, LastWords) ->
         {ok, OsPid} ->
             {ok, Early#{os_pid := OsPid}};
         {error, Reason} ->
-            unlink(Control),
-            exit(Control, kill),
+            abandon(Control),
             forget(LastWords),
             {error, {boot, Reason}}
     end.
+
+%% What is left of a node that did not boot: it would live as long as the caller.
+abandon(Control) ->
+    unlink(Control),
+    exit(Control, kill).
 
 %% A node that eats memory is to die alone, and to say why: the limit is its
 %% own, on data that it writes to (what it only reserves does not count).  Where
@@ -170,13 +177,13 @@ command(Opts, LastWords) ->
                     ["ulimit -d ", integer_to_list(Bytes div 1024), " 2>/dev/null; "];
                 _ -> []
             end,
-    To = case LastWords of
-             none -> [];
-             File -> [" 2>'", File, "'"]
-         end,
+    {To, File} = case LastWords of
+                     none -> {"", "sh"};
+                     Name -> {" 2>\"$0\"", Name}
+                 end,
     {os:find_executable("sh"),
      %% -C: nobody else's file, nor a link of that name, is written to.
-     ["-c", lists:flatten(["set -C; ", Limit, "exec erl \"$@\"", To]), "sh"]}.
+     ["-c", lists:flatten(["set -C; ", Limit, "exec erl \"$@\"", To]), File]}.
 
 temporary() ->
     Name = io_lib:format("fairnif-peer-~s-~b",
@@ -189,7 +196,10 @@ last_words(none) ->
 last_words(File) ->
     case file:read_file(File) of
         {ok, Text} ->
-            Lines = [L || L <- binary:split(Text, <<"\n">>, [global]),
+            %% Of a wrong flag the emulator says what is wrong, and then all that it knows.
+            Told = lists:takewhile(fun(L) -> string:prefix(L, "Usage: ") =:= nomatch end,
+                                   binary:split(Text, <<"\n">>, [global])),
+            Lines = [L || L <- Told,
                           string:trim(L) =/= <<>>,
                           string:find(L, "rash dump") =:= nomatch],
             case Lines of
