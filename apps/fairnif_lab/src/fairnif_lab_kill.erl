@@ -141,8 +141,8 @@ memory() ->
     timer:sleep(2),
     #{native => native(), resident => resident(), vm => erlang:memory(total)}.
 
-%% What native code holds of malloc: all that is given out, less what the VM's allocators have of it.
-%% That is exact, where the resident size tells more of what the VM keeps for later.
+%% What native code holds of malloc: all that is given out, less what the VM's allocators have. That
+%% is exact, where the resident size tells more of what the VM keeps for later.
 native() ->
     case fairnif_lab_nif:malloc_used() of
         undefined -> undefined;

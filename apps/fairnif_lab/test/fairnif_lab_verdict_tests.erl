@@ -144,7 +144,8 @@ sentences_name_the_figures_test_() ->
              {charge, charged(0, 2 * ?MS), #{},
               <<"charged 0 reductions for 2.00 ms, nothing of what ordinary Erlang is charged">>},
              {charge, charged(1, 100 * ?MS, #{normal => 0.009, dirty => 0}), #{},
-              <<"charged 1 reductions for 900 us on a scheduler: it waits for most of its 100 ms">>},
+              <<"charged 1 reductions for 900 us on a scheduler: it waits for most of its "
+                "100 ms">>},
              {share, #{share => shares(0.1)}, #{},
               <<"leaves a busy Erlang process 10 % of the scheduler (an Erlang process leaves "
                 "50 %)">>},
