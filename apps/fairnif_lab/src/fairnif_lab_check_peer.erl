@@ -102,7 +102,7 @@ dirty_trip() ->
     fairnif_lab_stats:median([trip() || _ <- lists:seq(1, ?TRIPS)]).
 
 trip() ->
-    [fairnif_lab_share:work(sort) || _ <- lists:seq(1, ?WORK_BETWEEN)],
+    _ = [fairnif_lab_share:work(sort) || _ <- lists:seq(1, ?WORK_BETWEEN)],
     T0 = fairnif_lab_nif:now(),
     _ = fairnif_lab_nif:now_dirty_cpu(),
     fairnif_lab_nif:now() - T0.

@@ -134,7 +134,10 @@ worker(Owner, Fun) ->
                  Class:Reason -> {error, {Class, Reason}}
              end,
     Owner ! {self(), Answer},
-    receive after infinity -> ok end.
+    until_killed().
+
+until_killed() ->
+    receive after 60000 -> until_killed() end.
 
 %% The slices and the collections of garbage, cut to the call.
 slices(Events, {From, To}, Limit) ->

@@ -161,7 +161,7 @@ usage(Format, Args) ->
 %% that stays (what it opened stays open), and keeps all of it for `function/1'.
 -spec install(subject(), pos_integer(), timeout()) -> ok | {error, {usage | failed, binary()}}.
 install(#{slot := Slot, run := Run, init := Init, calls := Calls} = Subject, Size, TimeoutMs) ->
-    [load(Code) || Code <- [Run, Init]],
+    _ = [load(Code) || Code <- [Run, Init]],
     case missing(Calls) ++ stale(Run) of
         [] ->
             Me = self(),

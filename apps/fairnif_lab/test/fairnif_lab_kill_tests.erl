@@ -82,6 +82,15 @@ memory_that_each_caller_leaves_behind_is_seen_test_() ->
         ?assert(PerKill > 90000)
     end).
 
+a_node_without_allocators_of_its_own_has_memory_too_test_() ->
+    {timeout, 60, fun() ->
+        {ok, {ok, Result}} = fairnif_lab_peer:run(["+Mea", "min"],
+                                                  {?MODULE, measure, [leaves, #{time_ms => 300}]},
+                                                  30000),
+        {PerKill, _, _} = ?K:growth(Result),
+        ?assert(PerKill > 90000)
+    end}.
+
 who_ends_by_himself_is_an_error_that_says_why_test_() ->
     [{timeout, 60, fun() -> ?assertEqual({ok, {error, Why}}, run(Manner, #{time_ms => 50})) end}
      || {Manner, Why} <- [{raises, {error, oops}}, {exits, {exit, normal}}, {dies, oops}]].
