@@ -70,7 +70,8 @@ other_cases(#{sizes := Sizes, verdicts := Verdicts, expression := Expression} = 
 
 testcase(#{property := Property} = Verdict, Class, Time, Text, Subject) ->
     {Kind, Inner} = outcome(Verdict, Subject),
-    {Kind, element(testcase, [{classname, Class}, {name, title(Property)} | Time], message(Inner, Text))}.
+    {Kind, element(testcase, [{classname, Class}, {name, title(Property)} | Time],
+                   message(Inner, Text))}.
 
 outcome(#{status := fail, sentence := Sentence}, #{role := subject}) ->
     {failure, {failure, Sentence}};
