@@ -20,7 +20,7 @@ rows(Key, Value) ->
     figure_rows(?R:good(), ?R:put_size(Key, Value, ?R:good())).
 
 figure_rows(Before, Now) ->
-    Last = fun(#{subjects := [#{sizes := Sizes} | _]}) -> ?M:figures(lists:last(Sizes)) end,
+    Last = fun(#{subjects := [#{sizes := Sizes} | _]}) -> ?M:figures(lists:last(Sizes), 2) end,
     maps:from_list([{F, R} || #{figure := F} = R
                                   <- ?M:compare(subject, 1048576, Last(Before), Last(Now))]).
 
@@ -146,17 +146,29 @@ slower(Factor, Result) ->
     #{time := #{samples := Samples}} = lists:last(Sizes),
     ?R:with_samples([S * Factor || S <- Samples], Result).
 
+with_others(Processors, Result) ->
+    ?R:put_size(others, [undefined, Processors, 0.01], Result).
+
+verdict_on(Figure, Before, Now) ->
+    maps:get(verdict, maps:get(Figure, figure_rows(Before, Now))).
+
 on_a_machine_with_other_work_a_change_must_be_larger_test() ->
-    Busy = fun(Result) -> ?R:put_size(others, [undefined, 0.9], Result) end,
-    Time = fun(Before, Now) -> maps:get(verdict, maps:get(time, figure_rows(Before, Now))) end,
+    Unquiet = fun(Result) -> with_others(0.4, Result) end,         % 0.2 of the machine
+    Time = fun(Before, Now) -> verdict_on(time, Before, Now) end,
     ?assertEqual(worse, Time(?R:good(), slower(1.3, ?R:good()))),
-    ?assertEqual(within_noise, Time(?R:good(), Busy(slower(1.3, ?R:good())))),
-    ?assertEqual(within_noise, Time(Busy(?R:good()), slower(1.3, ?R:good()))),
-    ?assertEqual(worse, Time(?R:good(), Busy(slower(1.7, ?R:good())))),
-    Share = fun(Now) -> maps:get(verdict, maps:get(share, figure_rows(?R:good(), Now))) end,
+    ?assertEqual(within_noise, Time(?R:good(), Unquiet(slower(1.3, ?R:good())))),
+    ?assertEqual(within_noise, Time(Unquiet(?R:good()), slower(1.3, ?R:good()))),
+    ?assertEqual(worse, Time(?R:good(), Unquiet(slower(1.7, ?R:good())))),
     Less = ?R:put_size(share, #{median => 0.3}, ?R:good()),
-    ?assertEqual(worse, Share(Less)),
-    ?assertEqual(within_noise, Share(Busy(Less))).
+    ?assertEqual(worse, verdict_on(share, ?R:good(), Less)),
+    ?assertEqual(within_noise, verdict_on(share, ?R:good(), Unquiet(Less))).
+
+on_a_busy_machine_nothing_is_said_of_what_depends_on_who_gets_a_processor_test() ->
+    Busy = fun(Result) -> with_others(1.2, Result) end,
+    ?assertEqual(cannot_say, verdict_on(time, ?R:good(), Busy(slower(9, ?R:good())))),
+    ?assertEqual(within_noise, verdict_on(time, ?R:good(), Busy(?R:good()))),
+    ?assertEqual(worse, verdict_on(leak, ?R:good(),
+                                   Busy(?R:put_size(leak, ?R:leak(1.0e6), ?R:good())))).
 
 when_ordinary_erlang_is_slower_too_it_is_the_machine_test() ->
     #{subjects := [#{sizes := [_, #{charge := #{erlang := Erlang} = Charge}]}]} = ?R:good(),
