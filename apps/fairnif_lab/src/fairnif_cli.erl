@@ -7,7 +7,7 @@
 -export([main/1, run/1]).
 
 -type exit_code() :: 0..3.
--type options() :: #{size => pos_integer(), json => string()}.
+-type options() :: #{size => pos_integer(), json => string(), scale => quick | full}.
 %% What a command gets: its options and what else stood on the line.
 -type command() :: #{name := string(), args := string(), about := string(),
                      options := [string()],
@@ -19,9 +19,9 @@ commands() ->
     [#{name => "demo", args => "[--size BYTES] [--json FILE]",
        about => "a large binary XORed by native code, fair and unfair",
        options => ["--size", "--json"], run => fun demo/2},
-     #{name => "lab", args => "[NAME [--size BYTES] [--json FILE]]",
+     #{name => "lab", args => "[NAME [--quick | --full] [--size BYTES] [--json FILE]]",
        about => "runs an experiment; without a name, lists them",
-       options => ["--size", "--json"], run => fun lab/2},
+       options => ["--quick", "--full", "--size", "--json"], run => fun lab/2},
      #{name => "bench", args => "[RUN ...] [--json FILE]",
        about => "the project's figures, each beside its peer",
        options => ["--json"], run => fun bench/2},
@@ -30,10 +30,13 @@ commands() ->
      #{name => "version", args => "", about => "the version of fairnif",
        options => [], run => fun version/2}].
 
-%% The options: name, key, what turns its text into a value or throws.
+%% The options: name, key, what turns its text into a value or throws; or, of
+%% one that takes no text, the value.
 options() ->
     [{"--size", size, fun bytes/1},
-     {"--json", json, fun(File) -> File end}].
+     {"--json", json, fun(File) -> File end},
+     {"--quick", scale, {flag, quick}},
+     {"--full", scale, {flag, full}}].
 
 %% @doc Runs the command line and ends the VM with its exit code.
 -spec main([string()]) -> no_return().
@@ -78,10 +81,15 @@ parse(["--" ++ _ = Arg | Rest], Allowed, Opts, Others) ->
     lists:member(Name, Allowed) orelse
         usage("`~ts' is no option of this command", [Name]),
     {Name, Key, Convert} = lists:keyfind(Name, 1, options()),
-    case Inline ++ Rest of
-        [Value | Rest1] ->
+    case {Convert, Inline ++ Rest} of
+        {{flag, Value}, _} ->
+            Inline =:= [] orelse usage("`~ts' takes no value", [Name]),
+            maps:get(Key, Opts, Value) =:= Value orelse
+                usage("`~ts' contradicts another option", [Name]),
+            parse(Rest, Allowed, Opts#{Key => Value}, Others);
+        {_, [Value | Rest1]} ->
             parse(Rest1, Allowed, Opts#{Key => Convert(Value)}, Others);
-        [] ->
+        {_, []} ->
             usage("`~ts' needs a value", [Name])
     end;
 parse([Arg | Rest], Allowed, Opts, Others) ->
@@ -119,18 +127,31 @@ demo(Opts, []) ->
 demo(_, [Arg | _]) ->
     usage("demo takes no `~ts'", [Arg]).
 
-lab(_, []) ->
+lab(Opts, []) ->
+    maps:size(Opts) =:= 0 orelse usage("the list of experiments takes no option", []),
     io:put_chars([io_lib:format("~-14s ~ts~n", [M:name(), M:description()])
                   || M <- fairnif_lab_experiment:all()]),
     0;
 lab(Opts, [Name]) ->
     case fairnif_lab_experiment:find(Name) of
-        {ok, Module} -> experiment(Module, Opts);
+        {ok, Module} ->
+            heeded(Module, Opts),
+            experiment(Module, Opts);
         error -> usage("there is no experiment `~ts'; `fairnif lab' lists them",
                        [Name])
     end;
 lab(_, [_, Arg | _]) ->
     usage("lab takes no `~ts'", [Arg]).
+
+%% An option that would have no effect must not look as if it had one.
+heeded(Module, Opts) ->
+    case maps:keys(Opts) -- [json | fairnif_lab_experiment:known(Module)] of
+        [] ->
+            ok;
+        [Key | _] ->
+            {Option, Key, _} = lists:keyfind(Key, 2, options()),
+            usage("`~ts' is no option of the experiment `~s'", [Option, Module:name()])
+    end.
 
 %% No application of the umbrella: built by `make bench', from bench/.
 bench(Opts, Runs) ->
@@ -176,6 +197,7 @@ help_text() ->
       || C <- commands()],
      "\nBYTES: a number, or one with k, m or g (1024 and its powers).\n"
      "FILE: raw samples as JSON; `-' is standard output.\n"
+     "--quick: a smoke run of seconds; --full: as much as was published.\n"
      "Exit code: 0 well, 1 not well-behaved or failed, 2 usage, 3 this "
      "machine cannot say.\n"].
 

@@ -1,0 +1,240 @@
+%% The lab for test suites: is this function well-behaved? It runs what `bin/fairnif check' runs.
+%%
+%% A case never passes because nothing could be said. On a machine that is too noisy or too small
+%% it is skipped, and that is printed; so is every property that was waived.
+-module(fairnif_lab).
+
+-export([assert_well_behaved/1, assert_well_behaved/2, well_behaved_test_/2]).
+%% For the lab's own tests.
+-export([conclude/1, tests/1]).
+
+-export_type([subject/0, options/0]).
+
+%% Text of an Erlang expression with Bin, N and Init bound; a fun of no argument or of a binary;
+%% a call.
+-type subject() :: unicode:chardata() | fun(() -> term()) | fun((binary()) -> term())
+                 | {module(), atom(), [term()]}.
+-type options() :: #{sizes => [pos_integer()],      % bytes of Bin; default 1 KiB and 1 MiB
+                     limit_ns => pos_integer(),     % longest hold allowed; default 1,000,000
+                     waive => #{atom() => unicode:chardata()},  % property => why that is accepted
+                     strict => boolean(),           % every property decides
+                     time_ms => pos_integer(),      % per measurement; default 1000
+                     runs => pos_integer(),
+                     timeout_ms => pos_integer(),   % for one call to return; default 30,000
+                     init => unicode:chardata(),    % an expression, its value bound to Init
+                     file => file:filename(),       % Bin is taken from it
+                     flags => [string()],           % of the nodes that are measured
+                     paths => [file:filename()],    % beside this node's code path
+                     against => subject(),
+                     progress => fairnif_lab_progress:progress()}.
+-type outcome() :: {ok, #{atom() => term()}}
+                 | {error, {usage | failed | cannot_say, unicode:chardata()}}.
+
+-define(OPTIONS, [sizes, limit_ns, waive, strict, time_ms, runs, timeout_ms, init, file, flags,
+                  paths, against, progress]).
+
+%% @doc `assert_well_behaved(Subject, #{})'.
+-spec assert_well_behaved(subject()) -> ok.
+assert_well_behaved(Subject) ->
+    assert_well_behaved(Subject, #{}).
+
+%% @doc Measures the function in nodes of its own and returns when it is well-behaved. For a Common
+%% Test case, and for an EUnit test with a time limit of minutes ({timeout, 300, ...}).
+%%
+%% Error `{not_well_behaved, Lines}' when it is not: texts that name each property that failed, with
+%% its sentence and evidence; they are printed too. Throws `{skip, Text}' when this machine cannot
+%% say: Common Test counts the case as skipped; EUnit knows no skipping inside of a test and shows a
+%% failure (use well_behaved_test_/2). Error `{badarg, Text}' for a subject or an option that is
+%% none, `{check_failed, Text}' when the lab could not do its work.
+%%
+%% A fun runs in other nodes: its module must be in a file on the code path, as it is loaded here.
+%% Cost: some ten seconds per size with the default times. Other work on the machine, also other
+%% tests in parallel, makes skipping more likely.
+-spec assert_well_behaved(subject(), options()) -> ok.
+assert_well_behaved(Subject, Opts) ->
+    conclude(run(Subject, Opts)).
+
+%% @doc The same as a generator of EUnit tests, one per property that could be judged:
+%%
+%%     sum_test_() -> fairnif_lab:well_behaved_test_({m, sum, [[1, 2]]}, #{}).
+%%
+%% It measures while EUnit collects the tests, where no time limit holds. A property that this
+%% machine cannot judge, or that was waived, is no test, and is printed: it is not among those that
+%% passed. Errors as assert_well_behaved/2, except that `{skip, _}' is an empty list.
+-spec well_behaved_test_(subject(), options()) ->
+          [{unicode:chardata(), fun(() -> ok)}].
+well_behaved_test_(Subject, Opts) ->
+    tests(run(Subject, Opts)).
+
+%% ---- outcomes ----
+
+%% @private
+-spec conclude(outcome()) -> ok.
+conclude({ok, #{exit := 0} = Result}) ->
+    _ = [tell(waived, V, Result) || V <- verdicts([waived], Result)],
+    ok;
+conclude({ok, #{exit := 1} = Result}) ->
+    fail(Result, verdicts([fail], Result));
+conclude({ok, #{exit := 3} = Result}) ->
+    skip(lists:join("; ", [sentence(V) || V <- verdicts([cannot_say], Result)]), Result);
+conclude({error, {cannot_say, Text}}) ->
+    skip(Text, #{expression => <<"the function">>});
+conclude({error, {usage, Text}}) ->
+    error({badarg, flat(Text)});
+conclude({error, {failed, Text}}) ->
+    error({check_failed, flat(Text)}).
+
+%% @private
+-spec tests(outcome()) -> [{unicode:chardata(), fun(() -> ok)}].
+tests({ok, #{expression := Expression} = Result}) ->
+    _ = [tell(Status, V, Result)
+         || #{status := Status} = V <- verdicts([waived, cannot_say], Result)],
+    [{flat([Expression, ": ", title(V)]),
+      fun() ->
+              case Status of
+                  fail -> fail(Result, [V]);
+                  _ -> ok
+              end
+      end} || #{status := Status} = V <- verdicts([pass, warn, fail], Result)];
+tests({error, {cannot_say, _}} = Outcome) ->
+    try conclude(Outcome)
+    catch throw:{skip, _} -> []
+    end;
+tests(Outcome) ->
+    conclude(Outcome).
+
+verdicts(Statuses, #{subjects := Subjects}) ->
+    [V || #{role := subject, verdicts := Verdicts} <- Subjects,
+          #{status := Status} = V <- Verdicts, lists:member(Status, Statuses)].
+
+%% The reason is a list of texts, and not a map: EUnit and Common Test print it so that each text
+%% stands on a line of its own. On standard output, which both keep with the case, nothing is cut.
+-spec fail(#{atom() => term()}, [map()]) -> no_return().
+fail(#{expression := Expression}, Verdicts) ->
+    Lines = [flat([Expression, " is not well-behaved"])
+             | lists:append([[flat([title(V), place(V), ": ", sentence(V)]) | evidence(V)]
+                             || V <- Verdicts])],
+    io:format("~ts", [[[L, $\n] || L <- Lines]]),
+    error({not_well_behaved, Lines}).
+
+-spec skip(unicode:chardata(), #{atom() => term()}) -> no_return().
+skip(Text, #{expression := Expression}) ->
+    Skipped = flat(["this machine cannot say whether ", Expression, " is well-behaved: ", Text]),
+    io:format(user, "~nSKIPPED, not passed: ~ts~n", [Skipped]),
+    throw({skip, Skipped}).
+
+%% Not through the group leader: EUnit shows what a test that passed has printed to nobody.
+tell(Status, Verdict, #{expression := Expression}) ->
+    Word = case Status of
+               waived -> "WAIVED, not passed";
+               cannot_say -> "SKIPPED, not passed"
+           end,
+    io:format(user, "~n~s: ~ts: ~ts~ts: ~ts~n",
+              [Word, Expression, title(Verdict), place(Verdict), sentence(Verdict)]).
+
+title(#{property := Property}) -> fairnif_lab_junit:title(Property).
+
+sentence(#{sentence := Sentence}) -> Sentence.
+
+place(#{size := undefined}) -> "";
+place(#{size := Size}) -> [" at ", fairnif_lab_table:count(Size), " bytes"].
+
+evidence(#{evidence := Evidence}) when map_size(Evidence) =:= 0 -> [];
+evidence(#{evidence := Evidence}) ->
+    Shown = [case V of
+                 Text when is_binary(Text) -> [atom_to_list(K), " ", Text];
+                 Figure -> io_lib:format("~s ~0tp", [K, Figure])
+             end || {K, V} <- lists:sort(maps:to_list(Evidence))],
+    [flat(["    ", lists:join(", ", Shown)])].
+
+flat(Text) ->
+    unicode:characters_to_list(Text).
+
+%% ---- what was asked ----
+
+run(Subject, Opts) ->
+    ok = options(Opts),
+    ok = subject(Subject),
+    fairnif_lab_check:run(Subject, Opts).
+
+options(Opts) when is_map(Opts) ->
+    case maps:keys(Opts) -- ?OPTIONS of
+        [] -> ok;
+        [Key | _] -> wrong("~0tp is no option; the options are ~0p", [Key, ?OPTIONS])
+    end,
+    waivers(maps:get(waive, Opts, #{})),
+    case Opts of
+        #{against := Against} -> subject(Against);
+        _ -> ok
+    end;
+options(_) ->
+    wrong("the options are a map", []).
+
+%% A waiver without a reason is a finding that nobody will look at again.
+waivers(Waivers) when is_map(Waivers) ->
+    _ = [begin
+             lists:member(Property, fairnif_lab_junit:properties())
+                 orelse wrong("~0tp is no property that can be waived; these are: ~0p",
+                              [Property, fairnif_lab_junit:properties()]),
+             is_reason(Reason)
+                 orelse wrong("waiving `~s' needs a reason, a text that says why it is accepted",
+                              [Property])
+         end || {Property, Reason} <- maps:to_list(Waivers)],
+    ok;
+waivers(_) ->
+    wrong("waive is a map of properties to reasons", []).
+
+is_reason(Reason) ->
+    try string:trim(unicode:characters_to_list(Reason)) of
+        Text -> is_list(Text) andalso Text =/= ""
+    catch
+        error:_ -> false
+    end.
+
+subject(Fun) when is_function(Fun, 0); is_function(Fun, 1) ->
+    {module, Module} = erlang:fun_info(Fun, module),
+    case {erlang:fun_info(Fun, type), Module} of
+        {{type, external}, _} ->
+            loadable(Module);
+        {_, erl_eval} ->
+            wrong("a fun made in a shell would measure the shell's interpreter; give an "
+                  "expression as text, or {M, F, A}", []);
+        _ ->
+            ok = loadable(Module),
+            same_as_file(Module)
+    end;
+subject({M, F, A}) when is_atom(M), is_atom(F), is_list(A) ->
+    loadable(M);
+subject(Fun) when is_function(Fun) ->
+    wrong("a fun takes nothing or a binary; ~0p takes more", [Fun]);
+subject(Text) when is_binary(Text); is_list(Text) ->
+    ok;                                     % the check says where it is wrong
+subject(Other) ->
+    wrong("~0tP is nothing that can be checked: give an expression as text, a fun of no argument "
+          "or of a binary, or {M, F, A}", [Other, 12]).
+
+%% The nodes that are measured load modules from files, on the code path of this node.
+loadable(Module) ->
+    case code:which(Module) =:= preloaded orelse code:get_object_code(Module) of
+        error ->
+            wrong("the module ~s is in no file on the code path: nodes that measure it cannot "
+                  "load it", [Module]);
+        _ ->
+            ok
+    end.
+
+%% A local fun is known by the checksum of its module, too.
+same_as_file(Module) ->
+    {Module, Beam, File} = code:get_object_code(Module),
+    {ok, {Module, OnDisk}} = beam_lib:md5(Beam),
+    case Module:module_info(md5) of
+        OnDisk ->
+            ok;
+        _ ->
+            wrong("a fun of ~s cannot be run in another node: ~ts is not what is loaded here "
+                  "(cover-compiled, or compiled anew); give {M, F, A}", [Module, File])
+    end.
+
+-spec wrong(io:format(), [term()]) -> no_return().
+wrong(Format, Args) ->
+    error({badarg, flat(io_lib:format(Format, Args))}).

@@ -1,0 +1,264 @@
+%% Two measurements of one function, before and after: is it better, worse, or the same within what
+%% the machine's own unrest explains? Pure; whether the two may be compared at all is for
+%% fairnif_lab_baseline to say.
+%%
+%% A false alarm costs more than a small change that is missed: people stop looking. So each figure
+%% must move beyond what repeats of the same check differ by, and in absolute terms by as much as
+%% matters to anybody.
+-module(fairnif_lab_compare).
+
+-export([figures/1, names/0, compare/4, change/2, bands/0, table/1]).
+
+-export_type([figures/0, row/0, verdict/0]).
+
+%% What is kept of a size: figures by name, and the raw samples of the time.
+-type figures() :: #{samples := [number()], figure() => number()}.
+-type figure() :: time | hold | charge | share | delay | idle_delay | kill | leak | resolution.
+-type verdict() :: improved | worse | within_noise | cannot_say.
+-type row() :: #{role := atom(), size := pos_integer(), figure := figure(),
+                 verdict := verdict(), before := number() | undefined,
+                 now := number() | undefined, ratio := float() | undefined, why := binary()}.
+
+%% The figures that are compared. `factor': beyond this factor it may be a change; `least': if it is
+%% at least so much, in its own unit; `cap': above it, more is not better. `control': another figure
+%% of the same run, which the function cannot move; when it has moved as far, the machine has.
+figure_rows() ->
+    [#{figure => hold, path => [slices, longest], good => less, format => fun duration/1,
+       title => "longest hold", factor => 2.0, least => 100000,
+       %% The longest of many slices is an extreme and no average, and a fair slice is 25 to 30 us:
+       %% a tenth of the documented 1 ms is the least that anybody could notice.
+       source => "docs/internals/slices.md; erl_nif: 1 ms"},
+     #{figure => charge, path => [charge, ratio], good => more, format => fun fraction/1,
+       title => "reductions per ms, of Erlang's", factor => 1.5, least => 0.1, cap => 1.0,
+       %% 4000 reductions of ordinary Erlang take 18 to 60 us, by what it does: charged as Erlang
+       %% is charged is right, and more than that is no better.
+       source => "4000 reductions of sort, maps, binaries: 18-60 us"},
+     #{figure => share, path => [share, median], good => more, format => fun fraction/1,
+       title => "share left to a neighbour", factor => 1.5, least => 0.1,
+       %% One slice length leaves sort, maps and binaries shares that lie within a factor of 1.5
+       %% (48 to 73 % at 25 us).
+       source => "shares beside slices of 25 us: 48-73 %"},
+     #{figure => delay, path => [delay, beside, p99], good => less, format => fun duration/1,
+       title => "wake-up delay, p99", factor => 2.0, least => 1000000, control => idle_delay,
+       %% A sleeper beside fair work is 0.03 to 0.12 ms late, beside dirty work 4 to 23 ms.
+       source => "lateness of a 1 ms sleeper: 1.03-1.12 against 4-23 ms"},
+     #{figure => kill, path => [kill, stop, median], good => less, format => fun duration/1,
+       title => "from kill to stop", factor => 2.0, least => 1000000,
+       %% A task that is suspended stops 10 to 25 us after the kill; one that runs, after its slice.
+       source => "exit(Pid, kill) to the destructor: 10-25 us"},
+     #{figure => leak, path => [leak, per_kill], good => less, format => fun bytes/1,
+       title => "memory lost per kill", factor => 2.0, least => resolution,
+       source => "the resolution that the check itself reports"}].
+
+%% Kept beside them: what time is judged by, and controls.
+-define(KEPT, [{time, [time, median]}, {idle_delay, [delay, idle, p99]},
+               {resolution, [leak, resolution]}]).
+
+%% Time moves by more than this before it counts. criterion takes 1 % for noise, but of one process
+%% that it calls again and again; here each check has nodes of its own, whose medians differ by a
+%% few per cent with the layout of code and memory (Kalibera and Jones, "Rigorous benchmarking in
+%% reasonable time", 2013: the variation between executions is not seen from within one).
+-define(TIME_BAND, 0.05).
+%% Two-sided: with two sizes and ten checks a day, 0.01 lets about one chance finding a week
+%% through, and the band stops most of those.
+-define(ALPHA, 0.01).
+%% With fewer on each side the normal approximation of U is no longer good at ALPHA.
+-define(LEAST_SAMPLES, 6).
+
+%% @doc What is compared of one size of a check's result. Figures that were not measured are left
+%% out.
+-spec figures(#{size := pos_integer(), atom() => term()}) -> figures().
+figures(Size) ->
+    Found = [{F, V} || {F, Path} <- paths(), V <- [at(Path, Size)], is_number(V)],
+    Samples = case at([time, samples], Size) of
+                  List when is_list(List) -> List;
+                  _ -> []
+              end,
+    (maps:from_list(Found))#{samples => Samples}.
+
+%% @doc The names of the figures that `figures/1' gives.
+-spec names() -> [figure()].
+names() ->
+    [F || {F, _} <- paths()].
+
+paths() ->
+    ?KEPT ++ [{F, P} || #{figure := F, path := P} <- figure_rows()].
+
+%% @doc One row for each figure that either side has.
+-spec compare(atom(), pos_integer(), figures(), figures()) -> [row()].
+compare(Role, Size, Before, Now) ->
+    [#{role => Role, size => Size, figure => Figure, verdict => Verdict,
+       before => maps:get(Figure, Before, undefined), now => maps:get(Figure, Now, undefined),
+       ratio => ratio(maps:get(Figure, Before, undefined), maps:get(Figure, Now, undefined)),
+       why => unicode:characters_to_binary(Why)}
+     || Figure <- [time | [F || #{figure := F} <- figure_rows()]],
+        is_map_key(Figure, Before) orelse is_map_key(Figure, Now),
+        {Verdict, Why} <- [judge(Figure, Before, Now)]].
+
+%% @doc What the rows are judged by, each with its source, for the report.
+-spec bands() -> [#{atom() => atom() | number() | binary()}].
+bands() ->
+    [#{figure => time, better => less, factor => 1.0 + ?TIME_BAND, least => 0,
+       source => <<"Mann-Whitney's U of the raw samples, p 0.01; Kalibera and Jones 2013">>}
+    | [#{figure => F, better => G, factor => By, least => L, source => list_to_binary(S)}
+       || #{figure := F, good := G, factor := By, least := L, source := S} <- figure_rows()]].
+
+%% @doc The rows as a table for the terminal.
+-spec table([row()]) -> unicode:chardata().
+table(Rows) ->
+    fairnif_lab_table:render(
+      [{"size", right}, {"figure", left}, {"baseline", right}, {"now", right}, {"ratio", right},
+       {"verdict", left}, {"why", left}],
+      [[[case Role of subject -> []; _ -> [atom_to_list(Role), ", "] end,
+         fairnif_lab_table:bytes(Size)],
+        title(Figure), (format(Figure))(Before), (format(Figure))(Now), fraction(Ratio),
+        phrase(Verdict), Why]
+       || #{role := Role, size := Size, figure := Figure, before := Before, now := Now,
+            ratio := Ratio, verdict := Verdict, why := Why} <- Rows]).
+
+%% ---- verdicts ----
+
+judge(Figure, Before, Now) ->
+    case {Before, Now} of
+        {#{Figure := _}, #{Figure := _}} -> judge_both(Figure, Before, Now);
+        {#{Figure := _}, _} -> {cannot_say, "not measured now"};
+        {_, _} -> {cannot_say, "not measured in the baseline"}
+    end.
+
+judge_both(time, #{samples := Before}, #{samples := Now}) ->
+    change(Before, Now);
+judge_both(Figure, Before, Now) ->
+    [Row] = [R || #{figure := F} = R <- figure_rows(), F =:= Figure],
+    #{Figure := A0} = Before,
+    #{Figure := B0} = Now,
+    {A, B} = capped(A0, B0, Row),
+    #{factor := Factor, good := Good} = Row,
+    Least = least(Row, Before, Now),
+    case {abs(A - B) =< Least, is_beyond(Factor, A, B)} of
+        {true, _} ->
+            {within_noise, ["differ by no more than ", (format(Figure))(Least)]};
+        {_, false} ->
+            {within_noise, io_lib:format("within a factor of ~.1f", [Factor])};
+        {false, true} ->
+            controlled(Row, Before, Now, direction(Good, A, B),
+                       io_lib:format("beyond a factor of ~.1f", [Factor]))
+    end.
+
+%% @doc The same for run times: raw samples before and now, in any unit. Mann-Whitney's U says
+%% whether the one tend to be longer than the other, without asking how they are distributed; the
+%% medians must differ by more than TIME_BAND and than the samples' own spread. `cannot_say' with
+%% fewer than six on a side. Cost: one sort of all samples.
+-spec change([number()], [number()]) -> {verdict(), Why :: unicode:chardata()}.
+change(Before, Now) when length(Before) < ?LEAST_SAMPLES; length(Now) < ?LEAST_SAMPLES ->
+    {cannot_say, io_lib:format("~b and ~b samples; ~b each are needed",
+                               [length(Before), length(Now), ?LEAST_SAMPLES])};
+change(Before, Now) ->
+    A = fairnif_lab_stats:median(Before),
+    B = fairnif_lab_stats:median(Now),
+    Band = lists:max([?TIME_BAND, fairnif_lab_stats:spread(Before),
+                      fairnif_lab_stats:spread(Now)]),
+    case {is_beyond(1.0 + Band, A, B), p_value(Before, Now)} of
+        {false, _} ->
+            {within_noise, ["within ", fairnif_lab_table:percent(Band)]};
+        {true, P} when P > ?ALPHA ->
+            {within_noise, io_lib:format("the samples may well be of one kind (p ~s)", [p(P)])};
+        {true, P} ->
+            {direction(less, A, B),
+             io_lib:format("medians beyond ~s, p ~s", [fairnif_lab_table:percent(Band), p(P)])}
+    end.
+
+direction(less, A, B) when B > A -> worse;
+direction(more, A, B) when B < A -> worse;
+direction(_, _, _) -> improved.
+
+controlled(#{control := Control, factor := Factor}, Before, Now, Verdict, Why) ->
+    case {Before, Now} of
+        {#{Control := A}, #{Control := B}} ->
+            case is_beyond(Factor, A, B) of
+                true -> {cannot_say, "the machine alone, idle, has changed as much"};
+                false -> {Verdict, Why}
+            end;
+        _ ->
+            {Verdict, Why}
+    end;
+controlled(_, _, _, Verdict, Why) ->
+    {Verdict, Why}.
+
+capped(A, B, #{cap := Cap}) -> {min(A, Cap), min(B, Cap)};
+capped(A, B, _) -> {A, B}.
+
+%% Memory is counted in steps, which the check itself reports.
+least(#{least := resolution}, Before, Now) ->
+    max(maps:get(resolution, Before, 0), maps:get(resolution, Now, 0));
+least(#{least := Least}, _, _) ->
+    Least.
+
+is_beyond(Factor, A, B) ->
+    max(A, B) > Factor * max(0, min(A, B)).
+
+%% ---- Mann-Whitney ----
+
+%% The chance that samples of one kind would look at least as different; normal approximation,
+%% corrected for ties and for continuity.
+p_value(As, Bs) ->
+    N = length(As),
+    M = length(Bs),
+    {RankSum, Ties} = ranks(lists:sort([{V, a} || V <- As] ++ [{V, b} || V <- Bs]), 1, 0, 0),
+    U = RankSum - N * (N + 1) / 2,
+    T = N + M,
+    Variance = N * M / 12 * (T + 1 - Ties / (T * (T - 1))),
+    case Variance > 0 of
+        false ->
+            1.0;                            % all samples are equal
+        true ->
+            Z = max(0, abs(U - N * M / 2) - 0.5) / math:sqrt(Variance),
+            math:erfc(Z / math:sqrt(2))
+    end.
+
+%% The sum of the ranks of the a's, equal samples having the mean of their ranks, and the sum of
+%% T^3 - T over groups of T equal samples.
+ranks([], _, Sum, Ties) ->
+    {Sum, Ties};
+ranks([{V, _} | _] = Sorted, Rank, Sum, Ties) ->
+    {Equal, Rest} = lists:splitwith(fun({W, _}) -> W == V end, Sorted),
+    T = length(Equal),
+    Mean = Rank + (T - 1) / 2,
+    ranks(Rest, Rank + T, Sum + Mean * length([a || {_, a} <- Equal]), Ties + T * T * T - T).
+
+%% ---- texts ----
+
+phrase(within_noise) -> "within noise";
+phrase(cannot_say) -> "cannot say";
+phrase(Verdict) -> atom_to_list(Verdict).
+
+title(time) -> "run time, median";
+title(Figure) ->
+    [Title] = [T || #{figure := F, title := T} <- figure_rows(), F =:= Figure],
+    Title.
+
+format(time) -> fun duration/1;
+format(Figure) ->
+    [Format] = [F || #{figure := G, format := F} <- figure_rows(), G =:= Figure],
+    Format.
+
+duration(Ns) -> fairnif_lab_table:duration(Ns).
+
+fraction(undefined) -> "-";
+fraction(F) -> io_lib:format("~.2f", [float(F)]).
+
+bytes(undefined) -> "-";
+bytes(B) when B < 0 -> ["-", bytes(-B)];
+bytes(B) -> fairnif_lab_table:bytes(round(B)).
+
+p(P) when P < 0.001 -> "< 0.001";
+p(P) -> io_lib:format("~.3f", [P]).
+
+ratio(A, B) when is_number(A), is_number(B), A > 0, B >= 0 -> B / A;
+ratio(_, _) -> undefined.
+
+at([], Value) -> Value;
+at([Key | Path], Map) ->
+    case Map of
+        #{Key := Value} -> at(Path, Value);
+        _ -> undefined
+    end.

@@ -1,0 +1,148 @@
+-module(fairnif_lab_compare_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(M, fairnif_lab_compare).
+-define(R, fairnif_lab_test_results).
+
+%% Twelve times around Ns, all within a few per cent.
+around(Ns) ->
+    [Ns + Ns * Percent / 100 || Percent <- [-3, -2, -2, -1, -1, 0, 0, 1, 1, 2, 2, 3]].
+
+verdict(Before, Now) ->
+    {Verdict, Why} = ?M:change(Before, Now),
+    ?assert(string:length(Why) > 5),
+    Verdict.
+
+%% The rows of a size that has these changes, beside the same without.
+rows(Key, Value) ->
+    figure_rows(?R:good(), ?R:put_size(Key, Value, ?R:good())).
+
+figure_rows(Before, Now) ->
+    Last = fun(#{subjects := [#{sizes := Sizes} | _]}) -> ?M:figures(lists:last(Sizes)) end,
+    maps:from_list([{F, R} || #{figure := F} = R
+                                  <- ?M:compare(subject, 1048576, Last(Before), Last(Now))]).
+
+%% ---- times ----
+
+clearly_slower_is_worse_and_clearly_faster_is_improved_test() ->
+    ?assertEqual(worse, verdict(around(1000), around(1200))),
+    ?assertEqual(improved, verdict(around(1200), around(1000))).
+
+a_change_that_is_sure_but_small_is_within_noise_test() ->
+    Many = lists:seq(1000, 1010),
+    ?assertEqual(within_noise, verdict(Many, [N * 1.04 || N <- Many])),
+    ?assertEqual(worse, verdict(Many, [N * 1.06 || N <- Many])).
+
+noisy_samples_are_within_noise_though_the_medians_differ_test() ->
+    A = [500, 900, 1000, 1000, 1400, 3000, 700, 1900],
+    B = [600, 800, 1100, 1300, 1500, 2500, 900, 1800],
+    ?assert(fairnif_lab_stats:median(B) > 1.1 * fairnif_lab_stats:median(A)),
+    ?assertEqual(within_noise, verdict(A, B)).
+
+one_sample_that_was_disturbed_changes_nothing_test() ->
+    ?assertEqual(within_noise, verdict(around(1000), [1.0e9 | around(1000)])).
+
+too_few_samples_say_nothing_test() ->
+    ?assertEqual(cannot_say, verdict([1, 1, 1, 1, 1], around(1000))),
+    ?assertEqual(cannot_say, verdict(around(1000), [])).
+
+equal_samples_have_no_variance_and_are_within_noise_test() ->
+    Same = lists:duplicate(10, 7),
+    ?assertEqual(within_noise, verdict(Same, Same)),
+    ?assertEqual(worse, verdict(Same, lists:duplicate(10, 9))).
+
+%% A published example (Mann-Whitney U by hand): no overlap, 6 and 6, U = 0, z = 2.80, p = 0.005.
+six_against_six_without_overlap_is_significant_test() ->
+    {worse, Why} = ?M:change([1, 2, 3, 4, 5, 6], [70, 80, 90, 100, 110, 120]),
+    ?assertMatch({match, _}, re:run(Why, "p 0\\.005$")).
+
+samples() ->
+    ?LET(N, range(6, 30), vector(N, range(1, 100000))).
+
+property(Property) ->
+    {timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 300}, quiet]))}.
+
+the_same_data_in_any_order_is_within_noise_test_() ->
+    property(?FORALL(A, samples(),
+                     element(1, ?M:change(A, lists:reverse(A))) =:= within_noise)).
+
+before_and_after_are_mirror_images_test_() ->
+    Mirror = #{improved => worse, worse => improved, within_noise => within_noise},
+    property(?FORALL({A, B}, {samples(), samples()},
+                     element(1, ?M:change(A, B))
+                         =:= maps:get(element(1, ?M:change(B, A)), Mirror))).
+
+ten_times_as_long_is_worse_whatever_the_samples_test_() ->
+    %% Within a factor of 3: then ten times as long cannot overlap.
+    property(?FORALL(A, ?LET(N, range(6, 30), vector(N, range(1000, 3000))),
+                     element(1, ?M:change(A, [10 * X || X <- A])) =:= worse)).
+
+the_unit_of_time_does_not_matter_test_() ->
+    property(?FORALL({A, B}, {samples(), samples()},
+                     element(1, ?M:change(A, B))
+                         =:= element(1, ?M:change([1024 * X || X <- A], [1024 * X || X <- B])))).
+
+%% ---- other figures ----
+
+a_result_compared_with_itself_is_within_noise_in_every_figure_test() ->
+    Rows = figure_rows(?R:good(), ?R:good()),
+    ?assertEqual([time, hold, charge, share, delay, kill, leak] -- maps:keys(Rows), []),
+    [?assertMatch(#{verdict := within_noise, ratio := _}, R) || R <- maps:values(Rows)].
+
+each_figure_has_the_direction_that_is_better_test_() ->
+    D = fun(P99) -> #{p50 => 1, p99 => P99, max => P99, count => 9} end,
+    Delay = fun(Idle, P99) -> #{idle => D(Idle), erlang => D(1050000), beside => D(P99)} end,
+    Stop = fun(Ns) -> #{count => 3, stop => fairnif_lab_stats:summary([Ns])} end,
+    Cases = [{hold, worse, slices, #{longest => 23000000}},
+             {charge, worse, charge, #{ratio => 0.2}},
+             {share, worse, share, #{median => 0.07}},
+             {share, improved, share, #{median => 0.9}},
+             {delay, worse, delay, Delay(1030000, 9000000)},
+             {kill, worse, kill, Stop(1.0e9)},
+             {leak, worse, leak, #{kills => 9, per_kill => 1.0e6, resolution => 4096}}],
+    [{atom_to_list(Figure),
+      fun() ->
+              Rows = rows(Key, Value),
+              ?assertMatch(#{Figure := #{verdict := Verdict}}, Rows),
+              Others = maps:without([Figure], Rows),
+              ?assertEqual([], [R || #{verdict := V} = R <- maps:values(Others),
+                                     V =:= worse orelse V =:= improved])
+      end} || {Figure, Verdict, Key, Value} <- Cases].
+
+what_nobody_would_notice_is_within_noise_test() ->
+    %% Three times the hold, and still a tenth of the limit.
+    ?assertMatch(#{hold := #{verdict := within_noise}}, rows(slices, #{longest => 90000})),
+    ?assertMatch(#{leak := #{verdict := within_noise}},
+                 rows(leak, #{kills => 9, per_kill => 4096, resolution => 4096})).
+
+charged_more_than_erlang_is_no_better_test() ->
+    A = ?R:put_size(charge, #{ratio => 1.1}, ?R:good()),
+    B = ?R:put_size(charge, #{ratio => 2.5}, ?R:good()),
+    ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(A, B)),
+    ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(B, A)).
+
+a_machine_that_has_changed_when_idle_says_nothing_about_delay_test() ->
+    D = fun(P99) -> #{p50 => 1, p99 => P99, max => P99, count => 9} end,
+    ?assertMatch(#{delay := #{verdict := cannot_say}},
+                 rows(delay, #{idle => D(8000000), erlang => D(1), beside => D(9000000)})).
+
+what_was_measured_on_one_side_only_cannot_be_compared_test() ->
+    ?assertMatch(#{kill := #{verdict := cannot_say, now := undefined, ratio := undefined}},
+                 rows(kill, remove)),
+    Before = ?R:put_size(kill, remove, ?R:good()),
+    ?assertMatch(#{kill := #{verdict := cannot_say, before := undefined}},
+                 figure_rows(Before, ?R:good())),
+    ?assertNot(is_map_key(kill, figure_rows(Before, Before))).
+
+every_figure_that_is_judged_has_its_band_and_source_test() ->
+    Bands = ?M:bands(),
+    ?assertEqual(lists:sort(maps:keys(figure_rows(?R:good(), ?R:good()))),
+                 lists:sort([F || #{figure := F} <- Bands])),
+    [?assert(byte_size(S) > 5) || #{source := S} <- Bands].
+
+the_table_has_a_line_for_each_row_test() ->
+    Rows = maps:values(figure_rows(?R:good(), ?R:every_status())),
+    Text = unicode:characters_to_list(?M:table(Rows)),
+    ?assertEqual(length(Rows) + 4, length(string:split(string:trim(Text), "\n", all))).

@@ -1,0 +1,154 @@
+%% Results of a check as pure data, for the tests of everything that reads one: reports, JUnit,
+%% baselines, assertions. Nothing here is measured.
+-module(fairnif_lab_test_results).
+
+-export([context/0, good/0, bad/0, noisy/0, every_status/0, crashed/0, with_text/1]).
+-export([with_samples/2, put_size/3, verdict/4]).
+
+context() ->
+    #{otp => <<"25">>, erts => <<"13.1.5">>, emulator => <<"jit">>, nif_version => <<"2.16">>,
+      architecture => <<"x86_64-pc-linux-gnu">>, os => <<"linux 6.1.7">>,
+      processor => <<"A processor @ 2.40GHz">>, logical_processors => 2,
+      memory_available => 8000000000, date => <<"2026-11-21T12:00:00Z">>}.
+
+%% All that can be measured was measured, and all is well.
+good() ->
+    result(0, [subject(subject, <<"lists:sum(Init)">>,
+                       [full(1024, 900, passes(1024)), full(1048576, 900000, passes(1048576))],
+                       passes(1048576))]).
+
+%% One that blocks its scheduler, from 1 MiB on.
+bad() ->
+    Hold = verdict(hold, fail, 1048576,
+                   <<"It held a normal scheduler for 23.4 ms; 1 ms is the limit.">>),
+    At1m = replace(Hold, passes(1048576)),
+    #{subjects := [S]} = R = good(),
+    #{sizes := [Small, Big]} = S,
+    R#{exit := 1,
+       subjects := [S#{sizes := [Small, Big#{verdicts := At1m}], verdicts := At1m}]}.
+
+noisy() ->
+    Hold = verdict(hold, cannot_say, 1048576,
+                   <<"Other programs took 0.9 processors; three passes did not agree.">>),
+    At1m = replace(Hold, passes(1048576)),
+    #{subjects := [S]} = R = good(),
+    #{sizes := [Small, Big]} = S,
+    R#{exit := 3,
+       subjects := [S#{sizes := [Small, Big#{verdicts := At1m}], verdicts := At1m}]}.
+
+%% Each status at least once, an expression to compare with, and what was not measured.
+every_status() ->
+    Verdicts = [verdict(returns, pass, undefined, <<"It returned each time.">>),
+                verdict(hold, fail, 1048576, <<"It held a scheduler for 23.4 ms.">>),
+                verdict(charge, cannot_say, 1048576, <<"It was too short to measure.">>),
+                verdict(share, warn, 1048576, <<"It left 7 % to a neighbour.">>),
+                verdict(delay, pass, 1048576, <<"Others woke as they do beside Erlang.">>),
+                verdict(kill, waived, 1048576, <<"Waived: it is never killed (was: 2 s).">>),
+                verdict(leak, pass, 1048576, <<"All memory came back.">>)],
+    Against = [verdict(P, S, 1024, <<"The old one.">>)
+               || {P, S} <- [{returns, pass}, {hold, fail}]],
+    result(1, [subject(subject, <<"m:f(Bin)">>,
+                       [full(1024, 900, passes(1024)), partial(1048576, Verdicts)], Verdicts),
+               (subject(against, <<"m:old(Bin)">>,
+                        [full(1024, 1800, Against), full(1048576, 1900000, [])], Against))
+               #{growth := undefined, advice := []}]).
+
+%% A crash at the second size: nothing of it but the error.
+crashed() ->
+    Returns = verdict(returns, fail, 1048576,
+                      <<"The node was killed by signal 11 while it ran.">>),
+    Broken = #{size => 1048576, error => <<"the peer node was killed by signal 11">>,
+               verdicts => [Returns]},
+    result(1, [(subject(subject, <<"m:crash(Bin)">>, [full(1024, 900, passes(1024)), Broken],
+                        [Returns | tl(passes(1024))]))#{growth := undefined}]).
+
+%% The bad one, with this text wherever a text stands.
+with_text(Text) ->
+    #{subjects := [S]} = R = bad(),
+    #{verdicts := Vs, sizes := [A, B]} = S,
+    Textual = fun(V) -> V#{sentence := Text, evidence := #{note => Text}} end,
+    R#{expression := Text,
+       subjects := [S#{expression := Text, advice := [Text],
+                       verdicts := [Textual(V) || V <- Vs],
+                       sizes := [A, B#{verdicts := [Textual(V) || V <- Vs]}]}]}.
+
+%% The subject with these samples of its time (ns) at 1 MiB.
+with_samples(Samples, Result) ->
+    put_size(time, #{count => length(Samples), samples => Samples,
+                     median => fairnif_lab_stats:median(Samples),
+                     spread => fairnif_lab_stats:spread(Samples),
+                     shortest => lists:min(Samples)}, Result).
+
+%% The subject with this value for a key of its last size; `remove' takes the key away.
+put_size(Key, Value, #{subjects := [#{sizes := Sizes} = S | Others]} = Result) ->
+    {Before, [Last]} = lists:split(length(Sizes) - 1, Sizes),
+    Changed = case Value of
+                  remove -> maps:remove(Key, Last);
+                  _ -> Last#{Key => Value}
+              end,
+    Result#{subjects := [S#{sizes := Before ++ [Changed]} | Others]}.
+
+verdict(Property, Status, Size, Sentence) ->
+    #{property => Property, status => Status, size => Size, sentence => Sentence,
+      evidence => evidence(Property)}.
+
+%% ---- parts ----
+
+result(Exit, [#{expression := Expression} | _] = Subjects) ->
+    #{expression => Expression, exit => Exit, subjects => Subjects,
+      options => #{sizes => [1024, 1048576], time_ms => 1000, limit_ns => 1000000,
+                   timeout_ms => 30000, strict => false, flags => <<>>, init => undefined,
+                   file => undefined, runs => undefined},
+      thresholds => [#{property => hold, limit => 1000000, unit => ns, decides => true,
+                       source => <<"erl_nif: a well-behaved NIF returns within 1 ms">>},
+                     #{property => share, limit => 0.25, unit => fraction, decides => false,
+                       source => <<"docs/internals/slices.md">>}]}.
+
+subject(Role, Expression, Sizes, Verdicts) ->
+    #{role => Role, expression => Expression, sizes => Sizes, verdicts => Verdicts,
+      growth => 1.02, advice => [<<"Nothing need be done.">>]}.
+
+passes(Size) ->
+    [verdict(P, pass, case P of returns -> undefined; _ -> Size end, <<"All is well.">>)
+     || P <- [returns, hold, charge, share, delay, kill, leak]].
+
+replace(#{property := Property} = Verdict, Verdicts) ->
+    [case V of #{property := Property} -> Verdict; _ -> V end || V <- Verdicts].
+
+evidence(hold) -> #{longest => 23400000, limit => 1000000, over => 12, calls => 40};
+evidence(share) -> #{left => 0.07, source => <<"three neighbours">>};
+evidence(_) -> #{}.
+
+full(Size, Ns, Verdicts) ->
+    D = fun(P50, P99, Max) -> #{p50 => P50, p99 => P99, max => Max, count => 500} end,
+    Samples = [Ns + Ns * N div 1000 || N <- [3, 0, 7, 1, 9, 4, 2, 8, 5, 6]],
+    #{size => Size, error => undefined,
+      time => #{count => 10, median => fairnif_lab_stats:median(Samples),
+                spread => fairnif_lab_stats:spread(Samples), shortest => Ns,
+                samples => Samples},
+      charge => #{per_call => 4000.0, per_ms => 90000.5,
+                  erlang => #{sort => 80000, maps => 120000.0, binaries => 95000},
+                  ratio => 0.94},
+      slices => #{normal => summary([20000, 25000, 30000]), dirty => summary([]),
+                  gc => summary([5000]), longest => 30000, over => 0, calls => 40,
+                  taken => 12000},
+      share => #{sort => 0.55, maps => 0.51, binaries => 0.48, median => 0.51},
+      delay => #{idle => D(1000000, 1030000, 1100000), erlang => D(1010000, 1050000, 1200000),
+                 beside => D(1010000, 1060000, 1300000)},
+      thread_progress => #{idle => summary([9000]), beside => summary([12000])},
+      long_schedule => #{count => 0, longest_ms => undefined, named => []},
+      kill => #{count => 5, down => summary([9000, 11000]), stop => summary([21000, 25000]),
+                threads_cpu => 0},
+      leak => #{kills => 100, per_kill => 0.0, resolution => 4096},
+      verdicts => Verdicts}.
+
+%% What one that went wrong half way has.
+partial(Size, Verdicts) ->
+    maps:with([size, error, time, slices, verdicts, share],
+              (full(Size, 900000, Verdicts))
+              #{error := <<"no answer within 30 s">>,
+                share := #{sort => 0.07, maps => undefined, binaries => 0.05,
+                           median => undefined}}).
+
+summary(Samples) ->
+    fairnif_lab_stats:summary(Samples).
