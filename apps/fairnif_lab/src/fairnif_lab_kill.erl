@@ -184,7 +184,9 @@ grown(_, Resolution, _) ->
 unknown_threads(Known) ->
     Before = maps:from_list(threads()),
     timer:sleep(?AFTER_MS),
-    lists:sum([Cpu - maps:get(T, Before, 0) || {T, Cpu} <- threads(), not lists:member(T, Known)]).
+    %% One that has ended meanwhile has no time any more.
+    lists:sum([max(0, Cpu - maps:get(T, Before, 0))
+               || {T, Cpu} <- threads(), not lists:member(T, Known)]).
 
 threads() ->
     case file:list_dir("/proc/self/task") of
