@@ -59,7 +59,8 @@ rows() ->
      {"  beside busy Erlang", fun(#{delay := #{erlang := D}}) -> delay(D) end},
      {"  idle", fun(#{delay := #{idle := D}}) -> delay(D) end},
      {"wait for thread progress, median, longest; idle",
-      fun(#{thread_progress := #{beside := #{median := M, longest := L}, idle := #{median := I}}}) ->
+      fun(#{thread_progress := #{beside := #{median := M, longest := L},
+                                 idle := #{median := I}}}) ->
               [duration(M), ", ", duration(L), "; ", duration(I)] end},
      {"long_schedule (1 ms) reported",
       fun(#{long_schedule := #{count := 0}}) -> "nothing";
@@ -94,9 +95,7 @@ growth(_) ->
 %% ---- verdicts ----
 
 verdicts(Verdicts) ->
-    Titles = maps:from_list([{P, T} || #{property := P, title := T}
-                                           <- fairnif_lab_verdict:properties()]),
-    ["\n", [[io_lib:format("  ~-10ts ~ts~n", [mark(S), maps:get(P, Titles)]),
+    ["\n", [[io_lib:format("  ~-10ts ~ts~n", [mark(S), fairnif_lab_verdict:title(P)]),
              wrapped("             ", Sentence)]
             || #{property := P, status := S, sentence := Sentence} <- Verdicts], "\n"].
 
@@ -130,10 +129,9 @@ noise(Subjects) ->
 
 conclusion(#{exit := 0}, _) -> "\nWell-behaved.\n";
 conclusion(#{exit := 1, subjects := [#{verdicts := Verdicts} | _]}, _) ->
-    Titles = maps:from_list([{P, T} || #{property := P, title := T}
-                                           <- fairnif_lab_verdict:properties()]),
     ["\nNot well-behaved: ",
-     lists:join(", ", [maps:get(P, Titles) || #{property := P, status := fail} <- Verdicts]), ".\n"];
+     lists:join(", ", [fairnif_lab_verdict:title(P)
+                       || #{property := P, status := fail} <- Verdicts]), ".\n"];
 conclusion(#{exit := 3}, _) -> "\nThis machine can't say.\n".
 
 wrapped(Indent, Text) ->

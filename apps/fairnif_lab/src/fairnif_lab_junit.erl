@@ -8,16 +8,9 @@
 %% its findings are skipped cases, never failures.
 -module(fairnif_lab_junit).
 
--export([xml/2, title/1, properties/0]).
+-export([xml/2]).
 
 -type counts() :: #{tests | failures | errors | skipped | passed => non_neg_integer()}.
-
-%% Titles of the properties, as docs/manual has them.
-titles() ->
-    #{returns => <<"crashes or does not return">>, hold => <<"holds the scheduler">>,
-      charge => <<"under-charged">>, share => <<"unfair to neighbours">>,
-      delay => <<"delays others">>, kill => <<"cannot be killed">>,
-      leak => <<"leaks when killed">>}.
 
 %% @doc The result of a check and its context (fairnif_lab_machine:context/0) as a JUnit document,
 %% UTF-8. fail is `failure', cannot_say and waived are `skipped', warn passes with its sentence as
@@ -32,10 +25,6 @@ xml(#{subjects := Subjects}, Context) ->
                           | counts([tests, failures, errors], Total)],
              [Element || {_, Element} <- Suites]),
      $\n].
-
-title(Property) ->
-    maps:get(Property, titles(), atom_to_binary(Property)).
-properties() -> maps:keys(titles()).
 
 suite(#{role := Role, expression := Expression, sizes := Sizes} = Subject, Context) ->
     Cases = lists:append([size_cases(Size, Subject) || Size <- Sizes]) ++ other_cases(Subject),
@@ -80,7 +69,8 @@ other_cases(#{sizes := Sizes, verdicts := Verdicts, expression := Expression} = 
 
 testcase(#{property := Property} = Verdict, Class, Time, Text, Subject) ->
     {Kind, Inner} = outcome(Verdict, Subject),
-    {Kind, element(testcase, [{classname, Class}, {name, title(Property)} | Time], message(Inner, Text))}.
+    Name = fairnif_lab_verdict:title(Property),
+    {Kind, element(testcase, [{classname, Class}, {name, Name} | Time], message(Inner, Text))}.
 
 outcome(#{status := fail, sentence := Sentence}, #{role := subject}) ->
     {failure, {failure, Sentence}};

@@ -6,7 +6,7 @@
 %% figures do not suffice it is `cannot_say', never a guess.
 -module(fairnif_lab_verdict).
 
--export([properties/0, thresholds/1, judge/2, worst/1, exit_code/2, decides/2]).
+-export([properties/0, title/1, thresholds/1, judge/2, worst/1, exit_code/2, decides/2]).
 
 -export_type([property/0, status/0, verdict/0, options/0]).
 
@@ -62,6 +62,11 @@ properties() ->
      #{property => leak, title => <<"leaks when killed">>,
        limit => undefined, unit => <<"bytes per kill">>, decides => true,
        source => <<"memory that grows with each kill is gone">>}].
+
+%% @doc What a property is called in reports.
+-spec title(property()) -> binary().
+title(Property) ->
+    maps:get(title, row(Property)).
 
 %% @doc The table of properties with the limits in force, for reports.
 -spec thresholds(options()) -> [#{atom() => term()}].
