@@ -145,9 +145,7 @@ times(Good, Size, Opts, Results) ->
         {ok, #{results := Times, erlang := Erlang, dirty_trip := Trip}, Others} ->
             lists:foldl(
               fun({{Role, _, _}, #{time := Time, per_call := PerCall}}, Acc) ->
-                      PerMs = PerCall * 1.0e6 / max(1, maps:get(median, Time)),
-                      Charge = #{per_call => PerCall, per_ms => PerMs, erlang => Erlang,
-                                 ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))},
+                      Charge = charge(PerCall, maps:get(mean, Time), Erlang),
                       add(Role, #{time => Time, charge => Charge, others => [Others]}, Acc)
               end, Results#{machine => #{dirty_trip => Trip, erlang => Erlang}},
               lists:zip(Good, Times));
@@ -155,6 +153,21 @@ times(Good, Size, Opts, Results) ->
             lists:foldl(fun({Role, _, _}, Acc) -> error_in(Role, ["while timed: ", Text], Acc) end,
                         Results, Good)
     end.
+
+%% `ns': of one call, on schedulers.
+charge(PerCall, Ns, Erlang) ->
+    PerMs = PerCall * 1.0e6 / max(1, Ns),
+    #{per_call => PerCall, ns => Ns, per_ms => PerMs, erlang => Erlang,
+      ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))}.
+
+%% Time for which the caller waits in a receive is nobody's.
+on_schedulers(#{charge := #{per_call := PerCall, erlang := Erlang}, time := #{mean := Ns},
+                slices := #{normal := #{total := Normal}, dirty := #{total := Dirty},
+                            hold := #{elapsed := Elapsed}}} = Figures) when Elapsed > 0 ->
+    Part = min(1.0, (Normal + Dirty) / Elapsed),
+    Figures#{charge := charge(PerCall, Part * Ns, Erlang)};
+on_schedulers(Figures) ->
+    Figures.
 
 add(Role, More, Results) ->
     maps:update_with(Role, fun(Figures) -> maps:merge(Figures, More) end, Results).
@@ -173,12 +186,13 @@ rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
               step(Opts, Size, Name),
               case measured(Flags, [Subject], Size, Opts, Function, [Subject, Common], CallNs) of
                   {ok, Answer, Others} ->
-                      More = Read(Answer),
-                      maps:merge(Acc, More#{others => [Others | maps:get(others, Acc)]});
+                      More = on_schedulers(maps:merge(Acc, Read(Answer))),
+                      maps:merge(More, #{others => [Others | maps:get(others, Acc)]});
                   {error, Text} ->
                       unanswered(Function, text([Name, ": ", Text]), Acc)
               end
       end, Figures,
+      %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
       [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1},
        {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1},
        {"on all schedulers", [], crowd, fun(Crowd) -> Crowd end},

@@ -139,8 +139,8 @@ property(returns, _, _) ->
 property(hold, #{slices := #{hold := Hold, control := Control}}, Opts) ->
     hold(Hold, Control, limit(hold, Opts));
 
-property(charge, #{charge := #{per_ms := PerMs, per_call := PerCall, erlang := Erlang},
-                   time := #{median := Ns}, slices := Slices}, Opts) ->
+property(charge, #{charge := #{per_ms := PerMs, per_call := PerCall, ns := Ns, erlang := Erlang},
+                   slices := Slices}, Opts) ->
     Evidence = #{reductions_per_ms => PerMs, reductions_per_call => PerCall, call_ns => Ns,
                  erlang_per_ms => lists:min(maps:values(Erlang))},
     Limit = limit(charge, Opts),
