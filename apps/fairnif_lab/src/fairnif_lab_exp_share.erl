@@ -25,7 +25,8 @@ published() ->
 %% In the order of the table.
 modes(quick) ->
     [M || {Mode, _} = M <- modes(normal),
-          lists:member(Mode, [erlang, plain, {by_hand, 1000}, {by_hand, 25}, auto])];
+          lists:member(Mode, [erlang, plain, {by_hand, 1000}, {by_hand, 25}, {yielding, 25},
+                              auto])];
 modes(_) ->
     [{idle, "nothing"}, {erlang, "Erlang work"}, {plain, "plain NIF"}, {dirty, "dirty NIF"}]
         ++ [{{by_hand, Us}, "sliced by hand"} || Us <- ?LENGTHS_US]
