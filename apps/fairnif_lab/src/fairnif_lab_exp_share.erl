@@ -15,8 +15,8 @@
 %% too.
 -define(PATIENCE_MS, 60000).
 
-%% docs/internals, "Why": what slices that are each charged in full leave, OTP 25
-%% on 2 cores.
+%% What slices that are each charged in full were found to leave before the first
+%% line of fairnif was written: OTP 25, 2 cores, the same neighbours.
 published() ->
     #{{by_hand, 1000} => "3 to 7 %", {by_hand, 200} => "12 to 24 %",
       {by_hand, 100} => "21 to 39 %", {by_hand, 50} => "34 to 57 %",
