@@ -7,7 +7,7 @@
 %% matters to anybody.
 -module(fairnif_lab_compare).
 
--export([figures/1, names/0, compare/4, change/2, bands/0, table/1]).
+-export([figures/1, names/0, compare/4, change/2, bands/0, table/1, table/3]).
 
 -export_type([figures/0, row/0, verdict/0]).
 
@@ -109,8 +109,13 @@ bands() ->
 %% @doc The rows as a table for the terminal.
 -spec table([row()]) -> unicode:chardata().
 table(Rows) ->
+    table("baseline", "now", Rows).
+
+%% @doc The same with what the two sides are called.
+-spec table(string(), string(), [row()]) -> unicode:chardata().
+table(BeforeTitle, NowTitle, Rows) ->
     fairnif_lab_table:render(
-      [{"size", right}, {"figure", left}, {"baseline", right}, {"now", right}, {"ratio", right},
+      [{"size", right}, {"figure", left}, {BeforeTitle, right}, {NowTitle, right}, {"ratio", right},
        {"verdict", left}, {"why", left}],
       [[[case Role of subject -> []; _ -> [atom_to_list(Role), ", "] end,
          fairnif_lab_table:bytes(Size)],

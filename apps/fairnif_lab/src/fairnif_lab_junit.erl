@@ -97,9 +97,6 @@ message({Tag, Sentence}, Text) ->
            end,
     element(Tag, [{message, Sentence} | Type], escape(Text, text)).
 
-title(Property) ->
-    hd([T || #{property := P, title := T} <- fairnif_lab_verdict:properties(), P =:= Property]).
-
 class(Size, #{expression := Expression}) ->
     [Expression, " at ", fairnif_lab_table:count(Size), " bytes"].
 
