@@ -79,7 +79,8 @@ test-platforms:  ## the C tests for other processors, C libraries, systems
 	@tools/setup platforms
 	$(MAKE) -C apps/fairnif/c_src platforms
 
-test-eunit: deps-test
+# The experiments of the lab run the examples.
+test-eunit: deps-test compile
 	$(REBAR) eunit
 
 test-ct: deps-test

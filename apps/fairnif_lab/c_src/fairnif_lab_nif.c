@@ -6,11 +6,9 @@
  */
 #define _GNU_SOURCE
 #include <erl_nif.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include "thread_clock.h"
 
 typedef struct {
     ErlNifPid to;               /* who is told */
@@ -19,10 +17,6 @@ typedef struct {
 } sentinel;
 
 static ErlNifResourceType *sentinel_type;
-
-/* Of this thread; -1 where there is none. Scheduler threads live as long as the
- * VM, so nothing has to close it. */
-static __thread int schedstat = -2;
 
 static ErlNifSInt64 nanoseconds(clockid_t clock)
 {
@@ -33,29 +27,13 @@ static ErlNifSInt64 nanoseconds(clockid_t clock)
     return (ErlNifSInt64)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* How long this thread was ready to run and another had its processor, in ns.
- * Half a microsecond; 0 where the kernel does not say. */
-static ErlNifSInt64 waited(void)
-{
-    char text[96];
-    long long ran, wait;
-    ssize_t n;
-
-    if (schedstat == -2)
-        schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    if (schedstat < 0 || (n = pread(schedstat, text, sizeof text - 1, 0)) <= 0)
-        return 0;
-    text[n] = '\0';
-    return sscanf(text, "%lld %lld", &ran, &wait) == 2 ? wait : 0;
-}
-
 /* {Monotonic, OwnCpu, Waited, Thread} */
 static ERL_NIF_TERM thread_times(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM cpu, wait;
 
     (void)argc, (void)argv;
-    wait = enif_make_int64(env, waited());
+    wait = enif_make_int64(env, thread_waited());
     cpu = enif_make_int64(env, nanoseconds(CLOCK_THREAD_CPUTIME_ID));
     return enif_make_tuple4(env, enif_make_int64(env, enif_monotonic_time(ERL_NIF_NSEC)), cpu, wait,
                             enif_make_int(env, gettid()));

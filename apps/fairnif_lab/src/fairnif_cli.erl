@@ -7,10 +7,15 @@
 -export([main/1, run/1]).
 
 -type exit_code() :: 0..3.
--type options() :: #{size => pos_integer(), json => string()}.
+-type options() :: #{size => pos_integer(), json => string(), scale => quick | full,
+                     atom() => term()}.
+%% Name, key, and what turns its text into a value (given what stood there before) or throws; or,
+%% of one that takes no text, the value.
+-type option() :: {string(), atom(), fun((string()) -> term()) | {flag, term()}
+                   | {each, fun((string()) -> term())}}.
 %% What a command gets: its options and what else stood on the line.
 -type command() :: #{name := string(), args := string(), about := string(),
-                     options := [string()],
+                     options := [string() | option()],
                      run := fun((options(), [string()]) -> exit_code())}.
 
 %% The commands, in the order of the help.  Adding one means adding a row.
@@ -19,9 +24,12 @@ commands() ->
     [#{name => "demo", args => "[--size BYTES] [--json FILE]",
        about => "a large binary XORed by native code, fair and unfair",
        options => ["--size", "--json"], run => fun demo/2},
-     #{name => "lab", args => "[NAME [--size BYTES] [--json FILE]]",
+     #{name => "check", args => "EXPRESSION [OPTION ...]",
+       about => "is this function well-behaved? `fairnif check --help' lists the options",
+       options => fairnif_cli_check:options(), run => fun check/2},
+     #{name => "lab", args => "[NAME [--quick | --full] [--size BYTES] [--json FILE]]",
        about => "runs an experiment; without a name, lists them",
-       options => ["--size", "--json"], run => fun lab/2},
+       options => ["--quick", "--full", "--size", "--json"], run => fun lab/2},
      #{name => "bench", args => "[RUN ...] [--json FILE]",
        about => "the project's figures, each beside its peer",
        options => ["--json"], run => fun bench/2},
@@ -30,10 +38,13 @@ commands() ->
      #{name => "version", args => "", about => "the version of fairnif",
        options => [], run => fun version/2}].
 
-%% The options: name, key, what turns its text into a value or throws.
+%% The options that several commands share.
+-spec options() -> [option()].
 options() ->
-    [{"--size", size, fun bytes/1},
-     {"--json", json, fun(File) -> File end}].
+    [{"--size", size, fun fairnif_cli_text:bytes/1},
+     {"--json", json, fun(File) -> File end},
+     {"--quick", scale, {flag, quick}},
+     {"--full", scale, {flag, full}}].
 
 %% @doc Runs the command line and ends the VM with its exit code.
 -spec main([string()]) -> no_return().
@@ -51,7 +62,7 @@ run(Args) ->
     try dispatch(Args)
     catch
         throw:{usage, Text} ->
-            complain([Text, "\n`fairnif help' lists the commands."]),
+            fairnif_cli_text:complain([Text, "\n`fairnif help' lists the commands."]),
             2
     end.
 
@@ -68,48 +79,49 @@ dispatch([Name | Rest]) ->
             {Opts, Others} = parse(Rest, Allowed, #{}, []),
             Run(Opts, Others);
         [] ->
-            usage("there is no command `~ts'", [Name])
+            fairnif_cli_text:usage("there is no command `~ts'", [Name])
     end.
 
 parse([], _, Opts, Others) ->
     {Opts, lists:reverse(Others)};
-parse(["--" ++ _ = Arg | Rest], Allowed, Opts, Others) ->
-    [Name | Inline] = string:split(Arg, "="),
-    lists:member(Name, Allowed) orelse
-        usage("`~ts' is no option of this command", [Name]),
-    {Name, Key, Convert} = lists:keyfind(Name, 1, options()),
-    case Inline ++ Rest of
-        [Value | Rest1] ->
-            parse(Rest1, Allowed, Opts#{Key => Convert(Value)}, Others);
-        [] ->
-            usage("`~ts' needs a value", [Name])
-    end;
 parse([Arg | Rest], Allowed, Opts, Others) ->
-    parse(Rest, Allowed, Opts, [Arg | Others]).
+    [Name | Inline] = string:split(Arg, "="),
+    case {option(Name, Allowed), Arg} of
+        {{Name, Key, Convert}, _} ->
+            {Opts1, Rest1} = value(Name, Key, Convert, Inline, Rest, Opts),
+            parse(Rest1, Allowed, Opts1, Others);
+        {none, "--" ++ _} ->
+            fairnif_cli_text:usage("`~ts' is no option of this command", [Name]);
+        {none, _} ->
+            parse(Rest, Allowed, Opts, [Arg | Others])
+    end.
 
-%% 1000, 64k, 512m, 2g: the suffixes are powers of 1024.
-bytes(Text) ->
-    Units = #{$k => 1024, $m => 1048576, $g => 1073741824},
-    case re:run(Text, "^([0-9]{1,15})([kmg]?)$",
-                [caseless, {capture, all_but_first, list}]) of
-        {match, [Digits, Unit]} ->
-            Factor = case string:lowercase(Unit) of
-                         [U] -> maps:get(U, Units);
-                         [] -> 1
-                     end,
-            case list_to_integer(Digits) * Factor of
-                0 -> usage("a size must be at least 1", []);
-                Size -> Size
-            end;
-        nomatch ->
-            usage("`~ts' is no size: give bytes, or a number with k, m or g",
-                  [Text])
+option(Name, Allowed) ->
+    case {lists:keyfind(Name, 1, [Row || Row <- Allowed, is_tuple(Row)]),
+          lists:member(Name, Allowed)} of
+        {{Name, _, _} = Row, _} -> Row;
+        {false, true} -> lists:keyfind(Name, 1, options());
+        {false, false} -> none
+    end.
+
+value(Name, Key, {flag, Value}, Inline, Rest, Opts) ->
+    Inline =:= [] orelse fairnif_cli_text:usage("`~ts' takes no value", [Name]),
+    maps:get(Key, Opts, Value) =:= Value orelse
+        fairnif_cli_text:usage("`~ts' contradicts another option", [Name]),
+    {Opts#{Key => Value}, Rest};
+value(Name, Key, Convert, Inline, Rest, Opts) ->
+    case {Convert, Inline ++ Rest} of
+        {_, []} -> fairnif_cli_text:usage("`~ts' needs a value", [Name]);
+        %% May stand there several times.
+        {{each, Each}, [Text | Rest1]} ->
+            {Opts#{Key => maps:get(Key, Opts, []) ++ [Each(Text)]}, Rest1};
+        {_, [Text | Rest1]} -> {Opts#{Key => Convert(Text)}, Rest1}
     end.
 
 %% ---- commands ----
 
 demo(Opts, []) ->
-    note(Opts,
+    fairnif_cli_text:note(Opts,
          "A binary of ~ts is XORed by native code, in each way that a NIF can "
          "be written.\nEach way is checked, timed, traced, and run beside an "
          "Erlang process.\n\n",
@@ -117,29 +129,57 @@ demo(Opts, []) ->
             maps:get(size, Opts, fairnif_lab_exor:default_size()))]),
     experiment(fairnif_lab_exor, Opts);
 demo(_, [Arg | _]) ->
-    usage("demo takes no `~ts'", [Arg]).
+    fairnif_cli_text:usage("demo takes no `~ts'", [Arg]).
 
-lab(_, []) ->
+check(#{help := true}, _) ->
+    io:put_chars(fairnif_cli_check:help()),
+    0;
+check(Opts, [Expression]) ->
+    [fairnif_cli_text:writable(#{json => File})
+     || {Key, File} <- maps:to_list(Opts), lists:member(Key, [json, junit])],
+    fairnif_cli_check:run(Expression, Opts);
+check(_, []) ->
+    fairnif_cli_text:usage("check needs an expression, such as 'crypto:hash(sha256, Bin)'", []);
+check(_, [_, Arg | _]) ->
+    fairnif_cli_text:usage("check takes one expression: what is `~ts'? (Quote what has blanks.)",
+                           [Arg]).
+
+lab(Opts, []) ->
+    maps:size(Opts) =:= 0
+        orelse fairnif_cli_text:usage("the list of experiments takes no option", []),
     io:put_chars([io_lib:format("~-14s ~ts~n", [M:name(), M:description()])
                   || M <- fairnif_lab_experiment:all()]),
     0;
 lab(Opts, [Name]) ->
     case fairnif_lab_experiment:find(Name) of
-        {ok, Module} -> experiment(Module, Opts);
-        error -> usage("there is no experiment `~ts'; `fairnif lab' lists them",
+        {ok, Module} ->
+            heeded(Module, Opts),
+            experiment(Module, Opts);
+        error -> fairnif_cli_text:usage("there is no experiment `~ts'; `fairnif lab' lists them",
                        [Name])
     end;
 lab(_, [_, Arg | _]) ->
-    usage("lab takes no `~ts'", [Arg]).
+    fairnif_cli_text:usage("lab takes no `~ts'", [Arg]).
+
+%% An option that would have no effect must not look as if it had one.
+heeded(Module, Opts) ->
+    case maps:keys(Opts) -- [json | fairnif_lab_experiment:known(Module)] of
+        [] ->
+            ok;
+        [Key | _] ->
+            {Option, Key, _} = lists:keyfind(Key, 2, options()),
+            fairnif_cli_text:usage("`~ts' is no option of the experiment `~s'",
+                                   [Option, Module:name()])
+    end.
 
 %% No application of the umbrella: built by `make bench', from bench/.
 bench(Opts, Runs) ->
     case code:ensure_loaded(fairnif_bench) of
         {module, Bench} ->
-            writable(Opts),
+            fairnif_cli_text:writable(Opts),
             Bench:main(Opts, Runs);
         {error, _} ->
-            complain("the figures are not built; run `make -C bench'"),
+            fairnif_cli_text:complain("the figures are not built; run `make -C bench'"),
             1
     end.
 
@@ -155,17 +195,17 @@ version(_, _) ->
 
 experiment(Module, Opts) ->
     %% A file that cannot be written is known before the work, not after it.
-    writable(Opts),
+    fairnif_cli_text:writable(Opts),
     Context = fairnif_lab_machine:context(),
     Progress = fairnif_lab_progress:start(Module:steps(Opts)),
     case Module:run(Opts#{progress => Progress}) of
         {ok, #{ok := Ok} = Result} ->
-            note(Opts, "~ts", [Module:format(Result)]),
-            write(Opts, fairnif_lab_experiment:report(Module, Result, Context)),
+            fairnif_cli_text:note(Opts, "~ts", [Module:format(Result)]),
+            fairnif_cli_text:write(Opts, fairnif_lab_experiment:report(Module, Result, Context)),
             case Ok of true -> 0; false -> 1 end;
         {error, {Kind, Text}} ->
             fairnif_lab_progress:stop(Progress),
-            complain(Text),
+            fairnif_cli_text:complain(Text),
             case Kind of cannot_say -> 3; failed -> 1 end
     end.
 
@@ -176,39 +216,9 @@ help_text() ->
       || C <- commands()],
      "\nBYTES: a number, or one with k, m or g (1024 and its powers).\n"
      "FILE: raw samples as JSON; `-' is standard output.\n"
+     "--quick: a smoke run of seconds; --full: as much as was published.\n"
      "Exit code: 0 well, 1 not well-behaved or failed, 2 usage, 3 this "
      "machine cannot say.\n"].
 
 usage_of(#{name := Name, args := Args}) ->
     string:trim(Name ++ " " ++ Args).
-
-%% ---- output ----
-
-%% Text for people; with `--json -' standard output is for the JSON alone.
-note(#{json := "-"}, Format, Args) ->
-    io:format(standard_error, Format, Args);
-note(_, Format, Args) ->
-    io:format(Format, Args).
-
-writable(#{json := File}) when File =/= "-" ->
-    case file:open(File, [append]) of
-        {ok, Device} -> ok = file:close(Device);
-        {error, Reason} -> usage("cannot write ~ts: ~ts",
-                                 [File, file:format_error(Reason)])
-    end;
-writable(_) ->
-    ok.
-
-write(#{json := "-"}, Value) ->
-    io:put_chars([fairnif_lab_json:encode(Value), $\n]);
-write(#{json := File}, Value) ->
-    ok = file:write_file(File, [fairnif_lab_json:encode(Value), $\n]);
-write(_, _) ->
-    ok.
-
-complain(Text) ->
-    io:format(standard_error, "fairnif: ~ts~n", [Text]).
-
--spec usage(io:format(), [term()]) -> no_return().
-usage(Format, Args) ->
-    throw({usage, io_lib:format(Format, Args)}).

@@ -132,8 +132,7 @@ tell(#{status := Status, property := Property} = Verdict,
     io:format(user, "~n~ts: ~ts: ~ts~ts: ~ts~n",
               [Word, Expression, title(Verdict), place(Verdict), sentence(Verdict)]).
 
-title(#{property := Property}) ->
-    hd([T || #{property := P, title := T} <- fairnif_lab_verdict:properties(), P =:= Property]).
+title(#{property := Property}) -> fairnif_lab_verdict:title(Property).
 
 sentence(#{sentence := Sentence}) -> Sentence.
 
@@ -173,11 +172,11 @@ options(_) ->
 
 %% A waiver without a reason is a finding that nobody will look at again.
 waivers(Waivers) when is_map(Waivers) ->
-    Properties = [P || #{property := P} <- fairnif_lab_verdict:properties()],
+    Known = [P || #{property := P} <- fairnif_lab_verdict:properties()],
     _ = [begin
-             lists:member(Property, Properties)
+             lists:member(Property, Known)
                  orelse wrong("~0tp is no property that can be waived; these are: ~0p",
-                              [Property, Properties]),
+                              [Property, Known]),
              is_reason(Reason)
                  orelse wrong("waiving `~s' needs a reason, a text that says why it is accepted",
                               [Property])

@@ -26,8 +26,8 @@ growth(Results) ->
 points(Results) ->
     lists:usort([{Size, max(1, Ns)} || #{size := Size, time := #{median := Ns}} <- Results]).
 
-%% @doc At which size a call takes so long (ns), by a straight line between the two sizes around it in
-%% the logarithms of both; `below' or `above' what was measured.
+%% @doc At which size a call takes so long (ns), by a straight line between the two sizes around it
+%% in the logarithms of both; `below' or `above' what was measured.
 -spec size_at(number(), [map()]) -> pos_integer() | below | above | undefined.
 size_at(Ns, Results) ->
     size_between(Ns, points(Results)).
@@ -75,8 +75,8 @@ sentence(hold, Results, Opts) ->
      "after each fair slice, whatever the size. Where it is one call into a library: fair_call, "
      "which goes to a dirty scheduler when it is long, or a dirty NIF.", From];
 sentence(charge, _, _) ->
-    "Charge it for its time: fair_tick does; in a plain NIF enif_consume_timeslice, which takes 1 % "
-        "of 4000 reductions at least.";
+    "Charge it for its time: fair_tick does; in a plain NIF enif_consume_timeslice, which takes "
+        "1 % of 4000 reductions at least.";
 sentence(share, Results, _) ->
     case [Hold || #{slices := #{hold := #{repeated := Hold}}} <- Results] of
         [] -> "";

@@ -9,7 +9,7 @@
 
 -export_type([options/0, result/0]).
 
--type options() :: #{sizes => [pos_integer()],          % bytes; default 1 KiB and 1 MiB, or the file
+-type options() :: #{sizes => [pos_integer()],          % bytes; default 1 KiB, 1 MiB, or the file's
                      init => unicode:chardata(), file => file:filename(),
                      against => fairnif_lab_subject:source(),
                      flags => [string()], paths => [file:filename()],
@@ -32,9 +32,9 @@
 %% What a node has mapped before it does anything, and room to work in.
 -define(VM_BYTES, 536870912).
 
-%% @doc Measures and judges. `usage': the expression or an option is wrong; `cannot_say': this machine
-%% cannot measure that; `failed': a peer could not be used. What the function does wrong, a crash
-%% included, is no error but a verdict.
+%% @doc Measures and judges. `usage': the expression or an option is wrong; `cannot_say': this
+%% machine cannot measure that; `failed': a peer could not be used. What the function does wrong, a
+%% crash included, is no error but a verdict.
 -spec run(fairnif_lab_subject:source(), options()) ->
           {ok, result()} | {error, {usage | failed | cannot_say, unicode:chardata()}}.
 run(Source, Opts) ->
@@ -130,7 +130,8 @@ probe(Subject, Size, #{timeout_ms := TimeoutMs} = Opts) ->
     case Answer of
         {ok, Outcome, _} -> Outcome;
         {error, {timeout, _}} ->
-            {error, text(["had not returned after ", fairnif_lab_table:duration(TimeoutMs * 1.0e6)])};
+            {error, text(["had not returned after ",
+                          fairnif_lab_table:duration(TimeoutMs * 1.0e6)])};
         {error, Reason} -> {error, text(fairnif_lab_peer:format_error(Reason))}
     end.
 
@@ -144,9 +145,7 @@ times(Good, Size, Opts, Results) ->
         {ok, #{results := Times, erlang := Erlang, dirty_trip := Trip}, Others} ->
             lists:foldl(
               fun({{Role, _, _}, #{time := Time, per_call := PerCall}}, Acc) ->
-                      PerMs = PerCall * 1.0e6 / max(1, maps:get(median, Time)),
-                      Charge = #{per_call => PerCall, per_ms => PerMs, erlang => Erlang,
-                                 ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))},
+                      Charge = charge(PerCall, maps:get(mean, Time), Erlang),
                       add(Role, #{time => Time, charge => Charge, others => [Others]}, Acc)
               end, Results#{machine => #{dirty_trip => Trip, erlang => Erlang}},
               lists:zip(Good, Times));
@@ -155,14 +154,29 @@ times(Good, Size, Opts, Results) ->
                         Results, Good)
     end.
 
+%% `ns': of one call, on schedulers.
+charge(PerCall, Ns, Erlang) ->
+    PerMs = PerCall * 1.0e6 / max(1, Ns),
+    #{per_call => PerCall, ns => Ns, per_ms => PerMs, erlang => Erlang,
+      ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))}.
+
+%% Time for which the caller waits in a receive is nobody's.
+on_schedulers(#{charge := #{per_call := PerCall, erlang := Erlang}, time := #{mean := Ns},
+                slices := #{normal := #{total := Normal}, dirty := #{total := Dirty},
+                            hold := #{elapsed := Elapsed}}} = Figures) when Elapsed > 0 ->
+    Part = min(1.0, (Normal + Dirty) / Elapsed),
+    Figures#{charge := charge(PerCall, Part * Ns, Erlang)};
+on_schedulers(Figures) ->
+    Figures.
+
 add(Role, More, Results) ->
     maps:update_with(Role, fun(Figures) -> maps:merge(Figures, More) end, Results).
 
 error_in(Role, Text, Results) ->
     add(Role, #{error => text(Text)}, Results).
 
-%% The other measurements: name, flags, function of the peer module, options of its own, and what its
-%% answer says. Adding one means adding a row.
+%% The other measurements: name, flags, function of the peer module, and what its answer says.
+%% Adding one means adding a row.
 rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
     TimeMs = maps:get(time_ms, Opts),
     Common = #{time_ms => TimeMs, call_ns => CallNs, limit_ns => limit(Opts),
@@ -172,12 +186,13 @@ rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
               step(Opts, Size, Name),
               case measured(Flags, [Subject], Size, Opts, Function, [Subject, Common], CallNs) of
                   {ok, Answer, Others} ->
-                      More = Read(Answer),
-                      maps:merge(Acc, More#{others => [Others | maps:get(others, Acc)]});
+                      More = on_schedulers(maps:merge(Acc, Read(Answer))),
+                      maps:merge(More, #{others => [Others | maps:get(others, Acc)]});
                   {error, Text} ->
                       unanswered(Function, text([Name, ": ", Text]), Acc)
               end
       end, Figures,
+      %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
       [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1},
        {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1},
        {"on all schedulers", [], crowd, fun(Crowd) -> Crowd end},
@@ -195,10 +210,8 @@ unanswered(_, Text, Figures) ->
         _ -> Figures
     end.
 
-slices({ok, #{hold := Hold, control := Control} = Slices}) ->
-    #{slices => Slices#{longest => maps:get(longest, Hold), over => maps:get(over, Hold),
-                        calls => maps:get(calls, Hold), taken => maps:get(taken, Hold),
-                        hold => Hold, control => Control}};
+slices({ok, Slices}) ->
+    #{slices => Slices};
 slices({error, {Class, Reason}}) ->
     #{error => text(io_lib:format("raises ~s:~0tP under trace", [Class, Reason, 12]))}.
 

@@ -7,7 +7,7 @@
 %% matters to anybody.
 -module(fairnif_lab_compare).
 
--export([figures/2, names/0, compare/4, change/3, bands/0, table/1]).
+-export([figures/1, figures/2, names/0, compare/4, change/3, bands/0, table/1, table/3]).
 
 -export_type([figures/0, row/0, verdict/0]).
 
@@ -85,6 +85,12 @@ figure_rows() ->
 %% With fewer on each side the normal approximation of U is no longer good at ALPHA.
 -define(LEAST_SAMPLES, 6).
 
+%% @doc What is compared of two functions that one check measured in turns: what other programs did
+%% met both, and is left out.
+-spec figures(#{size := pos_integer(), atom() => term()}) -> figures().
+figures(Size) ->
+    maps:remove(others, figures(Size, 1)).
+
 %% @doc What is compared of one size of a check's result, measured on a machine with so many
 %% processors. Figures that were not measured are left out.
 -spec figures(#{size := pos_integer(), atom() => term()}, pos_integer()) -> figures().
@@ -139,8 +145,13 @@ bands() ->
 %% @doc The rows as a table for the terminal.
 -spec table([row()]) -> unicode:chardata().
 table(Rows) ->
+    table("baseline", "now", Rows).
+
+%% @doc The same with what the two sides are called.
+-spec table(string(), string(), [row()]) -> unicode:chardata().
+table(BeforeTitle, NowTitle, Rows) ->
     fairnif_lab_table:render(
-      [{"size", right}, {"figure", left}, {"baseline", right}, {"now", right}, {"ratio", right},
+      [{"size", right}, {"figure", left}, {BeforeTitle, right}, {NowTitle, right}, {"ratio", right},
        {"verdict", left}, {"why", left}],
       [[[case Role of subject -> []; _ -> [atom_to_list(Role), ", "] end,
          fairnif_lab_table:bytes(Size)],

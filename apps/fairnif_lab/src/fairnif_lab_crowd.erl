@@ -4,7 +4,8 @@
 %%
 %% In this order, in one node: nothing else going on, as many busy Erlang processes as schedulers,
 %% as many callers of the function. The callers come last, since they may be such as cannot be
-%% stopped.
+%% stopped. They give way after each call: what is felt is the call, not the loop (whose turn lasts
+%% long when calls are charged too little; that is what fairnif_lab_share shows).
 -module(fairnif_lab_crowd).
 
 -export([measure/2]).
@@ -33,7 +34,7 @@ measure(Fun, Opts) ->
     Idle = delay(WindowMs),
     IdleProgress = progress(WindowMs),
     Mixes = lists:append(lists:duplicate(Schedulers, fairnif_lab_share:mixes())),
-    Erlang = beside([fun() -> forever(fun() -> fairnif_lab_share:work(M) end) end
+    Erlang = beside([fun() -> busy(M) end
                      || M <- lists:sublist(Mixes, Schedulers)],
                     fun() -> delay(WindowMs) end),
     {Beside, Progress, Long} =
@@ -50,7 +51,12 @@ beside(Loads, Measure) ->
 
 forever(Fun) ->
     _ = Fun(),
+    erlang:yield(),
     forever(Fun).
+
+busy(Mix) ->
+    _ = fairnif_lab_share:work(Mix),
+    busy(Mix).
 
 %% Several windows: what one shows the machine may have done.
 delay(WindowMs) ->

@@ -9,15 +9,11 @@
 
 -behaviour(fairnif_lab_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([name/0, description/0, options/0, steps/1, run/1, format/1]).
 -export([default_size/0, memory_needed/1]).
 
 -define(DEFAULT_SIZE, 536870912).
-%% Passes: {at least, at most}, and beyond the least none after so long.  The
-%% first runs of a node get fresh memory from the kernel, which can take longer
-%% than the XOR; with three, one is without.
--define(TIMED, {3, 5}).
--define(TRACED, {2, 3}).
+%% No further pass, beyond the least, after so long.
 -define(PASSES_MS, 1500).
 %% More than so many processors' work of other programs spoils a figure.
 -define(OTHERS, 0.2).
@@ -32,6 +28,19 @@ talk() ->
       exor_chunks => #{seconds => 7.87, yields => 476, reductions => 1445},
       exor_yield => #{seconds => 5.41, yields => 3906, reductions => 7815912},
       exor_dirty => #{seconds => 5.95, yields => 0, reductions => 8}}.
+
+%% Passes: {at least, at most}.  The first runs of a node get fresh memory from
+%% the kernel, which can take longer than the XOR; with three, one is without.
+%% The three mixes of the neighbour take no longer than two seconds.
+scale(quick) ->
+    #{size => 16777216, timed => {1, 1}, traced => {1, 1}, mixes => [sort],
+      share => #{time_ms => 100, alone_ms => 50}};
+scale(normal) ->
+    #{size => ?DEFAULT_SIZE, timed => {3, 5}, traced => {2, 3},
+      mixes => fairnif_lab_share:mixes(),
+      share => #{time_ms => 400, alone_ms => 100}};
+scale(full) ->
+    (scale(normal))#{size := 2000000000}.
 
 %% In the order of the table.
 forms() ->
@@ -53,22 +62,29 @@ name() ->
 description() ->
     "a large binary XORed by each form of the example bitwise (Vinoski's talk)".
 
+%% @doc `--size' and the scale.
+-spec options() -> [atom()].
+options() ->
+    [size, scale].
+
 %% @doc Two per form: alone, and beside a neighbour.
 -spec steps(fairnif_lab_experiment:options()) -> pos_integer().
 steps(_) ->
     2 * length(forms()).
 
-%% @doc Runs all forms; half a minute at the default size.  A form that fails
+%% @doc Runs all forms; half a minute at the default size, `quick' with 16 MiB,
+%% `full' with the 2,000,000,000 bytes of the talk.  A form that fails
 %% has an `error' in its row, and the others go on.  `cannot_say' before
 %% anything is started when memory does not suffice.
 -spec run(fairnif_lab_experiment:options()) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.
 run(Opts) ->
-    Size = maps:get(size, Opts, ?DEFAULT_SIZE),
+    Scale = scale(maps:get(scale, Opts, normal)),
+    Size = maps:get(size, Opts, maps:get(size, Scale)),
     Progress = maps:get(progress, Opts, fairnif_lab_progress:none()),
     case enough_memory(Size, fairnif_lab_machine:memory_available()) of
-        ok -> run(Size, Progress, code:which(fairnif_lab_exor_peer:example()));
+        ok -> run(Scale#{size := Size}, Progress, code:which(fairnif_lab_exor_peer:example()));
         {error, _} = Error -> Error
     end.
 
@@ -107,8 +123,8 @@ enough_memory(Size, Available) ->
 run(_, _, non_existing) ->
     {error, {failed, "the example bitwise is not built "
                      "(rebar3 compile in examples/bitwise)"}};
-run(Size, Progress, _) ->
-    Rows = [row(Form, Note, Size, Progress) || {Form, Note} <- forms()],
+run(#{size := Size} = Scale, Progress, _) ->
+    Rows = [row(Form, Note, Scale, Progress) || {Form, Note} <- forms()],
     fairnif_lab_progress:stop(Progress),
     {ok, #{ok => not lists:any(fun(R) -> is_map_key(error, R) end, Rows),
            size => Size,
@@ -117,17 +133,17 @@ run(Size, Progress, _) ->
            units => <<"elapsed in us; slices, holds in ns; share: 1 is all">>,
            rows => Rows}}.
 
-row(Form, Note, Size, Progress) ->
+row(Form, Note, #{size := Size} = Scale, Progress) ->
     fairnif_lab_progress:step(
       Progress, io_lib:format("~s: time, reductions, slices", [Form])),
     Alone = in_peer(fairnif_lab_slices:flags(), Size,
-                    fun(Peer) -> alone(Peer, Form, Size) end),
+                    fun(Peer) -> alone(Peer, Form, Scale) end),
     fairnif_lab_progress:step(
       Progress, io_lib:format("~s: beside an Erlang neighbour", [Form])),
     Beside = case Alone of
                  #{error := _} -> #{};
                  _ -> in_peer(fairnif_lab_share:flags(), Size,
-                              fun(Peer) -> beside(Peer, Form, Size) end)
+                              fun(Peer) -> beside(Peer, Form, Scale) end)
              end,
     Row = maps:merge_with(fun(others, A, B) -> [A, B] end, Alone, Beside),
     Row#{form => Form, note => list_to_binary(Note),
@@ -149,13 +165,13 @@ in_peer(Flags, Size, Fun) ->
         throw:{failed, Text} -> #{error => text(Text)}
     end.
 
-alone(Peer, Form, Size) ->
+alone(Peer, Form, #{size := Size, timed := Timings, traced := Traces}) ->
     case ask(Peer, check, Form, Size) of
         ok -> ok;
         {wrong, What} -> throw({failed, ["wrong result: ", What]})
     end,
-    Timed = passes(?TIMED, fun() -> ask(Peer, timed, Form, Size) end),
-    Traced = passes(?TRACED, fun() -> ask(Peer, sliced, Form, Size) end),
+    Timed = passes(Timings, fun() -> ask(Peer, timed, Form, Size) end),
+    Traced = passes(Traces, fun() -> ask(Peer, sliced, Form, Size) end),
     %% The fastest run: whatever else the machine does, it only adds.
     {Us, Yields, Reductions} = lists:min(Timed),
     #{elapsed_us => Us, yields => Yields, reductions => Reductions,
@@ -165,10 +181,10 @@ alone(Peer, Form, Size) ->
                 || {U, Y, R} <- Timed],
       traced => Traced}.
 
-beside(Peer, Form, Size) ->
+beside(Peer, Form, #{size := Size, mixes := Mixes, share := Share}) ->
     _ = ask(Peer, check, Form, Size),   % a warm-up here
-    Neighbours = [ask(Peer, shared, {Form, Mix}, Size)
-                  || Mix <- fairnif_lab_share:mixes()],
+    Neighbours = [ask(Peer, shared, {Form, Share#{mix => Mix}}, Size)
+                  || Mix <- Mixes],
     #{share => [S || #{share := S} <- Neighbours], neighbours => Neighbours}.
 
 %% Of several passes the smallest: what the function does, every pass shows;

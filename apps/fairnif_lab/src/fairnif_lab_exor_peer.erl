@@ -9,9 +9,6 @@
 %% than all forms together.
 -define(BLOCK, 1048576).
 -define(INPUT, {?MODULE, input}).
-%% Per mix of the neighbour, so that all three take no longer than two seconds.
--define(SHARE_MS, 400).
--define(ALONE_MS, 100).
 %% Bytes of binaries beside the input that a run need not wait for.
 -define(SLACK, 67108864).
 
@@ -92,13 +89,11 @@ lengths(Kind, Slices) ->
     [End - Start || {Start, End, K, _} <- Slices, K =:= Kind].
 
 %% @doc The share left to a neighbour.
--spec shared({atom(), fairnif_lab_share:mix()}) ->
+-spec shared({atom(), fairnif_lab_share:options()}) ->
           #{atom() => term()} | {error, {atom(), term()}}.
-shared({Form, Mix}) ->
+shared({Form, Opts}) ->
     {Input, _} = persistent_term:get(?INPUT),
-    case fairnif_lab_share:measure(fun() -> call(Form, Input) end,
-                                   #{mix => Mix, time_ms => ?SHARE_MS,
-                                     alone_ms => ?ALONE_MS}) of
+    case fairnif_lab_share:measure(fun() -> call(Form, Input) end, Opts) of
         {ok, Result} -> Result;
         {error, _} = Error -> Error
     end.

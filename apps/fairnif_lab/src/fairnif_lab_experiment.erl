@@ -4,11 +4,14 @@
 %% that module to this application, and nothing else.
 -module(fairnif_lab_experiment).
 
--export([all/0, find/1, report/3]).
+-export([all/0, find/1, known/1, report/3]).
 
 -export_type([options/0, result/0, error/0]).
 
 -type options() :: #{size => pos_integer(),     % bytes, where it has a size
+                     %% a smoke run of seconds; about a minute (the default);
+                     %% what the published form of the experiment needs
+                     scale => quick | normal | full,
                      progress => fairnif_lab_progress:progress(),
                      atom() => term()}.
 %% A value that fairnif_lab_json can encode, raw samples included.  `ok' is
@@ -20,11 +23,16 @@
 -callback name() -> atom().
 %% One line for the list of experiments.
 -callback description() -> unicode:chardata().
+%% The options, besides `progress', that it heeds; `scale' alone when it does
+%% not say.
+-callback options() -> [atom()].
 %% How many steps it tells its progress.
 -callback steps(options()) -> pos_integer().
 -callback run(options()) -> {ok, result()} | {error, error()}.
 %% The table, and a sentence that says what to see in it.
 -callback format(result()) -> unicode:chardata().
+
+-optional_callbacks([options/0]).
 
 %% The files of all experiments change together.
 -define(SCHEMA_VERSION, 1).
@@ -43,6 +51,16 @@ find(Name) ->
     case [M || M <- all(), atom_to_list(M:name()) =:= Name] of
         [Module] -> {ok, Module};
         [] -> error
+    end.
+
+%% @doc The options that an experiment heeds: any other is a mistake of whoever
+%% gave it.
+-spec known(module()) -> [atom()].
+known(Module) ->
+    _ = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, options, 0) of
+        true -> Module:options();
+        false -> [scale]
     end.
 
 %% @doc What `--json' writes: schema version first, the context of the

@@ -2,12 +2,11 @@
 %%
 %% A stretch is wall time between two trace events (fairnif_lab_slices). Two kinds of it are not the
 %% function's: garbage collection, and what the operating system took away. The second is told apart
-%% by asking the kernel how long the thread was ready to run while another had its processor; that
-%% amount is taken off a call's longest stretch, wherever in the call it lay. A function that sleeps,
-%% or waits for a lock, is not ready to run, and that time is held against it.
+%% by asking the kernel how long the thread was ready to run while another had its processor. A
+%% function that sleeps, or waits for a lock, is not ready to run, and that time is held against it.
 %%
-%% What the hypervisor takes away no guest can see. Hence a control: ordinary Erlang, measured in the
-%% same way just before, shows how often this machine makes somebody look guilty.
+%% What the hypervisor takes away no guest can see. Hence a control: ordinary Erlang, measured in
+%% the same way just before, shows how often this machine makes somebody look guilty.
 -module(fairnif_lab_hold).
 
 -export([flags/0, measure/2]).
@@ -19,9 +18,11 @@
                      call_ns => number()}.              % what a call takes, about
 -type calls() :: #{calls := non_neg_integer(),
                    over := non_neg_integer(),           % of them, with a hold over the limit
+                   over_part := float(),                % of the time on normal schedulers, that of
+                   close_part := float(),               % stretches over the limit; near it or over
                    longest := non_neg_integer(),        % hold, ns
                    repeated := non_neg_integer(),       % the longest that another call reached too
-                   taken := non_neg_integer(),          % ns that others had the processor, all calls
+                   taken := non_neg_integer(),          % ns that others had the processor
                    elapsed := non_neg_integer()}.       % ns inside calls
 -type result() :: #{normal := fairnif_lab_stats:summary(), dirty := fairnif_lab_stats:summary(),
                     gc := fairnif_lab_stats:summary(),
@@ -30,11 +31,14 @@
                     hold := calls(), control := calls()}.
 
 -define(LIMIT_NS, 1000000).
+%% A stretch up to the first times the limit is within it (who yields after 1 ms by the clock is a
+%% little over), one beyond the second is over, and what lies between is close.
+-define(WITHIN, 1.25).
+-define(OVER, 1.5).
 -define(MOST_CALLS, 300).
 -define(LEAST_CALLS, 3).
-%% With fewer calls than this a single hold is looked at again.
--define(ENOUGH_CALLS, 30).
--define(CONTROL_MS, 150).
+%% The control takes this part of the time, half of it before and half after.
+-define(CONTROL_PART, 0.5).
 -define(SAMPLES, 2000).
 %% Slices that the collector keeps of one pass.
 -define(SLICES, 200000).
@@ -50,30 +54,36 @@ flags() ->
 measure(Fun, Opts) ->
     ok = fairnif_lab_nif:load(),
     Limit = maps:get(limit_ns, Opts, ?LIMIT_NS),
-    Work = fun() -> fairnif_lab_share:work(long_sort) end,
-    {ok, Control} = pass(Work, ?CONTROL_MS),
-    case passes(Fun, maps:get(time_ms, Opts, 1000), Limit, 1) of
+    TimeMs = maps:get(time_ms, Opts, 1000),
+    Before = control(TimeMs),
+    case passes(Fun, TimeMs, Limit, 1) of
         {ok, Calls, Slices, Gcs} ->
-            Normal = [D || {normal, D} <- Slices],
-            Dirty = [D || {dirty, D} <- Slices],
+            Control = Before ++ control(TimeMs),
+            Normal = [D || {normal, D, _} <- Slices],
+            Dirty = [D || {dirty, D, _} <- Slices],
             {ok, #{normal => fairnif_lab_stats:summary(Normal),
                    dirty => fairnif_lab_stats:summary(Dirty),
                    gc => fairnif_lab_stats:summary(Gcs),
                    normal_samples => lists:sublist(Normal, ?SAMPLES),
                    dirty_samples => lists:sublist(Dirty, ?SAMPLES),
-                   holds => [H || {H, _, _} <- Calls],
+                   holds => [longest(Own) || {Own, _, _} <- Calls],
                    hold => calls(Calls, Limit),
-                   control => calls(element(1, Control), Limit)}};
+                   control => calls(Control, Limit)}};
         {error, _} = Error ->
             Error
     end.
 
-%% One hold among few calls may be the machine's or the function's: more calls tell.
+control(TimeMs) ->
+    Work = fun() -> fairnif_lab_share:work(long_sort) end,
+    {ok, {Calls, _, _}} = pass(Work, max(50, round(?CONTROL_PART * TimeMs / 2))),
+    Calls.
+
+%% One hold among several calls may be the machine's or the function's: more calls tell.
 passes(Fun, TimeMs, Limit, Again) ->
     case pass(Fun, TimeMs) of
         {ok, {Calls, Slices, Gcs}} ->
-            Over = length([H || {H, _, _} <- Calls, H > Limit]),
-            case Over =:= 1 andalso length(Calls) > 1 andalso Again > 0 of
+            case maps:get(over, calls(Calls, Limit)) =:= 1 andalso length(Calls) > 1
+                andalso Again > 0 of
                 true ->
                     case passes(Fun, TimeMs, Limit, Again - 1) of
                         {ok, C, S, G} -> {ok, Calls ++ C, Slices ++ S, Gcs ++ G};
@@ -87,16 +97,23 @@ passes(Fun, TimeMs, Limit, Again) ->
     end.
 
 calls(Calls, Limit) ->
-    Holds = lists:reverse(lists:sort([H || {H, _, _} <- Calls])),
-    {Longest, Repeated} = case Holds of
-                              [] -> {0, 0};
-                              [One] -> {One, One};
-                              [First, Second | _] -> {First, Second}
-                          end,
-    #{calls => length(Calls), over => length([H || H <- Holds, H > Limit]),
-      longest => Longest, repeated => Repeated,
+    Own = lists:append([O || {O, _, _} <- Calls]),
+    Holds = lists:reverse(lists:sort([longest(O) || {O, _, _} <- Calls])),
+    #{calls => length(Calls), over => length([H || H <- Holds, H > ?OVER * Limit]),
+      over_part => part(?OVER * Limit, Own), close_part => part(?WITHIN * Limit, Own),
+      longest => longest(Holds), repeated => repeated(Holds),
       taken => lists:sum([T || {_, T, _} <- Calls]),
       elapsed => lists:sum([E || {_, _, E} <- Calls])}.
+
+%% The longest first.
+repeated([_, Second | _]) -> Second;
+repeated(Holds) -> longest(Holds).
+
+longest(Stretches) ->
+    lists:max([0 | Stretches]).
+
+part(Limit, Stretches) ->
+    lists:sum([S || S <- Stretches, S > Limit]) / max(1, lists:sum(Stretches)).
 
 pass(Fun, TimeMs) ->
     Until = erlang:monotonic_time(nanosecond) + TimeMs * 1000000,
@@ -125,7 +142,8 @@ loop(Fun, Until, N, Spans) ->
         _ -> lists:reverse(Spans1)
     end.
 
-%% {[{Hold, Taken, Elapsed}] by call, [{Kind, Ns}], [GcNs]}: the slices and collections inside calls.
+%% {[{[OwnNs], Taken, Elapsed}] by call, [{Kind, Ns, Waited}], [GcNs]}: slices and collections
+%% inside calls; own is what a call's normal slices had of the processor.
 by_call(Spans, Slices, Gcs) ->
     by_call(Spans, Slices, Gcs, [], [], []).
 
@@ -134,10 +152,11 @@ by_call([], _, _, Calls, Slices, Gcs) ->
 by_call([{From, To, Taken} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
     Later = lists:dropwhile(fun({_, End, _, _}) -> End =< From end, Slices),
     LaterGcs = lists:dropwhile(fun({_, End}) -> End =< From end, Gcs),
-    Mine = [{max(S, From), min(E, To), Kind, Id}
-            || {S, E, Kind, Id} <- lists:takewhile(fun({S, _, _, _}) -> S < To end, Later)],
+    Mine = [{max(S, From), min(E, To), Kind, Waited}
+            || {S, E, Kind, Waited} <- lists:takewhile(fun({S, _, _, _}) -> S < To end, Later)],
     MyGcs = lists:takewhile(fun({S, _}) -> S < To end, LaterGcs),
-    Net = fairnif_lab_slices:without_gc(Mine, MyGcs),
-    Longest = lists:max([0 | [D || {normal, D} <- Net]]),
-    by_call(Spans, Later, LaterGcs, [{max(0, Longest - Taken), Taken, To - From} | Calls],
+    Net = [{Kind, Ns, Waited} || {{Kind, Ns}, {_, _, _, Waited}} <-
+                                     lists:zip(fairnif_lab_slices:without_gc(Mine, MyGcs), Mine)],
+    Own = [max(0, Ns - Waited) || {normal, Ns, Waited} <- Net],
+    by_call(Spans, Later, LaterGcs, [{Own, Taken, To - From} | Calls],
             [Net | AccS], [[E - S || {S, E} <- MyGcs] | AccG]).

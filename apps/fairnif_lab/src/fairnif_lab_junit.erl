@@ -70,8 +70,8 @@ other_cases(#{sizes := Sizes, verdicts := Verdicts, expression := Expression} = 
 
 testcase(#{property := Property} = Verdict, Class, Time, Text, Subject) ->
     {Kind, Inner} = outcome(Verdict, Subject),
-    {Kind, element(testcase, [{classname, Class}, {name, title(Property)} | Time],
-                   message(Inner, Text))}.
+    Name = fairnif_lab_verdict:title(Property),
+    {Kind, element(testcase, [{classname, Class}, {name, Name} | Time], message(Inner, Text))}.
 
 outcome(#{status := fail, sentence := Sentence}, #{role := subject}) ->
     {failure, {failure, Sentence}};
@@ -96,9 +96,6 @@ message({Tag, Sentence}, Text) ->
                _ -> [{type, <<"fairnif">>}]
            end,
     element(Tag, [{message, Sentence} | Type], escape(Text, text)).
-
-title(Property) ->
-    hd([T || #{property := P, title := T} <- fairnif_lab_verdict:properties(), P =:= Property]).
 
 class(Size, #{expression := Expression}) ->
     [Expression, " at ", fairnif_lab_table:count(Size), " bytes"].

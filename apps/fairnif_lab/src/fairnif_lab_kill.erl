@@ -20,8 +20,8 @@
                     stop := fairnif_lab_stats:summary(),        % to the end of native code
                     stop_samples := [non_neg_integer()],
                     unstopped := non_neg_integer(),     % did not stop while patience lasted
-                    threads_cpu := non_neg_integer(),   % ns of CPU time that threads unknown to the
-                                                        % VM used in the 100 ms after all had stopped
+                    threads_cpu := non_neg_integer(),   % ns that threads unknown to the VM
+                                                        % computed within 100 ms after the last stop
                     memory := [#{kills := pos_integer(), resident := integer(),
                                  vm := integer()}]}.    % bytes, after so many kills
 
@@ -33,10 +33,25 @@
 -define(AFTER_MS, 100).
 
 %% @doc Kills callers of Fun, at least 8 (2 when each takes longer than `time_ms').
+%%
+%% Victims live on the first scheduler and their killer on the last one. On the same one he would
+%% kill between two calls only, never during one; and one that gives way but is charged nothing
+%% would keep him asleep, since the VM looks at a scheduler's timers once in 4000 reductions.
 -spec measure(fun(() -> term()), options()) -> result().
 measure(Fun, Opts) ->
+    {Pid, Monitor} = spawn_opt(fun() -> exit({measured, measure_here(Fun, Opts)}) end,
+                               [monitor, fairnif_lab_machine:bound_to(
+                                           erlang:system_info(schedulers_online))]),
+    receive
+        {'DOWN', Monitor, process, Pid, {measured, Result}} -> Result;
+        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
+    end.
+
+measure_here(Fun, Opts) ->
     ok = fairnif_lab_nif:load(),
     process_flag(priority, high),
+    Ticks = [spawn_opt(fun tick/0, [link, fairnif_lab_machine:bound_to(S)])
+             || S <- lists:seq(1, erlang:system_info(schedulers_online))],
     Known = [T || {T, _} <- threads()],
     TimeMs = maps:get(time_ms, Opts, 1000),
     MomentMs = max(1, min(?MOMENT_MS, ceil(maps:get(call_ns, Opts, 1000000) / 1.0e6))),
@@ -45,6 +60,7 @@ measure(Fun, Opts) ->
               late => now_ms() + 5 * TimeMs},
     {Kills, Memory} = rounds(?ROUNDS, State, [], []),
     Stops = [S || {_, S} <- Kills, is_integer(S)],
+    [begin unlink(P), exit(P, kill) end || P <- Ticks],
     #{count => length(Kills),
       down => fairnif_lab_stats:summary([D || {D, _} <- Kills, is_integer(D)]),
       stop => fairnif_lab_stats:summary(Stops),
@@ -52,6 +68,11 @@ measure(Fun, Opts) ->
       unstopped => length(Kills) - length(Stops),
       threads_cpu => unknown_threads(Known),
       memory => Memory}.
+
+%% What a process held that died in a dirty NIF is freed by a normal scheduler, when it next wakes.
+%% One that has nothing else to do wakes once a second, and it is not that second that is asked for.
+tick() ->
+    receive after 1 -> tick() end.
 
 rounds(0, _, Kills, Memory) ->
     {Kills, lists:reverse(Memory)};
@@ -80,7 +101,8 @@ round_of(N, State, Until, Kills) ->
 kill(#{function := Fun, moment := MomentMs, patience := Patience}) ->
     Me = self(),
     Key = make_ref(),
-    {Victim, Monitor} = spawn_monitor(fun() -> victim(Me, Key, Fun) end),
+    {Victim, Monitor} = spawn_opt(fun() -> victim(Me, Key, Fun) end,
+                                  [monitor, fairnif_lab_machine:bound_to(1)]),
     receive
         {Key, began} -> ok;
         {'DOWN', Monitor, process, _, _} -> ok
@@ -101,9 +123,11 @@ victim(Me, Key, Fun) ->
     Me ! {Key, began},
     calls(Fun, Sentinel).
 
-%% The sentinel is an argument so that it stays on the heap during each call.
+%% The sentinel is an argument so that it stays on the heap during each call. The process gives way
+%% after each: how long a loop of calls that are charged too little takes is another question.
 calls(Fun, Sentinel) ->
     _ = Fun(),
+    erlang:yield(),
     calls(Fun, Sentinel).
 
 %% ---- what stays ----
@@ -124,9 +148,9 @@ resident() ->
             0
     end.
 
-%% @doc Bytes per kill that did not come back, the total they make, and the least total that would be
-%% seen: {PerKill, Total, Resolution}. The first two rounds warm up. Steady growth counts, one step
-%% does not: the smaller of the two halves' slopes is what each half shows.
+%% @doc Bytes per kill that did not come back, the total they make, and the least total that would
+%% be seen: {PerKill, Total, Resolution}. The first two rounds warm up. Steady growth counts, one
+%% step does not: the smaller of the two halves' slopes is what each half shows.
 -spec growth(#{memory := [map()], _ => _}) -> {float(), float(), float()}.
 growth(#{memory := Memory}) ->
     {R1, T1, L1} = grown(resident, 524288, Memory),
@@ -146,8 +170,8 @@ grown(Kind, Resolution, [_, _, _ | _] = Memory) ->
     {K0, B0} = hd(Points),
     {KMid, BMid} = lists:nth((length(Points) + 1) div 2, Points),
     {K1, B1} = lists:last(Points),
-    Slopes = [(B - A) / max(1, L - K) || {K, A, L, B} <- [{K0, B0, KMid, BMid}, {KMid, BMid, K1, B1}],
-                                         L > K],
+    Slopes = [(B - A) / (L - K)
+              || {K, A, L, B} <- [{K0, B0, KMid, BMid}, {KMid, BMid, K1, B1}], L > K],
     PerKill = max(0.0, lists:min([0.0 + S || S <- Slopes] ++ [(B1 - B0) / max(1, K1 - K0)])),
     {PerKill, PerKill * (K1 - K0), float(Resolution)};
 grown(_, Resolution, _) ->
@@ -160,7 +184,9 @@ grown(_, Resolution, _) ->
 unknown_threads(Known) ->
     Before = maps:from_list(threads()),
     timer:sleep(?AFTER_MS),
-    lists:sum([Cpu - maps:get(T, Before, 0) || {T, Cpu} <- threads(), not lists:member(T, Known)]).
+    %% One that has ended meanwhile has no time any more.
+    lists:sum([max(0, Cpu - maps:get(T, Before, 0))
+               || {T, Cpu} <- threads(), not lists:member(T, Known)]).
 
 threads() ->
     case file:list_dir("/proc/self/task") of

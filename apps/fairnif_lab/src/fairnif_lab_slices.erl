@@ -1,17 +1,14 @@
 %% The ruler: every stretch of time for which one process ran, to the
 %% nanosecond, and whether on a normal or on a dirty scheduler.
 %%
-%% The VM writes a trace event when a process is scheduled in and when it is
-%% scheduled out, with a monotonic time stamp and the scheduler's number (0
-%% for every dirty one).  An event costs the traced process about half a
-%% microsecond, which is inside the slices: so a run that is traced is never
-%% the run that is timed.
+%% The VM tells a tracer (fairnif_lab_tracer) when a process is scheduled in and
+%% when it is scheduled out.  An event costs the traced process about a
+%% microsecond, which is inside the slices: so a run that is traced is never the
+%% run that is timed.
 %%
-%% A slice is wall time.  What the operating system took away in the middle of
-%% it is part of it; repeat, and believe what repeats show.
-%%
-%% Run it in a node with at least two normal schedulers: the measured process
-%% is bound to the first, the collector of the events to the last.
+%% A slice is wall time.  How much of it the operating system gave to others
+%% stands beside; what the hypervisor took nobody knows: repeat, and believe what
+%% repeats show.
 -module(fairnif_lab_slices).
 
 -export([flags/0, trace/1, trace/2, summary/1, without_gc/2]).
@@ -19,9 +16,10 @@
 -export_type([trace/0, slice/0, span/0, summary/0]).
 
 -type span() :: {Start :: integer(), End :: integer()}.
-%% Monotonic time in ns; the scheduler's number is 0 for dirty ones.
+%% Monotonic time in ns; and how long of it the thread was ready to run while
+%% another had its processor.
 -type slice() :: {Start :: integer(), End :: integer(), normal | dirty,
-                  Scheduler :: non_neg_integer()}.
+                  Waited :: non_neg_integer()}.
 -type trace() :: #{value := term(),         % what the fun returned
                    call := span(),          % from its call to its return
                    slices := [slice()],     % in order, cut to the call
@@ -33,7 +31,7 @@
                      elapsed := non_neg_integer(),
                      gc := kind_summary(), truncated := boolean()}.
 
-%% A slice takes 56 bytes in the collector.
+%% A slice is two events.
 -define(LIMIT, 1000000).
 
 %% @doc Emulator flags of a node to trace in.
@@ -54,33 +52,29 @@ trace(Fun) ->
 -spec trace(fun(() -> term()), #{limit => pos_integer()}) ->
           {ok, trace()} | {error, {error | exit | throw, term()}}.
 trace(Fun, Opts) ->
-    Collector = spawn_opt(fun() -> collector(maps:get(limit, Opts, ?LIMIT)) end,
-                          [link, {priority, high},
-                           {message_queue_data, off_heap},
-                           fairnif_lab_machine:bound_to(
-                             erlang:system_info(schedulers))]),
+    Limit = maps:get(limit, Opts, ?LIMIT),
+    Table = fairnif_lab_tracer:new(2 * Limit),
     Me = self(),
     {Worker, Monitor} = spawn_opt(fun() -> worker(Me, Fun) end,
                                   [monitor, fairnif_lab_machine:bound_to(1)]),
-    1 = erlang:trace(Worker, true,
-                     [running, garbage_collection, scheduler_id,
-                      monotonic_timestamp, {tracer, Collector}]),
+    1 = erlang:trace(Worker, true, [running, garbage_collection,
+                                    {tracer, fairnif_lab_tracer, Table}]),
     Worker ! go,
     Outcome = receive
-                  {Worker, Answer} -> Answer;
-                  {'DOWN', Monitor, process, _, Why} -> {error, {exit, Why}}
+                  {Worker, Answer} ->
+                      %% Suspended, it has been scheduled out: all is written.
+                      suspended(Worker),
+                      Answer;
+                  {'DOWN', Monitor, process, _, Why} ->
+                      {error, {exit, Why}}
               end,
-    Delivered = erlang:trace_delivered(Worker),
-    receive {trace_delivered, Worker, Delivered} -> ok end,
-    Worker ! done,
     erlang:demonitor(Monitor, [flush]),
-    Collector ! {finish, self()},
-    {Events, Truncated} = receive {Collector, E, T} -> {E, T} end,
+    exit(Worker, kill),
     case Outcome of
         {ok, Call, Value} ->
-            {Slices, Gcs} = slices(Events, Call),
-            {ok, #{value => Value, call => Call, slices => Slices,
-                   gcs => Gcs, truncated => Truncated}};
+            {Slices, Gcs} = slices(fairnif_lab_tracer:events(Table), Call, Limit),
+            {ok, #{value => Value, call => Call, slices => Slices, gcs => Gcs,
+                   truncated => length(Slices) >= Limit}};
         {error, _} = Error ->
             Error
     end.
@@ -121,6 +115,14 @@ overlap(Start, End, [{GcStart, GcEnd} | Gcs], Sum) when GcStart < End ->
 overlap(_, _, _, Sum) ->
     Sum.
 
+%% What the fun left behind may have killed it since.
+suspended(Worker) ->
+    try erlang:suspend_process(Worker) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end.
+
 worker(Owner, Fun) ->
     receive go -> ok end,
     From = erlang:monotonic_time(nanosecond),
@@ -132,75 +134,29 @@ worker(Owner, Fun) ->
                  Class:Reason -> {error, {Class, Reason}}
              end,
     Owner ! {self(), Answer},
-    %% Alive until all events are delivered.
-    receive done -> ok end.
+    receive after infinity -> ok end.
 
-%% Keeps {Start, End, Scheduler} and {gc, Start, End}, newest first.
--record(collected, {left :: integer(),
-                    in = none :: none | {integer(), non_neg_integer()},
-                    gc = none :: none | integer(),
-                    events = [] :: list()}).
+%% The slices and the collections of garbage, cut to the call.
+slices(Events, {From, To}, Limit) ->
+    Runs = [Run || {Start, End, _, _} = Run <- runs(Events), End > From, Start < To],
+    {lists:sublist([{max(Start, From), min(End, To), Kind, Waited}
+                    || {Start, End, Kind, Waited} <- Runs, Kind =/= gc], Limit),
+     [{max(Start, From), min(End, To)} || {Start, End, gc, _} <- Runs]}.
 
-collector(Limit) ->
-    collect(#collected{left = Limit}).
+%% Each begin with its end; what began before the trace or was cut off by its
+%% limit has only one of them.  A collection lies inside a run.
+runs(Events) ->
+    lists:keysort(1, runs(Events, none, none)).
 
-collect(#collected{left = 0} = C) ->
-    %% Enough: from here on the call runs untraced.
-    receive
-        {trace_ts, Pid, _, _, _, _} ->
-            try erlang:trace(Pid, false, [all]) of
-                _ -> ok
-            catch
-                error:badarg -> ok              % it has ended
-            end,
-            collect(C#collected{left = -1});
-        {finish, _} = Finish ->
-            self() ! Finish,
-            collect(C#collected{left = -1})
-    end;
-collect(#collected{left = Left, in = In, gc = Gc, events = Events} = C) ->
-    receive
-        {finish, From} ->
-            From ! {self(), lists:reverse(still_running(C)), Left < 0};
-        _ when Left < 0 ->
-            collect(C);
-        {trace_ts, _, in, _, Scheduler, At} ->
-            collect(C#collected{in = {At, Scheduler}});
-        {trace_ts, _, Out, _, _, At}
-          when Out =:= out; Out =:= out_exited; Out =:= out_exiting ->
-            case In of
-                {Start, Scheduler} ->
-                    collect(C#collected{
-                              in = none, left = Left - 1,
-                              events = [{Start, At, Scheduler} | Events]});
-                none ->
-                    collect(C)
-            end;
-        {trace_ts, _, Begin, _, _, At} when Begin =:= gc_minor_start;
-                                         Begin =:= gc_major_start ->
-            collect(C#collected{gc = At});
-        {trace_ts, _, End, _, _, At} when is_integer(Gc),
-                                       (End =:= gc_minor_end orelse
-                                        End =:= gc_major_end) ->
-            collect(C#collected{gc = none, events = [{gc, Gc, At} | Events]});
-        _ ->
-            collect(C)
-    end.
-
-%% The slice in which the call ended may have no end yet.
-still_running(#collected{in = {Start, Scheduler}, events = Events}) ->
-    [{Start, infinity, Scheduler} | Events];
-still_running(#collected{events = Events}) ->
-    Events.
-
-slices(Events, {From, To}) ->
-    Cut = fun(S, E) -> {max(S, From), min(E, To)} end,     % infinity > any int
-    Slices = [{S1, E1, kind(Id), Id}
-              || {S, E, Id} <- Events, S =/= gc,
-                 {S1, E1} <- [Cut(S, E)], E1 > S1],
-    Gcs = [Span || {gc, S, E} <- Events, {S1, E1} = Span <- [Cut(S, E)],
-                   E1 > S1],
-    {Slices, Gcs}.
-
-kind(0) -> dirty;
-kind(_) -> normal.
+runs([{in, _, At, Waited} | Events], _, Gc) ->
+    runs(Events, {At, Waited}, Gc);
+runs([{out, Kind, At, Waited} | Events], {Start, WaitedThen}, Gc) ->
+    [{Start, At, Kind, max(0, Waited - WaitedThen)} | runs(Events, none, Gc)];
+runs([{gc_begin, _, At, _} | Events], In, _) ->
+    runs(Events, In, At);
+runs([{gc_end, _, At, _} | Events], In, Gc) when is_integer(Gc) ->
+    [{Gc, At, gc, 0} | runs(Events, In, none)];
+runs([_ | Events], In, Gc) ->
+    runs(Events, In, Gc);
+runs([], _, _) ->
+    [].

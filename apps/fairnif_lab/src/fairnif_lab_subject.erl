@@ -1,9 +1,9 @@
 %% The subject of a check: what somebody wants to know about, as a function without arguments that
 %% peer nodes can call.
 %%
-%% An expression is compiled, never interpreted: erl_eval would be charged hundreds of reductions for
-%% what costs the function itself one. Its data (Bin, N, Init) stand in a persistent term, so that a
-%% process that calls it copies none of them, however large they are.
+%% An expression is compiled, never interpreted: erl_eval would be charged hundreds of reductions
+%% for what costs the function itself one. Its data (Bin, N, Init) stand in a persistent term, so
+%% that a process that calls it copies none of them, however large they are.
 %%
 %% The first half runs in the lab's node and never evaluates anything of the user's; the second half
 %% runs in peers.

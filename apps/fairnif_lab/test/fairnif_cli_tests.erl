@@ -23,7 +23,13 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["lab", "nothing"], "no experiment `nothing'"},
              {["lab", "exor", "levenshtein"], "no `levenshtein'"},
              {["demo", "--json", "/nowhere/at/all.json"], "cannot write"},
-             {["version", "--size", "1"], "no option"}]].
+             {["version", "--size", "1"], "no option"},
+             {["demo", "--quick"], "`--quick' is no option of this command"},
+             {["lab", "exor", "--quick=yes"], "takes no value"},
+             {["lab", "exor", "--quick", "--full"], "contradicts"},
+             {["lab", "--quick"], "takes no option"},
+             {["lab", "reductions", "--size", "1k"],
+              "`--size' is no option of the experiment `reductions'"}]].
 
 what_is_too_large_for_this_machine_is_exit_3_test() ->
     {Code, Complaint} = run(["lab", "exor", "--size", "999999g"]),

@@ -132,8 +132,7 @@ full(Size, Ns, Verdicts) ->
       charge => #{per_call => 4000.0, per_ms => 90000.5,
                   erlang => erlang_work(), ratio => 0.94},
       slices => #{normal => summary([20000, 25000, 30000]), dirty => summary([]),
-                  gc => summary([5000]), longest => 31000, over => 0, calls => 40,
-                  taken => 12000, holds => [20000, 31000, 30000],
+                  gc => summary([5000]), holds => [20000, 31000, 30000],
                   normal_samples => [20000, 25000, 30000], dirty_samples => [],
                   hold => holds(30000), control => holds(60000)},
       share => #{sort => 0.55, maps => 0.51, binaries => 0.48, median => 0.51},
@@ -150,7 +149,8 @@ erlang_work() ->
     #{sort => 80000, maps => 120000.0, binaries => 95000}.
 
 holds(Ns) ->
-    #{calls => 40, over => 0, longest => Ns + 1000, repeated => Ns, taken => 12000,
+    #{calls => 40, over => 0, over_part => 0.0, close_part => 0.0, longest => Ns + 1000,
+      repeated => Ns, taken => 12000,
       elapsed => 40 * Ns}.
 
 delay(P99) ->

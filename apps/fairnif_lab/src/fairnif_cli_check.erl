@@ -1,0 +1,119 @@
+%% The command `fairnif check': its options, and what comes out where.
+-module(fairnif_cli_check).
+
+-export([options/0, help/0, run/2]).
+
+%% @doc The options of the command: name, key, how the text becomes a value.
+-spec options() -> [tuple()].
+options() ->
+    [{Name, Key, Convert} || {Name, Key, Convert, _, _} <- table()].
+
+%% With the name of their value and what they do.
+table() ->
+    [{"--size", sizes, fun fairnif_cli_text:sizes/1, "SIZES",
+      "bytes of Bin, with commas between: 1k,1m,64m (default 1k,1m)"},
+     {"--file", file, fun(File) -> File end, "FILE",
+      "Bin is the first bytes of this file (default size: all of it)"},
+     {"--init", init, fun(Text) -> Text end, "EXPRESSION",
+      "evaluated once per size, with Bin and N bound; its value is Init"},
+     {"-pa", paths, {each, fun(Dir) -> Dir end}, "DIR", "more code; may be repeated"},
+     {"--flags", flags, fun fairnif_cli_text:words/1, "FLAGS",
+      "emulator flags of the nodes that are measured: \"+S 4:4\""},
+     {"--against", against, fun(Text) -> Text end, "EXPRESSION",
+      "measure this one too, in turns with the first"},
+     {"--runs", runs, fun fairnif_cli_text:count/1, "N", "at most so many timed batches"},
+     {"--time", time, fun fairnif_cli_text:duration/1, "TIME",
+      "of each measurement (default 1s)"},
+     {"--limit", limit_ns, fun fairnif_cli_text:duration/1, "TIME",
+      "for holding a scheduler (default 1ms)"},
+     {"--timeout", timeout, fun fairnif_cli_text:duration/1, "TIME",
+      "for one call to return (default 30s)"},
+     {"--strict", strict, {flag, true}, "", "unfairness and killability decide, too"},
+     {"--json", json, fun(File) -> File end, "FILE",
+      "figures and raw samples; `-' is standard output"},
+     {"--junit", junit, fun(File) -> File end, "FILE", "verdicts as JUnit XML"},
+     {"--save-baseline", save, fun(Name) -> Name end, "NAME", "keep the figures under this name"},
+     {"--baseline", baseline, fun(Name) -> Name end, "NAME",
+      "compare with the figures of this name"},
+     {"--help", help, {flag, true}, "", "this text"}].
+
+%% @doc The text of `fairnif check --help'.
+-spec help() -> unicode:chardata().
+help() ->
+    ["Usage: fairnif check EXPRESSION [OPTION ...]\n\n"
+     "Is this function well-behaved? EXPRESSION is Erlang, with Bin (random bytes), N (their\n"
+     "number) and Init bound: 'crypto:hash(sha256, Bin)'. It runs in nodes of its own.\n\n",
+     [io_lib:format("  ~-26ts ~ts~n", [string:trim([Name, " ", Value]), About])
+      || {Name, _, _, Value, About} <- table()],
+     "\nSizes may have k, m or g (1024 and its powers), times have us, ms or s.\n"
+     "Exit code: 0 well-behaved (and no worse than the baseline), 1 not, 2 usage, 3 this machine\n"
+     "cannot say.\n"].
+
+%% @doc Measures, and writes what is asked for.
+-spec run(string(), map()) -> 0..3.
+run(Expression, Opts) ->
+    %% What cannot be kept or compared is known before the work.
+    [named(Name) || {Key, Name} <- maps:to_list(Opts), lists:member(Key, [save, baseline])],
+    Context = fairnif_lab_machine:context(),
+    Asked = asked(Opts),
+    Progress = fairnif_lab_progress:start(fairnif_lab_check:steps(Asked)),
+    case fairnif_lab_check:run(Expression, Asked#{progress => Progress}) of
+        {ok, Result} ->
+            finish(Result, Context, Opts);
+        {error, {Kind, Text}} ->
+            fairnif_lab_progress:stop(Progress),
+            failed(Kind, Text)
+    end.
+
+failed(usage, Text) ->
+    fairnif_cli_text:usage("~ts", [Text]);
+failed(Kind, Text) ->
+    fairnif_cli_text:complain(Text),
+    case Kind of cannot_say -> 3; failed -> 1 end.
+
+asked(Opts) ->
+    Times = [{time_ms, max(1, maps:get(time, Opts) div 1000000)} || is_map_key(time, Opts)]
+        ++ [{timeout_ms, max(1, maps:get(timeout, Opts) div 1000000)} || is_map_key(timeout, Opts)],
+    maps:merge(maps:without([time, timeout, json, junit, save, baseline, help], Opts),
+               maps:from_list(Times)).
+
+named(Name) ->
+    case fairnif_lab_baseline:path(Name) of
+        {ok, _} -> ok;
+        {error, Text} -> fairnif_cli_text:usage("~ts", [Text])
+    end.
+
+finish(#{exit := Exit} = Result, Context, Opts) ->
+    fairnif_cli_text:note(Opts, "~ts", [fairnif_lab_check_text:format(Result)]),
+    {Comparison, Compared} = compared(Result, Context, Opts),
+    fairnif_cli_text:write(Opts, fairnif_lab_check_report:report(Result, Context, Comparison)),
+    case Opts of
+        #{junit := File} -> ok = file:write_file(File, fairnif_lab_junit:xml(Result, Context));
+        _ -> ok
+    end,
+    Saved = saved(Result, Context, Opts),
+    worst([Exit, Compared, Saved]).
+
+compared(Result, Context, #{baseline := Name} = Opts) ->
+    case fairnif_lab_baseline:compare(Name, Result, Context) of
+        {ok, #{exit := Exit} = Comparison} ->
+            fairnif_cli_text:note(Opts, "~n~ts", [fairnif_lab_baseline:format(Comparison)]),
+            {Comparison, Exit};
+        {error, Text} ->
+            fairnif_cli_text:complain(Text),
+            {undefined, 2}
+    end;
+compared(_, _, _) ->
+    {undefined, 0}.
+
+saved(Result, Context, #{save := Name} = Opts) ->
+    case fairnif_lab_baseline:save(Name, Result, Context) of
+        {ok, Path} -> fairnif_cli_text:note(Opts, "~nBaseline kept in ~ts.~n", [Path]), 0;
+        {error, Text} -> fairnif_cli_text:complain(Text), 2
+    end;
+saved(_, _, _) ->
+    0.
+
+%% A usage error outweighs a finding, and a finding what cannot be said.
+worst(Codes) ->
+    hd([C || C <- [2, 1, 3, 0], lists:member(C, Codes)]).

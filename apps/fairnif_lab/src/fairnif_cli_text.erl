@@ -1,0 +1,101 @@
+%% What the commands share: how texts of the command line become values, and where text goes.
+-module(fairnif_cli_text).
+
+-export([bytes/1, sizes/1, duration/1, count/1, words/1]).
+-export([note/3, writable/1, write/2, complain/1, usage/2]).
+
+%% @doc 1000, 64k, 512m, 2g: the suffixes are powers of 1024.
+-spec bytes(string()) -> pos_integer().
+bytes(Text) ->
+    Units = #{$k => 1024, $m => 1048576, $g => 1073741824},
+    case re:run(Text, "^([0-9]{1,15})([kmg]?)$",
+                [caseless, {capture, all_but_first, list}]) of
+        {match, [Digits, Unit]} ->
+            Factor = case string:lowercase(Unit) of
+                         [U] -> maps:get(U, Units);
+                         [] -> 1
+                     end,
+            case list_to_integer(Digits) * Factor of
+                0 -> usage("a size must be at least 1", []);
+                Size -> Size
+            end;
+        nomatch ->
+            usage("`~ts' is no size: give bytes, or a number with k, m or g",
+                  [Text])
+    end.
+
+%% @doc Sizes with commas between.
+-spec sizes(string()) -> [pos_integer()].
+sizes(Text) ->
+    lists:uniq([bytes(T) || T <- string:split(Text, ",", all)]).
+
+%% @doc 250us, 1ms, 2s, in nanoseconds.
+-spec duration(string()) -> pos_integer().
+duration(Text) ->
+    Units = #{"us" => 1000, "ms" => 1000000, "s" => 1000000000},
+    case re:run(Text, "^([0-9]{1,9}(?:\\.[0-9]{1,3})?)(us|ms|s)$",
+                [{capture, all_but_first, list}]) of
+        {match, [Number, Unit]} ->
+            {Value, _} = string:to_float(case lists:member($., Number) of
+                                             true -> Number;
+                                             false -> Number ++ ".0"
+                                         end),
+            case round(Value * maps:get(Unit, Units)) of
+                0 -> usage("a time must be longer than `~ts'", [Text]);
+                Ns -> Ns
+            end;
+        nomatch ->
+            usage("`~ts' is no time: give a number with us, ms or s", [Text])
+    end.
+
+%% @doc A whole number from 1 on.
+-spec count(string()) -> pos_integer().
+count(Text) ->
+    try list_to_integer(Text) of
+        N when N > 0 -> N;
+        _ -> usage("`~ts' must be at least 1", [Text])
+    catch
+        error:badarg -> usage("`~ts' is no whole number", [Text])
+    end.
+
+%% @doc What stands between blanks.
+-spec words(string()) -> [string()].
+words(Text) ->
+    string:lexemes(Text, " ").
+
+%% @doc Text for people; with `--json -' standard output is for the JSON alone.
+-spec note(map(), io:format(), [term()]) -> ok.
+note(#{json := "-"}, Format, Args) ->
+    io:format(standard_error, Format, Args);
+note(_, Format, Args) ->
+    io:format(Format, Args).
+
+%% @doc A usage error when the file for the JSON cannot be written.
+-spec writable(map()) -> ok.
+writable(#{json := File}) when File =/= "-" ->
+    case file:open(File, [append]) of
+        {ok, Device} -> ok = file:close(Device);
+        {error, Reason} -> usage("cannot write ~ts: ~ts",
+                                 [File, file:format_error(Reason)])
+    end;
+writable(_) ->
+    ok.
+
+%% @doc Writes the value to where `--json' says.
+-spec write(map(), fairnif_lab_json:value()) -> ok.
+write(#{json := "-"}, Value) ->
+    io:put_chars([fairnif_lab_json:encode(Value), $\n]);
+write(#{json := File}, Value) ->
+    ok = file:write_file(File, [fairnif_lab_json:encode(Value), $\n]);
+write(_, _) ->
+    ok.
+
+%% @doc A line on standard error.
+-spec complain(unicode:chardata()) -> ok.
+complain(Text) ->
+    io:format(standard_error, "fairnif: ~ts~n", [Text]).
+
+%% @doc Ends the command with exit code 2 and this text.
+-spec usage(io:format(), [term()]) -> no_return().
+usage(Format, Args) ->
+    throw({usage, io_lib:format(Format, Args)}).

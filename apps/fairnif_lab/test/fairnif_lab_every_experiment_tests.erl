@@ -1,0 +1,61 @@
+%% Every experiment that there is, through the command line, small; and the
+%% cheapest one as large as anybody runs it.
+%%
+%% The examples that they run are projects of their own: `make compile' builds
+%% them, and where that was not done these tests fail.
+-module(fairnif_lab_every_experiment_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+every_experiment_runs_quick_and_writes_a_table_and_json_test_() ->
+    with_examples([{atom_to_list(M:name()), {timeout, 300, fun() -> runs(M, ["--quick"]) end}}
+                   || M <- fairnif_lab_experiment:all()]).
+
+one_experiment_runs_in_its_normal_form_test_() ->
+    with_examples([{timeout, 600, fun() -> runs(fairnif_lab_exp_reductions, []) end}]).
+
+every_experiment_knows_its_steps_at_each_scale_test_() ->
+    [?_assert(is_integer(M:steps(#{scale => Scale})) andalso M:steps(#{scale => Scale}) > 0)
+     || M <- fairnif_lab_experiment:all(), Scale <- [quick, normal, full]].
+
+runs(Module, Flags) ->
+    Name = atom_to_list(Module:name()),
+    File = filename:join(dir(), Name ++ ".json"),
+    ok = filelib:ensure_dir(File),
+    Code = fairnif_cli:run(["lab", Name, "--json", File | Flags]),
+    {ok, Json} = file:read_file(File),
+    ok = file:delete(File),
+    ok = file:del_dir(dir()),
+    ?assertEqual(0, Code),
+    %% One object, and the result is in it, well.
+    Begin = iolist_to_binary(["{\"schema_version\":1,\"experiment\":\"", Name,
+                              "\",\"context\":{"]),
+    ?assertEqual(Begin, binary:part(Json, 0, byte_size(Begin))),
+    ?assertNotEqual(nomatch, binary:match(Json, <<"},\"result\":{">>)),
+    ?assertNotEqual(nomatch, binary:match(Json, <<"\"ok\":true">>)),
+    ?assertEqual(0, depth(Json)).
+
+%% How many brackets are open at the end of a text, those in strings apart.
+depth(Json) ->
+    Bare = re:replace(Json, "\"([^\"\\\\]|\\\\.)*+\"", "", [global, {return, list}]),
+    Open = length([C || C <- Bare, C =:= ${ orelse C =:= $[]),
+    Closed = length([C || C <- Bare, C =:= $} orelse C =:= $]]),
+    Open - Closed.
+
+dir() ->
+    filename:join(filename:basedir(user_cache, "fairnif_lab_experiments"), os:getpid()).
+
+%% Their builds hold copies of fairnif: this repository's stay first.
+with_examples(Tests) ->
+    {setup,
+     fun() ->
+             Root = filename:join([code:lib_dir(fairnif_lab), "..", "..", "..", ".."]),
+             Dirs = [Dir || Dir <- filelib:wildcard(
+                                     filename:join(Root, "examples/*/_build/default/lib/*/ebin")),
+                            not lists:member(filename:basename(filename:dirname(Dir)),
+                                             ["fairnif", "fairnif_lab"])],
+             ok = code:add_pathsz(Dirs),
+             Dirs
+     end,
+     fun(Dirs) -> [code:del_path(Dir) || Dir <- Dirs] end,
+     Tests}.
