@@ -179,8 +179,8 @@ grown(Kind, Resolution, [_, _, _ | _] = Memory) ->
 grown(_, Resolution, _) ->
     {0.0, 0.0, float(Resolution)}.
 
-%% What is lost never comes back. Memory that does, the VM's own reserves, can grow by chance as well:
-%% large heaps make some megabytes of it.
+%% What is lost never comes back. Memory that does (reserves of the VM) can grow by chance too, by
+%% megabytes beside large heaps.
 drop(Points) ->
     lists:max([0 | [A - B || {{_, A}, {_, B}} <- lists:zip(lists:droplast(Points), tl(Points))]]).
 
