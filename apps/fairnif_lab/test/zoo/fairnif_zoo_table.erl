@@ -43,7 +43,7 @@ rows() ->
 row(Name, Expression, Sizes, Is, Expected) ->
     Good = maps:from_list([{Property, pass} || Property <- properties()]),
     #{name => Name, expression => Expression, sizes => Sizes, init => undefined,
-      options => #{timeout_ms => 5000}, is => Is, expected => maps:merge(Good, Expected)}.
+      options => #{timeout_ms => 3000}, is => Is, expected => maps:merge(Good, Expected)}.
 
 blocked() ->
     #{hold => fail, charge => fail, share => warn, delay => fail, kill => warn}.
