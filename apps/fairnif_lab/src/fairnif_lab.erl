@@ -27,7 +27,7 @@
                      paths => [file:filename()],    % beside this node's code path
                      against => subject(),
                      progress => fairnif_lab_progress:progress()}.
--type outcome() :: {ok, #{atom() => term()}}
+-type outcome() :: {ok, fairnif_lab_check:result()}
                  | {error, {usage | failed | cannot_say, unicode:chardata()}}.
 
 -define(OPTIONS, [sizes, limit_ns, waive, strict, time_ms, runs, timeout_ms, init, file, flags,
@@ -71,7 +71,7 @@ well_behaved_test_(Subject, Opts) ->
 %% @private
 -spec conclude(outcome()) -> ok.
 conclude({ok, #{exit := 0} = Result}) ->
-    _ = [tell(waived, V, Result) || V <- verdicts([waived], Result)],
+    _ = [tell(V, Result) || V <- verdicts([waived], Result)],
     ok;
 conclude({ok, #{exit := 1} = Result}) ->
     fail(Result, verdicts([fail], Result));
@@ -87,8 +87,7 @@ conclude({error, {failed, Text}}) ->
 %% @private
 -spec tests(outcome()) -> [{unicode:chardata(), fun(() -> ok)}].
 tests({ok, #{expression := Expression} = Result}) ->
-    _ = [tell(Status, V, Result)
-         || #{status := Status} = V <- verdicts([waived, cannot_say], Result)],
+    _ = [tell(V, Result) || V <- verdicts([waived, cannot_say], Result)],
     [{flat([Expression, ": ", title(V)]),
       fun() ->
               case Status of
@@ -124,12 +123,13 @@ skip(Text, #{expression := Expression}) ->
     throw({skip, Skipped}).
 
 %% Not through the group leader: EUnit shows what a test that passed has printed to nobody.
-tell(Status, Verdict, #{expression := Expression}) ->
-    Word = case Status of
-               waived -> "WAIVED, not passed";
-               cannot_say -> "SKIPPED, not passed"
+tell(#{status := Status, property := Property} = Verdict,
+     #{expression := Expression, options := Options}) ->
+    Word = case {Status, Options} of
+               {waived, #{waive := #{Property := Reason}}} -> ["WAIVED (", Reason, ")"];
+               {cannot_say, _} -> "SKIPPED, not passed"
            end,
-    io:format(user, "~n~s: ~ts: ~ts~ts: ~ts~n",
+    io:format(user, "~n~ts: ~ts: ~ts~ts: ~ts~n",
               [Word, Expression, title(Verdict), place(Verdict), sentence(Verdict)]).
 
 title(#{property := Property}) -> fairnif_lab_verdict:title(Property).
@@ -144,7 +144,7 @@ evidence(#{evidence := Evidence}) ->
     Shown = [case V of
                  Text when is_binary(Text) -> [atom_to_list(K), " ", Text];
                  Figure -> io_lib:format("~s ~0tp", [K, Figure])
-             end || {K, V} <- lists:sort(maps:to_list(Evidence))],
+             end || {K, V} <- lists:sort(maps:to_list(Evidence)), V =/= undefined],
     [flat(["    ", lists:join(", ", Shown)])].
 
 flat(Text) ->

@@ -210,10 +210,8 @@ unanswered(_, Text, Figures) ->
         _ -> Figures
     end.
 
-slices({ok, #{hold := Hold, control := Control} = Slices}) ->
-    #{slices => Slices#{longest => maps:get(longest, Hold), over => maps:get(over, Hold),
-                        calls => maps:get(calls, Hold), taken => maps:get(taken, Hold),
-                        hold => Hold, control => Control}};
+slices({ok, Slices}) ->
+    #{slices => Slices};
 slices({error, {Class, Reason}}) ->
     #{error => text(io_lib:format("raises ~s:~0tP under trace", [Class, Reason, 12]))}.
 

@@ -167,8 +167,8 @@ format(#{rows := Rows, functions := Functions, flags := Flags, calls := Calls,
                    "~nPublished: about 20,000 calls on an i7-3720QM.~n",
                    [fairnif_lab_table:count(Calls), Nodes, plain(Rows)]),
      [[Title, ": ", Used, $\n] || #{title := Title, used := Used} <- Flags, Used =/= <<>>],
-     [["Refused by this VM: ", lists:join(", ", Refused), $\n]
-      || #{set := tuned, refused := [_ | _] = Refused} <- Flags],
+     [["Refused by this VM, and left out of ", Title, ": ", lists:join(", ", Refused), $\n]
+      || #{title := Title, refused := [_ | _] = Refused} <- Flags],
      fairnif_lab_exp:footnotes(fun label/1, Rows),
      [[$\n, bins(Kind, Rows)] || Kind <- [dirty_cpu, dirty_io]],
      $\n, cutoff_table(Functions), conclusion(Rows)].

@@ -16,9 +16,10 @@
 %% UTF-8. fail is `failure', cannot_say and waived are `skipped', warn passes with its sentence as
 %% `system-out'. `time' (s) stands where it is known: with `returns', the median of one call.
 %% Characters that XML 1.0 cannot hold become their pictures (U+2400 and on) or U+FFFD.
--spec xml(#{subjects := [map()], atom() => term()}, #{atom() => term()}) -> iodata().
-xml(#{subjects := Subjects}, Context) ->
-    Suites = [suite(S, Context) || S <- Subjects],
+-spec xml(fairnif_lab_check:result(), #{atom() => term()}) -> iodata().
+xml(#{subjects := Subjects, options := Options}, Context) ->
+    Waived = maps:get(waive, Options, #{}),
+    Suites = [suite(S#{waived => Waived}, Context) || S <- Subjects],
     Total = lists:foldl(fun({Counts, _}, Sum) -> add(Counts, Sum) end, #{}, Suites),
     [<<"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n">>,
      element(testsuites, [{name, <<"fairnif check">>}
@@ -76,8 +77,9 @@ outcome(#{status := fail, sentence := Sentence}, #{role := subject}) ->
     {failure, {failure, Sentence}};
 outcome(#{status := fail, sentence := Sentence}, _) ->
     {skipped, {skipped, ["for comparison: ", Sentence]}};
-outcome(#{status := Status, sentence := Sentence}, _)
-  when Status =:= cannot_say; Status =:= waived ->
+outcome(#{status := waived, property := Property, sentence := Sentence}, #{waived := Waived}) ->
+    {skipped, {skipped, ["waived (", maps:get(Property, Waived, "?"), "): ", Sentence]}};
+outcome(#{status := cannot_say, sentence := Sentence}, _) ->
     {skipped, {skipped, Sentence}};
 outcome(#{status := warn, sentence := Sentence}, _) ->
     {passed, {'system-out', Sentence}};
@@ -104,7 +106,8 @@ time(_, _) ->
     [].
 
 evidence(#{evidence := Evidence}) ->
-    [[atom_to_binary(K), ": ", text(V), "\n"] || {K, V} <- lists:sort(maps:to_list(Evidence))].
+    [[atom_to_binary(K), ": ", text(V), "\n"]
+     || {K, V} <- lists:sort(maps:to_list(Evidence)), V =/= undefined].
 
 error_of(#{error := Error}) when is_binary(Error) -> [Error, "\n"];
 error_of(_) -> [].

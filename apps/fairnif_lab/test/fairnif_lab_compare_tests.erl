@@ -92,16 +92,15 @@ a_result_compared_with_itself_is_within_noise_in_every_figure_test() ->
     [?assertMatch(#{verdict := within_noise, ratio := _}, R) || R <- maps:values(Rows)].
 
 each_figure_has_the_direction_that_is_better_test_() ->
-    D = fun(P99) -> #{p50 => 1, p99 => P99, max => P99, count => 9} end,
-    Delay = fun(Idle, P99) -> #{idle => D(Idle), erlang => D(1050000), beside => D(P99)} end,
+    Delay = fun(P99) -> #{erlang => ?R:delay(1050000), beside => ?R:delay(P99)} end,
     Stop = fun(Ns) -> #{count => 3, stop => fairnif_lab_stats:summary([Ns])} end,
-    Cases = [{hold, worse, slices, #{longest => 23000000}},
+    Cases = [{hold, worse, slices, held(23000000, 60000)},
              {charge, worse, charge, #{ratio => 0.2}},
              {share, worse, share, #{median => 0.07}},
              {share, improved, share, #{median => 0.9}},
-             {delay, worse, delay, Delay(1030000, 9000000)},
+             {delay, worse, delay, Delay(9000000)},
              {kill, worse, kill, Stop(1.0e9)},
-             {leak, worse, leak, #{kills => 9, per_kill => 1.0e6, resolution => 4096}}],
+             {leak, worse, leak, ?R:leak(1.0e6)}],
     [{atom_to_list(Figure),
       fun() ->
               Rows = rows(Key, Value),
@@ -113,9 +112,9 @@ each_figure_has_the_direction_that_is_better_test_() ->
 
 what_nobody_would_notice_is_within_noise_test() ->
     %% Three times the hold, and still a tenth of the limit.
-    ?assertMatch(#{hold := #{verdict := within_noise}}, rows(slices, #{longest => 90000})),
+    ?assertMatch(#{hold := #{verdict := within_noise}}, rows(slices, held(90000, 60000))),
     ?assertMatch(#{leak := #{verdict := within_noise}},
-                 rows(leak, #{kills => 9, per_kill => 4096, resolution => 4096})).
+                 rows(leak, ?R:leak(2000.0))).
 
 charged_more_than_erlang_is_no_better_test() ->
     A = ?R:put_size(charge, #{ratio => 1.1}, ?R:good()),
@@ -123,10 +122,16 @@ charged_more_than_erlang_is_no_better_test() ->
     ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(A, B)),
     ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(B, A)).
 
-a_machine_that_has_changed_when_idle_says_nothing_about_delay_test() ->
-    D = fun(P99) -> #{p50 => 1, p99 => P99, max => P99, count => 9} end,
+held(Ns, Control) ->
+    #{hold => ?R:holds(Ns), control => ?R:holds(Control)}.
+
+what_ordinary_erlang_shows_as_well_says_nothing_about_the_function_test() ->
     ?assertMatch(#{delay := #{verdict := cannot_say}},
-                 rows(delay, #{idle => D(8000000), erlang => D(1), beside => D(9000000)})).
+                 rows(delay, #{erlang => ?R:delay(8000000), beside => ?R:delay(9000000)})),
+    ?assertMatch(#{hold := #{verdict := cannot_say}}, rows(slices, held(23000000, 9000000))).
+
+nobody_answering_now_cannot_be_compared_test() ->
+    ?assertMatch(#{delay := #{verdict := cannot_say}}, rows(delay, #{beside => unanswered})).
 
 what_was_measured_on_one_side_only_cannot_be_compared_test() ->
     ?assertMatch(#{kill := #{verdict := cannot_say, now := undefined, ratio := undefined}},

@@ -28,7 +28,7 @@ flags_that_the_vm_refused_are_said_test() ->
              #{set => tuned, title => <<"tuned">>, used => <<"+A 10">>,
                refused => [<<"+K true">>, <<"+sbt db">>]}],
     Text = format(rows(), Flags, []),
-    ?assertNotEqual(nomatch, string:find(Text, "Refused by this VM: +K true, +sbt db\n")),
+    ?assertNotEqual(nomatch, string:find(Text, "left out of tuned: +K true, +sbt db\n")),
     ?assertNotEqual(nomatch, string:find(Text, "tuned: +A 10\n")).
 
 a_cutoff_is_a_size_or_says_that_it_is_none_test() ->

@@ -67,7 +67,8 @@ cannot_say_and_waived_are_skipped_and_warn_passes_with_its_sentence_test() ->
     Found = maps:from_list([{N, {K, M, T}} || {C, N, K, M, T} <- cases(Suite),
                                               string:find(C, "1,048,576") =/= nomatch]),
     ?assertMatch(#{"under-charged" := {skipped, "It was too short to measure.", _},
-                   "cannot be killed" := {skipped, "Waived: it is never killed (was: 2 s).", _},
+                   "cannot be killed" := {skipped, "waived (nobody kills its callers): "
+                                         "Its code stops 2 s after the kill.", _},
                    "delays others" := {passed, "", ""},
                    "holds the scheduler" := {failure, _, _}}, Found),
     #{"unfair to neighbours" := {'system-out', "", Said}} = Found,

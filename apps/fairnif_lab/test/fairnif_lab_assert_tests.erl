@@ -1,0 +1,258 @@
+-module(fairnif_lab_assert_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([keep_busy/1]).
+
+-define(M, fairnif_lab).
+-define(R, fairnif_lab_test_results).
+
+-define(BUSY, {?MODULE, keep_busy, [300000]}).
+%% The shortest check that there is; what it says of this machine does not matter here.
+-define(SHORT, #{sizes => [1024], time_ms => 50}).
+
+%% ---- what follows from a result ----
+
+a_well_behaved_function_is_ok_test() ->
+    ?assertEqual(ok, ?M:conclude({ok, ?R:good()})).
+
+one_that_is_not_is_an_error_that_says_why_test() ->
+    {Lines, Printed} = printed(fun() -> not_well_behaved(?R:bad()) end),
+    ?assertEqual(["lists:sum(Init) is not well-behaved",
+                  "holds the scheduler at 1,048,576 bytes: It held a normal scheduler for 23.4 ms; "
+                  "1 ms is the limit.",
+                  "    calls 40, limit 1000000, longest 23400000, over 12"], Lines),
+    ?assertEqual(Lines, string:split(string:trim(Printed), "\n", all)).
+
+only_what_failed_of_the_subject_is_in_the_error_test() ->
+    {Lines, _} = printed(fun() -> not_well_behaved(?R:every_status()) end),
+    ?assertMatch(["m:f(Bin) is not well-behaved", "holds the scheduler at " ++ _, "    " ++ _],
+                 Lines).
+
+any_text_can_stand_in_the_error_test() ->
+    {Lines, _} = printed(fun() -> not_well_behaved(?R:with_text(<<"größe ~p "/utf8, 0>>)) end),
+    ?assertEqual("größe ~p " ++ [0] ++ " is not well-behaved", hd(Lines)).
+
+a_noisy_machine_skips_and_does_not_pass_test() ->
+    ?assertThrow({skip, "this machine cannot say whether lists:sum(Init) is well-behaved: "
+                  "Other programs took 0.9 processors" ++ _}, ?M:conclude({ok, ?R:noisy()})),
+    ?assertThrow({skip, "this machine cannot say whether the function is well-behaved: too small"},
+                 ?M:conclude({error, {cannot_say, ["too ", <<"small">>]}})).
+
+what_could_not_be_done_is_an_error_of_its_own_test() ->
+    ?assertError({badarg, "column 3: oh"}, ?M:conclude({error, {usage, "column 3: oh"}})),
+    ?assertError({check_failed, "no peer"}, ?M:conclude({error, {failed, <<"no peer">>}})).
+
+not_well_behaved(Result) ->
+    try ?M:conclude({ok, Result}) of
+        ok -> ok
+    catch
+        error:{not_well_behaved, Lines} -> Lines
+    end.
+
+%% What a fun returns, and what it writes to its group leader.
+printed(Fun) ->
+    Me = self(),
+    Leader = spawn_link(fun() -> leader(Me, []) end),
+    Old = group_leader(),
+    group_leader(Leader, self()),
+    Value = try Fun() after group_leader(Old, self()) end,
+    Leader ! done,
+    receive {printed, Text} -> {Value, unicode:characters_to_list(Text)} end.
+
+leader(To, Text) ->
+    receive
+        {io_request, From, Ref, {put_chars, unicode, Module, Function, Args}} ->
+            From ! {io_reply, Ref, ok},
+            leader(To, [Text, apply(Module, Function, Args)]);
+        {io_request, From, Ref, {put_chars, unicode, Chars}} ->
+            From ! {io_reply, Ref, ok},
+            leader(To, [Text, Chars]);
+        done ->
+            To ! {printed, Text}
+    end.
+
+%% ---- EUnit ----
+
+eunit_has_a_test_for_each_property_that_could_be_judged_test() ->
+    Titles = fun(Result) -> [T || {T, _} <- ?M:tests({ok, Result})] end,
+    ?assertEqual(7, length(Titles(?R:good()))),
+    ?assertEqual(6, length(Titles(?R:noisy()))),
+    ?assertEqual(["m:f(Bin): crashes or does not return", "m:f(Bin): holds the scheduler",
+                  "m:f(Bin): unfair to neighbours", "m:f(Bin): delays others",
+                  "m:f(Bin): leaks when killed"], Titles(?R:every_status())),
+    ?assertEqual([], ?M:tests({error, {cannot_say, "too small"}})).
+
+eunit_fails_the_tests_of_the_properties_that_failed_test() ->
+    ?assertEqual(error, eunit:test(?M:tests({ok, ?R:bad()}), [no_tty])),
+    ?assertEqual(ok, eunit:test(?M:tests({ok, ?R:good()}), [no_tty])),
+    Failed = [T || {T, Test} <- ?M:tests({ok, ?R:bad()}),
+                   element(1, printed(fun() -> fails(Test) end))],
+    ?assertEqual(["lists:sum(Init): holds the scheduler"], Failed).
+
+fails(Test) ->
+    try Test() of
+        ok -> false
+    catch
+        error:{not_well_behaved, [_ | _]} -> true
+    end.
+
+an_eunit_generator_is_told_what_is_wrong_test() ->
+    ?assertError({badarg, _}, ?M:well_behaved_test_("ok", #{no_such => option})),
+    ?assertError({badarg, "the expression, column " ++ _}, ?M:well_behaved_test_("a b", #{})).
+
+%% ---- Common Test ----
+
+%% Really with Common Test, in a node of its own: it takes over a node's standard output.
+common_test_counts_skipped_failed_and_passed_test_() ->
+    {timeout, 120,
+     fun() ->
+             Folder = filename:join(os:getenv("TMPDIR", "/tmp"), "fairnif-ct-" ++ os:getpid()),
+             ok = filelib:ensure_dir(filename:join(Folder, "x")),
+             Suite = filename:join(Folder, "well_behaved_SUITE.erl"),
+             ok = file:write_file(Suite, suite()),
+             try
+                 ?assertEqual({ok, {1, 1, {2, 0}}},
+                              fairnif_lab_peer:run(
+                                [], {ct, run_test, [[{suite, Suite}, {logdir, Folder},
+                                                     {include, []}]]}, 100000))
+             after
+                 ok = file:del_dir_r(Folder)
+             end
+     end}.
+
+suite() ->
+    "-module(well_behaved_SUITE).\n"
+    "-compile([export_all, nowarn_export_all]).\n"
+    "all() -> [good, bad, noisy, small].\n"
+    "good(_) -> fairnif_lab:conclude({ok, fairnif_lab_test_results:good()}).\n"
+    "bad(_) -> fairnif_lab:conclude({ok, fairnif_lab_test_results:bad()}).\n"
+    "noisy(_) -> fairnif_lab:conclude({ok, fairnif_lab_test_results:noisy()}).\n"
+    "small(_) -> fairnif_lab:conclude({error, {cannot_say, \"too small\"}}).\n".
+
+%% ---- what is asked ----
+
+an_option_or_a_waiver_that_is_none_is_refused_with_an_explanation_test_() ->
+    [{Needle, fun() ->
+                      {badarg, Text} = refused("ok", Opts),
+                      ?assertNotEqual({nomatch, Text}, {string:find(Text, Needle), Text})
+              end}
+     || {Needle, Opts} <-
+            [{"limit is no option", #{limit => 1}},
+             {"the options are a map", [{sizes, [1]}]},
+             {"fairness is no property that can be waived; these are: [returns,hold",
+              #{waive => #{fairness => "why not"}}},
+             {"waiving `kill' needs a reason", #{waive => #{kill => ""}}},
+             {"waiving `kill' needs a reason", #{waive => #{kill => <<" \n">>}}},
+             {"waiving `kill' needs a reason", #{waive => #{kill => true}}},
+             {"waive is a map", #{waive => [kill]}},
+             {"a fun takes nothing or a binary", #{against => fun(_, _) -> ok end}}]].
+
+a_subject_that_is_none_is_refused_with_an_explanation_test_() ->
+    [{Needle, fun() ->
+                      {badarg, Text} = refused(Subject, #{}),
+                      ?assertNotEqual({nomatch, Text}, {string:find(Text, Needle), Text})
+              end}
+     || {Needle, Subject} <-
+            [{"a fun takes nothing or a binary", fun lists:append/2},
+             {"is nothing that can be checked", {a, b}},
+             {"is nothing that can be checked", an_atom},
+             {"the module there_is_none is in no file", {there_is_none, f, []}},
+             {"the module there_is_none is in no file", fun there_is_none:f/0},
+             {"made in a shell", shell_fun()},
+             {"is in no file on the code path", in_memory(fairnif_lab_in_memory)}]].
+
+refused(Subject, Opts) ->
+    try ?M:assert_well_behaved(Subject, Opts) of
+        ok -> ok
+    catch
+        error:{badarg, Text} -> {badarg, Text}
+    end.
+
+shell_fun() ->
+    {ok, Tokens, _} = erl_scan:string("fun() -> ok end."),
+    {ok, Exprs} = erl_parse:parse_exprs(Tokens),
+    {value, Fun, _} = erl_eval:exprs(Exprs, []),
+    Fun.
+
+%% A fun of a module that no file holds.
+in_memory(Module) ->
+    Forms = [{attribute, 1, module, Module}, {attribute, 1, export, [{new, 0}]},
+             {function, 1, new, 0,
+              [{clause, 1, [], [],
+                [{'fun', 1, {clauses, [{clause, 1, [], [], [{atom, 1, ok}]}]}}]}]}],
+    {ok, Module, Beam} = compile:forms(Forms),
+    {module, Module} = code:load_binary(Module, "nowhere", Beam),
+    Module:new().
+
+a_fun_whose_module_is_not_as_in_its_file_is_refused_test() ->
+    %% As when it is cover-compiled: loaded with another checksum than the file has.
+    Old = code:get_object_code(fairnif_lab_repeat),
+    {fairnif_lab_repeat, Beam, File} = Old,
+    Fun = in_memory(fairnif_lab_repeat),
+    try
+        {badarg, Text} = refused(Fun, #{}),
+        ?assertNotEqual(nomatch, string:find(Text, "is not what is loaded here"))
+    after
+        {module, _} = code:load_binary(fairnif_lab_repeat, File, Beam),
+        code:purge(fairnif_lab_repeat)
+    end.
+
+%% ---- for real ----
+
+%% ok or {skip, _}, as this machine is just now; never an error.
+judged(Subject, Opts) ->
+    try ?M:assert_well_behaved(Subject, Opts)
+    catch
+        throw:{skip, Text} -> {skip, Text};
+        error:{not_well_behaved, Lines} -> {not_well_behaved, Lines}
+    end.
+
+a_fun_of_ordinary_erlang_never_fails_test_() ->
+    Opts = ?SHORT#{waive => #{delay => "the machine that runs these tests is shared"}},
+    {timeout, 300,
+     fun() ->
+             case judged(fun(Bin) -> [X || <<X>> <= Bin] end, Opts) of
+                 ok -> ok;
+                 {skip, _} -> ok;
+                 {not_well_behaved, Lines} -> error({false_alarm, Lines})
+             end
+     end}.
+
+%% Tens of milliseconds in one multiplication, which does not give way in any release.
+a_call_that_blocks_never_passes_test_() ->
+    {timeout, 300,
+     fun() ->
+             case judged(?BUSY, ?SHORT) of
+                 {not_well_behaved, ["fairnif_lab_assert_tests:keep_busy/1 is not" ++ _ | Lines]} ->
+                     ?assertNotEqual([], [L || "holds the scheduler" ++ _ = L <- Lines]);
+                 {skip, _} ->
+                     ok;
+                 ok ->
+                     error(passed)
+             end
+     end}.
+
+keep_busy(Bits) ->
+    X = (1 bsl Bits) - 1,
+    X * X.
+
+%% What this machine writes of a real check keeps to the schema too.
+a_crash_is_a_failure_and_its_report_keeps_to_the_schema_test_() ->
+    {timeout, 300,
+     fun() ->
+             {ok, #{exit := 1} = Crash} = fairnif_lab_check:run("error({oh, Bin})", ?SHORT),
+             {not_well_behaved, [_, "crashes or does not return at 1,024 bytes: raises error" ++ _
+                                 | _]} = element(1, printed(fun() -> raised(Crash) end)),
+             {ok, Busy} = fairnif_lab_check:run(?BUSY,
+                                                ?SHORT#{against => "binary:copy(Bin)"}),
+             [?assertEqual(ok, fairnif_lab_schema:validate(
+                                 "check-1", fairnif_lab_check_report:report(
+                                              R, fairnif_lab_machine:context(), undefined)))
+              || R <- [Crash, Busy]]
+     end}.
+
+raised(Result) ->
+    try ?M:conclude({ok, Result})
+    catch error:{not_well_behaved, _} = Reason -> Reason
+    end.
