@@ -50,7 +50,7 @@ beside(Loads, Measure) ->
     try Measure() after [exit(P, kill) || P <- Pids] end.
 
 %% A turn is paid, not only given up: the VM looks at a scheduler's timers once in 4000 reductions
-%% that were charged, and erlang:yield/0 charges none. The sleeper would be late by the loop's doing.
+%% that were charged, and erlang:yield/0 charges none: the loop would make the sleeper late.
 forever(Fun) ->
     _ = Fun(),
     true = erlang:bump_reductions(4000),

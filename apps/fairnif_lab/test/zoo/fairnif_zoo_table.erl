@@ -103,8 +103,8 @@ in_slices() ->
       "slices of 700 us, each charged as a turn: all that the documentation asks for",
       #{share => warn}},
      {yields_uncharged, "fairnif_zoo:slices_uncharged(N)", [100000],
-      "slices of 700 us by enif_schedule_nif alone, which gives way and charges nothing; the VM "
-      "looks at a scheduler's timers once in 4000 reductions, so sleepers are late by the whole call",
+      "slices of 700 us by enif_schedule_nif alone, which gives way and charges nothing: sleepers "
+      "are late by the whole call, as the VM looks at timers once in 4000 reductions",
       #{charge => fail, share => warn, delay => fail}},
      {gives_way_uncharged, "fairnif_zoo:gives_way_uncharged(N)", [100000],
       "an uncharged NIF of 700 us and erlang:yield/0, in turns",
