@@ -93,7 +93,7 @@ test-platforms:  ## the C tests for other processors, C libraries, systems
 test-eunit: deps-test compile
 	$(REBAR) eunit
 
-test-ct: deps-test
+test-ct: deps-test compile
 	$(REBAR) ct
 
 test-examples: deps-test
