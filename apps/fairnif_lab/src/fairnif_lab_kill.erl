@@ -31,6 +31,8 @@
 %% A victim is killed at a moment within its first call or its first so many ms.
 -define(MOMENT_MS, 100).
 -define(AFTER_MS, 100).
+%% Growth counts that is so many times the largest fall.
+-define(DROPS, 4).
 
 %% @doc Kills callers of Fun, at least 8 (2 when each takes longer than `time_ms').
 %%
@@ -173,9 +175,14 @@ grown(Kind, Resolution, [_, _, _ | _] = Memory) ->
     Slopes = [(B - A) / (L - K)
               || {K, A, L, B} <- [{K0, B0, KMid, BMid}, {KMid, BMid, K1, B1}], L > K],
     PerKill = max(0.0, lists:min([0.0 + S || S <- Slopes] ++ [(B1 - B0) / max(1, K1 - K0)])),
-    {PerKill, PerKill * (K1 - K0), float(Resolution)};
+    {PerKill, PerKill * (K1 - K0), float(max(Resolution, ?DROPS * drop(Points)))};
 grown(_, Resolution, _) ->
     {0.0, 0.0, float(Resolution)}.
+
+%% What is lost never comes back. Memory that does (reserves of the VM) can grow by chance too, by
+%% megabytes beside large heaps.
+drop(Points) ->
+    lists:max([0 | [A - B || {{_, A}, {_, B}} <- lists:zip(lists:droplast(Points), tl(Points))]]).
 
 %% ---- what goes on ----
 
