@@ -7,7 +7,7 @@
 %% matters to anybody.
 -module(fairnif_lab_compare).
 
--export([figures/1, figures/2, names/0, compare/4, change/3, bands/0, table/1, table/3]).
+-export([figures/1, figures/2, names/0, compare/4, change/3, bands/0, table/1, table/3, title/1]).
 
 -export_type([figures/0, row/0, verdict/0]).
 
@@ -67,8 +67,9 @@ figure_rows() ->
 
 %% The part of the machine that other programs may keep busy before bands double; and before nothing
 %% is said of figures that depend on who gets a processor. Measured: with half and more of 2
-%% processors busy, repeats of one check differed by factors of up to 3 in time, 6 in what is charged
-%% per ms, 13 in wake-up delay, 37 from kill to stop, 200 in hold (four functions, 100 pairs).
+%% processors busy, repeats of one check differed by factors of up to 3 in time, 6 in what is
+%% charged per ms, 13 in wake-up delay, 37 from kill to stop, 200 in hold (four functions, 100
+%% pairs).
 -define(UNQUIET, 0.1).
 -define(BUSY, 0.25).
 -define(NEED_QUIET, [time, hold, charge, share, delay, kill]).
@@ -192,13 +193,15 @@ judge_both(Figure, Before, Now) ->
     Factor = factor(Row, Before, Now),
     Least = least(Row, Before, Now),
     case {abs(A - B) =< Least, is_beyond(Factor, A, B)} of
+        {true, _} when A == B, A0 /= B0 ->
+            {within_noise, ["more than ", (format(Figure))(A), " is no better"]};
         {true, _} ->
             {within_noise, ["differ by no more than ", (format(Figure))(Least)]};
         {_, false} ->
-            {within_noise, io_lib:format("within a factor of ~.1f", [Factor])};
+            {within_noise, io_lib:format("within a factor of ~.2f", [Factor])};
         {false, true} ->
             controlled(Row#{factor := Factor}, Before, Now, direction(Good, A, B),
-                       io_lib:format("beyond a factor of ~.1f", [Factor]))
+                       io_lib:format("beyond a factor of ~.2f", [Factor]))
     end.
 
 %% On a machine with other work, twice as far (as ratios go).
@@ -337,6 +340,8 @@ phrase(within_noise) -> "within noise";
 phrase(cannot_say) -> "cannot say";
 phrase(Verdict) -> atom_to_list(Verdict).
 
+%% @doc What a figure is called for a person.
+-spec title(figure()) -> string().
 title(time) -> "run time, median";
 title(Figure) ->
     [Title] = [T || #{figure := F, title := T} <- figure_rows(), F =:= Figure],
