@@ -242,7 +242,7 @@ change(Before, Now, Unrest) ->
     B = fairnif_lab_stats:median(Now),
     Band = lists:max([?TIME_BAND, Unrest, fairnif_lab_stats:spread(Before),
                       fairnif_lab_stats:spread(Now)]),
-    P = p_value(Before, Now),
+    P = fairnif_lab_stats:mann_whitney(Before, Now),
     case {is_beyond(1.0 + Band, A, B), P =< ?ALPHA, is_apart(quarters(Before), quarters(Now))} of
         {false, _, _} ->
             {within_noise, ["within ", fairnif_lab_table:percent(Band)]};
@@ -304,35 +304,6 @@ least(#{least := Least}, _, _) ->
 
 is_beyond(Factor, A, B) ->
     max(A, B) > Factor * max(0, min(A, B)).
-
-%% ---- Mann-Whitney ----
-
-%% The chance that samples of one kind would look at least as different; normal approximation,
-%% corrected for ties and for continuity.
-p_value(As, Bs) ->
-    N = length(As),
-    M = length(Bs),
-    {RankSum, Ties} = ranks(lists:sort([{V, a} || V <- As] ++ [{V, b} || V <- Bs]), 1, 0, 0),
-    U = RankSum - N * (N + 1) / 2,
-    T = N + M,
-    Variance = N * M / 12 * (T + 1 - Ties / (T * (T - 1))),
-    case Variance > 0 of
-        false ->
-            1.0;                            % all samples are equal
-        true ->
-            Z = max(0, abs(U - N * M / 2) - 0.5) / math:sqrt(Variance),
-            math:erfc(Z / math:sqrt(2))
-    end.
-
-%% The sum of the ranks of the a's, equal samples having the mean of their ranks, and the sum of
-%% T^3 - T over groups of T equal samples.
-ranks([], _, Sum, Ties) ->
-    {Sum, Ties};
-ranks([{V, _} | _] = Sorted, Rank, Sum, Ties) ->
-    {Equal, Rest} = lists:splitwith(fun({W, _}) -> W == V end, Sorted),
-    T = length(Equal),
-    Mean = Rank + (T - 1) / 2,
-    ranks(Rest, Rank + T, Sum + Mean * length([a || {_, a} <- Equal]), Ties + T * T * T - T).
 
 %% ---- texts ----
 
