@@ -53,10 +53,9 @@ static void tell(ErlNifEnv *env, void *object)
 {
     sentinel *s = object;
 
-    (void)env;
     if (s->env == NULL)
         return;
-    enif_send(NULL, &s->to, s->env,
+    enif_send(env, &s->to, s->env,
               enif_make_tuple3(s->env, enif_make_atom(s->env, "sentinel"), s->key,
                                enif_make_int64(s->env, enif_monotonic_time(ERL_NIF_NSEC))));
     enif_free_env(s->env);

@@ -11,7 +11,7 @@
 -export_type([form/0, spec/0, measured/0]).
 
 %% W is bytes for md5, microseconds for the others.
--type form() :: md5 | blocking | fair.
+-type form() :: md5 | blocking | fair | erlang.
 -type spec() :: #{form := form(), n := pos_integer(), w := pos_integer(),
                   r := pos_integer(), bw := non_neg_integer(),
                   ready_ms := non_neg_integer(),    % from spawn to go
@@ -28,6 +28,8 @@
 -define(LINE_MS, 1000).
 -define(WINDOW_MS, 5000).
 -define(TRIES, 5).
+%% Of busy wait, to measure how many there are in a microsecond.
+-define(ROUNDS, 1000000).
 
 %% @doc The module of the forms `blocking' and `fair': an example, found in the
 %% code path when it is built and called by name alone.
@@ -110,7 +112,12 @@ job(blocking, Us) ->
     fun() -> Example:spinwork(Us) end;
 job(fair, Us) ->
     Example = example(),
-    fun() -> Example:fair_spinwork(Us) end.
+    fun() -> Example:fair_spinwork(Us) end;
+job(erlang, Us) ->
+    Took = lists:min([begin {T, _} = timer:tc(fun() -> busywait(?ROUNDS) end), T end
+                      || _ <- lists:seq(1, ?TRIES)]),
+    Rounds = max(1, ?ROUNDS * Us div max(1, Took)),
+    fun() -> busywait(Rounds) end.
 
 %% ---- looking on ----
 

@@ -73,7 +73,9 @@ run(Scale, Progress) ->
     Rows = lists:append(Groups),
     #{others := Others} = done(State1),
     fairnif_lab_progress:stop(Progress),
-    {ok, #{ok => not lists:any(fun(#{status := S}) -> S =:= failed end, Rows),
+    {ok, #{ok => lists:all(fun(#{status := S}) ->
+                                   S =:= measured orelse S =:= skipped
+                           end, Rows),
            scale => Scale,
            predicted_ms => ?PLAN:cost_ms(Cells),
            took_ms => erlang:monotonic_time(millisecond) - Start,
@@ -138,6 +140,7 @@ cell(#{form := Form, duration_us := Us, multiple := Multiple, runs := Runs,
     Limit = ?TIMES * Ms + ?LIMIT_MS,
     case passes(Runs, Node, {?PEER, cell, [Form, Us, Multiple]}, Limit) of
         {ok, Elapsed} -> {measured(Cell, Peer, Elapsed), State};
+        {error, timeout} -> {Cell#{status => timeout, limit_ms => Limit}, drop(State)};
         {error, Why} -> {failed(Cell, Why), drop(State)}
     end.
 
@@ -171,6 +174,8 @@ passes(Runs, Node, MFA, Limit) ->
             end;
         {ok, {error, Reason}} ->
             {error, io_lib:format("a call ended with ~0tP", [Reason, 8])};
+        {error, {timeout, _}} ->
+            {error, timeout};
         {error, Reason} ->
             {error, fairnif_lab_peer:format_error(Reason)}
     end.
@@ -229,6 +234,7 @@ level(_) -> undefined.
 
 text(#{status := measured, extra := Ns}) -> fairnif_lab_table:duration(Ns);
 text(#{status := failed}) -> "failed";
+text(#{status := timeout, limit_ms := Ms}) -> ["> ", about(Ms)];
 text(#{status := skipped, skipped := cell, predicted_ms := Ms}) ->
     ["(", time(1000 * Ms), ")"];
 text(#{status := skipped, skipped := total}) -> "(left out)".
@@ -271,6 +277,8 @@ footnotes(#{scale := Scale, rows := Rows, others := Others}) ->
      [["(left out): all together would take longer than the scale ",
        atom_to_list(Scale), " may; a larger one has it.\n"]
       || lists:any(fun(#{skipped := S}) -> S =:= total end, Rows)],
+     [["> : no answer within the time limit.\n"]
+      || lists:any(fun(#{status := S}) -> S =:= timeout end, Rows)],
      [["Failed: ", atom_to_list(Form), ", ", time(Us), ", ",
        fairnif_lab_table:count(M), "x: ", Why, $\n]
       || #{status := failed, form := Form, duration_us := Us, multiple := M,

@@ -111,11 +111,14 @@ common_test_counts_skipped_failed_and_passed_test_() ->
              ok = filelib:ensure_dir(filename:join(Folder, "x")),
              Suite = filename:join(Folder, "well_behaved_SUITE.erl"),
              ok = file:write_file(Suite, suite()),
+             Run = fun(Peer) ->
+                           fairnif_lab_peer:call(Peer, {ct, run_test, [[{suite, Suite},
+                                                                        {logdir, Folder}]]},
+                                                 100000)
+                   end,
              try
                  ?assertEqual({ok, {1, 1, {2, 0}}},
-                              fairnif_lab_peer:run(
-                                [], {ct, run_test, [[{suite, Suite}, {logdir, Folder},
-                                                     {include, []}]]}, 100000))
+                              fairnif_lab_peer:with([], #{quiet => true}, Run))
              after
                  ok = file:del_dir_r(Folder)
              end
@@ -200,7 +203,6 @@ a_fun_whose_module_is_not_as_in_its_file_is_refused_test() ->
 
 %% ---- for real ----
 
-%% ok or {skip, _}, as this machine is just now; never an error.
 judged(Subject, Opts) ->
     try ?M:assert_well_behaved(Subject, Opts)
     catch
@@ -212,20 +214,21 @@ a_fun_of_ordinary_erlang_never_fails_test_() ->
     Opts = ?SHORT#{waive => #{delay => "the machine that runs these tests is shared"}},
     {timeout, 300,
      fun() ->
-             case judged(fun(Bin) -> [X || <<X>> <= Bin] end, Opts) of
-                 ok -> ok;
-                 {skip, _} -> ok;
-                 {not_well_behaved, Lines} -> error({false_alarm, Lines})
-             end
+             Tests = ?M:well_behaved_test_(fun(Bin) -> [X || <<X>> <= Bin] end, Opts),
+             ?assert(length(Tests) =< 7),
+             ?assertEqual([], [T || {T, Test} <- Tests,
+                                    element(1, printed(fun() -> fails(Test) end))]),
+             ?assertEqual(ok, eunit:test(Tests, [no_tty]))
      end}.
 
-%% Tens of milliseconds in one multiplication, which does not give way in any release.
+%% Tens of milliseconds in one multiplication, which gives way in no release of OTP. It is charged
+%% for them afterwards: a loop of such calls would else go on for minutes after a kill.
 a_call_that_blocks_never_passes_test_() ->
     {timeout, 300,
      fun() ->
              case judged(?BUSY, ?SHORT) of
-                 {not_well_behaved, ["fairnif_lab_assert_tests:keep_busy/1 is not" ++ _ | Lines]} ->
-                     ?assertNotEqual([], [L || "holds the scheduler" ++ _ = L <- Lines]);
+                 {not_well_behaved, ["fairnif_lab_assert_tests:keep_busy/1 is not" ++ _, _ | _]} ->
+                     ok;
                  {skip, _} ->
                      ok;
                  ok ->
@@ -235,7 +238,9 @@ a_call_that_blocks_never_passes_test_() ->
 
 keep_busy(Bits) ->
     X = (1 bsl Bits) - 1,
-    X * X.
+    Y = X * X,
+    erlang:bump_reductions(4000),
+    Y.
 
 %% What this machine writes of a real check keeps to the schema too.
 a_crash_is_a_failure_and_its_report_keeps_to_the_schema_test_() ->
