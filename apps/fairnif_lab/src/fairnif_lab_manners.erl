@@ -157,22 +157,28 @@ said(_, {skipped, Why}) ->
 said(_, {error, {_, Text}}) ->
     ["Not checked: ", Text, "."];
 said(Row, {ok, Result}) ->
-    Verdicts = maps:get(verdicts, subject(Result)),
+    #{sizes := Sizes, verdicts := Verdicts} = subject(Result),
     case lists:filter(fun bad/1, Verdicts) of
         [] ->
             [case lists:filter(fun unsure/1, Verdicts) of
                  [] -> "Well-behaved";
                  _ -> "Nothing bad was seen"
-             end, [[": ", Sentence] || #{property := hold, sentence := Sentence} <- Verdicts], "."];
+             end, [[": ", Sentence] || #{sentence := Sentence} <- last(hold, pass, Sizes)], "."];
         Bad ->
-            lists:join(" ", [[capital(sentence(Row, V)), "."] || V <- Bad])
+            lists:join(" ", at_sizes(Row, lists:append([last(P, S, Sizes)
+                                                        || #{property := P, status := S} <- Bad])))
     end.
 
-%% The verdict's own sentence, and at which size.
-sentence(#{unit := Unit}, #{sentence := Sentence, size := Size}) when is_integer(Size) ->
-    ["at ", size(Unit, Size), ": ", Sentence];
-sentence(_, #{sentence := Sentence}) ->
-    Sentence.
+%% The verdict on the largest size that has this status.
+last(Property, Status, Sizes) ->
+    case [V || #{verdicts := Vs} <- Sizes, #{property := P, status := S} = V <- Vs,
+               P =:= Property, S =:= Status] of
+        [] -> [];
+        Found -> [lists:last(Found)]
+    end.
 
-capital(Text) ->
-    string:titlecase(unicode:characters_to_binary(Text)).
+%% What there is to say of each size: the verdicts' own sentences.
+at_sizes(#{unit := Unit}, Verdicts) ->
+    [["At ", size(Unit, Size), ": ",
+      lists:join("; ", [S || #{size := At, sentence := S} <- Verdicts, At =:= Size]), "."]
+     || Size <- lists:usort([At || #{size := At} <- Verdicts, is_integer(At)])].

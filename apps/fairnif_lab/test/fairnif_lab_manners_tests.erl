@@ -6,21 +6,28 @@
 -define(R, fairnif_lab_test_results).
 
 each_size_is_a_line_of_the_table_test() ->
-    Text = page([{row(), {ok, ?R:bad()}}]),
-    ?assertEqual(2, length([L || L <- lines(Text), string:prefix(L, "| `m:f(Bin)` |") =/= nomatch])).
+    Lines = lines(page([{row(), {ok, ?R:bad()}}])),
+    ?assertEqual(2, length([L || L <- Lines, string:prefix(L, "| `m:f(Bin)` |") =/= nomatch])).
 
 a_line_says_where_the_time_was_spent_and_in_how_many_slices_test() ->
-    Text = page([{row(), {ok, measured(#{count => 40, total => 100}, #{count => 10, total => 1000})}}]),
+    Text = measured(#{count => 40, total => 100}, #{count => 10, total => 1000}),
     shown(Text, "normal (4 slices); dirty (1 slice)").
 
 what_is_short_on_the_other_kind_of_scheduler_is_left_out_test() ->
-    Text = page([{row(), {ok, measured(#{count => 10, total => 9000}, #{count => 10, total => 9})}}]),
+    Text = measured(#{count => 10, total => 9000}, #{count => 10, total => 9}),
     shown(Text, "| normal (1 slice) |").
 
 a_bad_verdict_stands_in_the_table_and_in_words_test() ->
     Text = page([{row(), {ok, ?R:bad()}}]),
     shown(Text, "holds the scheduler |"),
     shown(Text, "**`m:f(Bin)`**. At 1 MiB: It held a normal scheduler for 23.4 ms").
+
+of_several_bad_sizes_the_largest_is_told_test() ->
+    Verdict = fun(Size) -> ?R:verdict(hold, fail, Size, <<"keeps it">>) end,
+    Result = #{subjects => [#{role => subject, verdicts => [Verdict(1024)],
+                              sizes => [#{size => S, verdicts => [Verdict(S)]}
+                                        || S <- [1024, 1048576]]}]},
+    shown(page([{row(), {ok, Result}}]), "**`m:f(Bin)`**. At 1 MiB: keeps it.\n").
 
 what_warns_and_what_cannot_be_said_is_marked_test() ->
     Text = page([{row(), {ok, ?R:every_status()}}]),
@@ -71,7 +78,7 @@ lines(Text) ->
 shown(Text, Part) ->
     ?assertNotEqual({Part, nomatch, Text}, {Part, string:find(Text, Part), Text}).
 
-%% Ten calls with these slices.
+%% The page of a function with these slices in ten calls.
 measured(Normal, Dirty) ->
-    ?R:put_size(slices, #{normal => Normal, dirty => Dirty, hold => #{calls => 10, repeated => 1}},
-                ?R:good()).
+    Slices = #{normal => Normal, dirty => Dirty, hold => #{calls => 10, repeated => 1}},
+    page([{row(), {ok, ?R:put_size(slices, Slices, ?R:good())}}]).

@@ -11,6 +11,7 @@
 
 %% @doc What `make zoo' runs: prints the score and ends the node, with 1 when a verdict was wrong.
 main() ->
+    ok = io:setopts([{encoding, unicode}]),
     Runs = number("RUNS", 10),
     Opts = #{time_ms => number("TIME_MS", ?TIME_MS)},
     Rows = rows(string:lexemes(os:getenv("ROWS", ""), ", ")),
