@@ -36,8 +36,9 @@ sequences(Spec) ->
         Forms =:= all orelse lists:member(Form, Forms)].
 
 %% n: processes, of all or for each scheduler; gap: between runs; sample: from
-%% look to look; sfwi: what runs with the workaround as well.  Milliseconds.  Where less is done, R stays large: a process
-%% must be made to wait between its repetitions to be treated unfairly.
+%% look to look; sfwi: what runs with the workaround as well.  Milliseconds.
+%% Where less is done, R stays large: a process must be made to wait between its
+%% repetitions to be treated unfairly.
 scale(quick) ->
     #{n => {each, 10}, w => 65536, r => 20, bw => 5, runs => 1,
       gap => 20, ready => 20, sample => 10, sfwi => [blocking]};
@@ -105,12 +106,9 @@ run(Opts) ->
 run(N, W, R, BW) ->
     Spec = #{form => md5, n => N, w => W, r => R, bw => BW, ready_ms => 1000,
              sample_ms => 1000, print => true},
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({ran, ?PEER:measure(Spec)}) end),
-    receive
-        {'DOWN', Monitor, process, Pid, {ran, #{seconds := S, in_use := U}}} ->
-            {S, U};
-        {'DOWN', Monitor, process, Pid, Reason} ->
-            error(Reason)
+    case ?PEER:measure(Spec) of
+        {ok, #{seconds := Seconds, in_use := InUse}} -> {Seconds, InUse};
+        {error, Reason} -> error(Reason)
     end.
 
 %% @doc The table, published figures beside ours, and what was seen.
@@ -166,16 +164,21 @@ sequence(Peer, Form, #{w := W, runs := Count, schedulers := S, gap := Gap,
                   Ms = JobUs * maps:get(n, Spec) * maps:get(r, Spec)
                       div (1000 * min(Online, cores())),
                   Step("~b schedulers, about ~b s", [Online, ceil(Ms / 1000)]),
-                  Measured = ask(Peer, measure, [run_spec(Form, JobUs, Spec, Print)],
-                                 ?TIMES * Ms + ?LIMIT_MS),
+                  Answer = ask(Peer, measure, [run_spec(Form, JobUs, Spec, Print)],
+                               ?TIMES * Ms + ?LIMIT_MS),
                   timer:sleep(Gap),
-                  (judged(Phase, Measured))#{looks_wanted_ms => maps:get(sample, Spec)}
+                  (judged(Phase, measured(Answer)))#{looks_wanted_ms => maps:get(sample, Spec)}
           end,
     First = [Run(all, S) || _ <- lists:seq(1, Count)],
     Half = max(1, S div 2),
     S = ask(Peer, set_online, [Half], ?LIMIT_MS),
     timer:sleep(Gap),
     #{job_us => JobUs, runs => First ++ [Run(half, Half)]}.
+
+measured({ok, Measured}) ->
+    Measured;
+measured({error, Reason}) ->
+    throw({failed, io_lib:format("a process ended with ~0tP", [Reason, 8])}).
 
 run_spec(Form, JobUs, #{ready := Ready, sample := Sample, w := Bytes} = Spec, Print) ->
     (maps:with([n, r, bw], Spec))#{form => Form, ready_ms => Ready,

@@ -53,11 +53,18 @@ prepare(Bytes) ->
 set_online(N) ->
     erlang:system_flag(schedulers_online, N).
 
-%% @doc One run.  The process that calls it must do nothing else and end after
-%% it: its priority is raised, and a job that fails ends it.
--spec measure(spec()) -> measured().
-measure(#{n := N, w := W, r := R, bw := BW, form := Form,
-          ready_ms := ReadyMs} = Spec) ->
+%% @doc One run, in a process of its own: its priority is raised, and a job that
+%% fails ends it.  An error then.
+-spec measure(spec()) -> {ok, measured()} | {error, term()}.
+measure(Spec) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({measured, run(Spec)}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, {measured, Measured}} -> {ok, Measured};
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, Reason}
+    end.
+
+run(#{n := N, w := W, r := R, bw := BW, form := Form,
+      ready_ms := ReadyMs} = Spec) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     Job = job(Form, W),
     Done = counters:new(erlang:system_info(schedulers), [write_concurrency]),
