@@ -132,9 +132,9 @@ rows(Scale, Spec, Progress, Print) ->
            scale => Scale, took_ms => now_ms() - Start,
            cores => cores(), job_us => JobUs,
            spec => maps:with([n, w, r, bw, runs, gap, schedulers], Spec),
-           units => <<"w in bytes, of the NIFs job_us; seconds per process; in_use in per cent of "
-                      "each scheduler; done and windows: jobs by scheduler, samples: queues of "
-                      "online schedulers, both with ms since go">>,
+           units => <<"w in bytes, of other work job_us; seconds per process; in_use: per "
+                      "cent, by scheduler; done: jobs by scheduler, windows: so far, every 5 s; "
+                      "samples: queues of online schedulers; both with ms since go">>,
            rows => Rows}}.
 
 row({Form, Work, Variant, More}, #{schedulers := S} = Spec, Progress, Print) ->
@@ -161,9 +161,9 @@ sequence(Peer, Form, #{w := W, runs := Count, schedulers := S, gap := Gap,
     Us = ask(Peer, prepare, [W], ?LIMIT_MS),
     JobUs = case Known of undefined -> Us; _ -> Known end,
     Run = fun(Phase, Online) ->
-                  Ms = JobUs * maps:get(n, Spec) * maps:get(r, Spec)
-                      div (1000 * min(Online, cores())),
-                  Step("~b schedulers, about ~b s", [Online, ceil(Ms / 1000)]),
+                  Ms = predicted(JobUs, Online, Spec),
+                  Step("~b schedulers, about ~ts of ~ts",
+                       [Online, about(Ms), about(whole(JobUs, Spec))]),
                   Answer = ask(Peer, measure, [run_spec(Form, JobUs, Spec, Print)],
                                ?TIMES * Ms + ?LIMIT_MS),
                   timer:sleep(Gap),
@@ -174,6 +174,18 @@ sequence(Peer, Form, #{w := W, runs := Count, schedulers := S, gap := Gap,
     S = ask(Peer, set_online, [Half], ?LIMIT_MS),
     timer:sleep(Gap),
     #{job_us => JobUs, runs => First ++ [Run(half, Half)]}.
+
+%% Milliseconds of a run, and of all runs with the time between them.
+predicted(JobUs, Online, #{n := N, r := R}) ->
+    JobUs * N * R div (1000 * min(Online, cores())).
+
+whole(JobUs, #{runs := Count, schedulers := S, gap := Gap, ready := Ready} = Spec) ->
+    length(sequences(Spec))
+        * (Count * (predicted(JobUs, S, Spec) + Gap + Ready)
+           + predicted(JobUs, max(1, S div 2), Spec) + 2 * Gap + Ready).
+
+about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];
+about(Ms) -> [integer_to_list(ceil(Ms / 1000)), " s"].
 
 measured({ok, Measured}) ->
     Measured;
