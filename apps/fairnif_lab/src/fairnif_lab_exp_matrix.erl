@@ -124,9 +124,7 @@ done(State) ->
 
 drop(#{peer := #{node := Node}} = State) ->
     fairnif_lab_peer:stop(Node),
-    State#{peer := none};
-drop(State) ->
-    State.
+    State#{peer := none}.
 
 cell(#{skipped := Why} = Cell, State) when Why =/= undefined ->
     {Cell#{status => skipped}, State};
