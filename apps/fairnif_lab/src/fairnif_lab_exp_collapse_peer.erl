@@ -23,7 +23,8 @@
                       done := [non_neg_integer()],  % jobs, by scheduler
                       samples := [{Ms :: integer(), [non_neg_integer()]}],
                       windows := [{Ms :: integer(), [non_neg_integer()]}],
-                      lines := [binary()]}.
+                      lines := [binary()],
+                      others := float() | undefined}. % processors
 
 -define(LINE_MS, 1000).
 -define(WINDOW_MS, 5000).
@@ -73,6 +74,7 @@ run(#{n := N, w := W, r := R, bw := BW, form := Form,
             || _ <- lists:seq(1, N)],
     timer:sleep(ReadyMs),
     process_flag(priority, high),
+    Clock = fairnif_lab_machine:cpu_clock(),
     Wall0 = wall(),
     Start = now_ms(),
     _ = [Pid ! go || Pid <- Pids],
@@ -85,6 +87,7 @@ run(#{n := N, w := W, r := R, bw := BW, form := Form,
     Seen = receive {Monitor, Answer} -> Answer end,
     Seen#{seconds => Seconds, in_use => in_use(Wall0, Wall1),
           elapsed_ms => Elapsed, done => counts(Done),
+          others => fairnif_lab_machine:others(Clock, fairnif_lab_machine:cpu_clock()),
           online => erlang:system_info(schedulers_online)}.
 
 worker(Parent, Job, R, BW, Done) ->

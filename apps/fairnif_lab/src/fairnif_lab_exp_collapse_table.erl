@@ -6,6 +6,8 @@
 
 %% Processors on which a collapse was published.
 -define(ENOUGH, 8).
+%% More than so many processors' work of other programs spoils a figure.
+-define(OTHERS, 0.2).
 
 %% Scott Lystig Fritchie, github.com/slfritchie/nifwait, branch md5: the rows of
 %% the table that he published, for machines with 16 and with 8 schedulers.
@@ -96,7 +98,14 @@ footnotes(#{spec := #{n := N, w := W, r := R, bw := BW, gap := Gap,
         "came by chance: that none happened here does not say that none happens there.~n",
         [Cores, S])
       || Cores < ?ENOUGH],
-     [["Failed: ", title(Row), ": ", E, $\n] || #{error := E} = Row <- Rows]].
+     [["Failed: ", title(Row), ": ", E, $\n] || #{error := E} = Row <- Rows],
+     doubt([title(Row) || #{runs := Runs} = Row <- Rows, lists:any(fun is_noisy/1, Runs)])].
+
+is_noisy(#{others := Others}) -> is_float(Others) andalso Others > ?OTHERS.
+
+doubt([]) -> "";
+doubt(Noisy) ->
+    ["Other programs kept the machine busy: doubt ", lists:join("; ", Noisy), ".\n"].
 
 job(#{job_us := undefined}) -> "not measured";
 job(#{job_us := Us}) -> fairnif_lab_table:duration(1000 * Us).

@@ -106,6 +106,15 @@ a_small_machine_says_what_it_cannot_show_test() ->
     ?assertNotEqual(nomatch, string:find(format(Runs, 2), "2 processors, 4 schedulers")),
     ?assertEqual(nomatch, string:find(format(Runs, 16), "does not say that none")).
 
+a_busy_machine_is_named_as_a_doubt_test() ->
+    Doubt = fun(Others) ->
+                    string:find(format([run(all, #{others => Others}), run(half, #{})]),
+                                "doubt blocking NIF, as is.")
+            end,
+    ?assertNotEqual(nomatch, Doubt(0.9)),
+    ?assertEqual(nomatch, Doubt(0.05)),
+    ?assertEqual(nomatch, Doubt(undefined)).
+
 format(Runs) ->
     format(Runs, 2).
 
@@ -123,7 +132,7 @@ run(Phase, More) ->
                  in_use => [96.0, 97.0, 98.0, 100.0], per_5s => [7000, 8000, 9000, 9374],
                  classes => #{even => 1, minority_zero => 2, unbalanced => 3},
                  lines => [<<"{1,2,3} {even,1.0} {2,2}">>], looks_apart_ms => 900,
-                 looks_wanted_ms => 250}, More).
+                 looks_wanted_ms => 250, others => 0.01}, More).
 
 %% Without the status lines, which are for a person.
 quietly(Fun) ->
