@@ -1,8 +1,8 @@
 %% Scheduler collapse, as Fritchie provoked it: many processes with native work
 %% that holds its scheduler, after which schedulers sleep while work waits.
 %%
-%% Three forms of the work: md5 by crypto as he had it, a NIF that holds its
-%% scheduler as long, and the same work on fairnif.  Each runs in two nodes of
+%% Forms of the work: md5 by crypto as he had it, a NIF that holds its scheduler
+%% as long, the same work on fairnif, and ordinary Erlang.  Each runs in nodes of
 %% its own: as is, and with the workaround +sfwi.
 -module(fairnif_lab_exp_collapse).
 
@@ -135,6 +135,7 @@ rows(Scale, Spec, Progress, Print) ->
            units => <<"w in bytes, of other work job_us; seconds per process; in_use: per "
                       "cent, by scheduler; done: jobs by scheduler, windows: so far, every 5 s; "
                       "samples: queues of online schedulers; both with ms since go">>,
+           published => fairnif_lab_exp_collapse_table:published(),
            rows => Rows}}.
 
 row({Form, Work, Variant, More}, #{schedulers := S} = Spec, Progress, Print) ->

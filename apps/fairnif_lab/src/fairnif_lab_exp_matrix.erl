@@ -83,7 +83,15 @@ run(Scale, LimitMs, Progress) ->
            flags => flags_text(),
            others => Others,
            units => <<"elapsed, extra in ns; extra: of the median run">>,
+           published => [#{mode => M, duration_us => Us, extra_s => seconds(P)}
+                         || {M, Us} <- lists:usort(
+                                         [{M, Us} || #{mode := M, duration_us := Us} <- Rows]),
+                            P <- [?PLAN:published(M, Us)], P =/= undefined],
            rows => Rows}}.
+
+%% For JSON: null is none.
+seconds(Published) ->
+    [case S of none -> null; _ -> S end || S <- Published].
 
 %% The cells of one mode and duration, in the order of the plan.
 groups([]) ->
