@@ -115,8 +115,16 @@ static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     e = &t->events[place];
     e->tag = tags[i].tag;
     e->thread = enif_thread_type() != ERL_NIF_THR_NORMAL_SCHEDULER;
-    e->waited = thread_waited();
-    e->at = enif_monotonic_time(ERL_NIF_NSEC);
+    /* A thread loses its processor at the end of a system call, such as the one
+     * that asks how long it waited. Taken in this order, what is lost then counts
+     * as waiting if it counts at all. */
+    if (e->tag == OUT || e->tag == GC_BEGIN) {
+        e->at = enif_monotonic_time(ERL_NIF_NSEC);
+        e->waited = thread_waited();
+    } else {
+        e->waited = thread_waited();
+        e->at = enif_monotonic_time(ERL_NIF_NSEC);
+    }
     return atom_trace;
 }
 

@@ -6,7 +6,7 @@
 
 -export([assert_well_behaved/1, assert_well_behaved/2, well_behaved_test_/2]).
 %% For the lab's own tests.
--export([conclude/1, tests/1]).
+-export([conclude/2, tests/2]).
 
 -export_type([subject/0, options/0]).
 
@@ -27,7 +27,7 @@
                      paths => [file:filename()],    % beside this node's code path
                      against => subject(),
                      progress => fairnif_lab_progress:progress()}.
--type outcome() :: {ok, #{atom() => term()}}
+-type outcome() :: {ok, fairnif_lab_check:result()}
                  | {error, {usage | failed | cannot_say, unicode:chardata()}}.
 
 -define(OPTIONS, [sizes, limit_ns, waive, strict, time_ms, runs, timeout_ms, init, file, flags,
@@ -52,7 +52,7 @@ assert_well_behaved(Subject) ->
 %% tests in parallel, makes skipping more likely.
 -spec assert_well_behaved(subject(), options()) -> ok.
 assert_well_behaved(Subject, Opts) ->
-    conclude(run(Subject, Opts)).
+    conclude(run(Subject, Opts), fun print/1).
 
 %% @doc The same as a generator of EUnit tests, one per property that could be judged:
 %%
@@ -64,31 +64,41 @@ assert_well_behaved(Subject, Opts) ->
 -spec well_behaved_test_(subject(), options()) ->
           [{unicode:chardata(), fun(() -> ok)}].
 well_behaved_test_(Subject, Opts) ->
-    tests(run(Subject, Opts)).
+    tests(run(Subject, Opts), fun print/1).
 
 %% ---- outcomes ----
 
-%% @private
--spec conclude(outcome()) -> ok.
-conclude({ok, #{exit := 0} = Result}) ->
-    _ = [tell(waived, V, Result) || V <- verdicts([waived], Result)],
+%% Not through the group leader: EUnit shows what a test that passed has printed to nobody.
+print(Text) ->
+    io:format(user, "~n~ts~n", [Text]).
+
+%% @private Say gets the lines that must not go unseen.
+-spec conclude(outcome(), fun((string()) -> term())) -> ok.
+conclude({ok, #{exit := 0} = Result}, Say) ->
+    _ = [Say(told(V, Result)) || V <- verdicts([waived], Result)],
     ok;
-conclude({ok, #{exit := 1} = Result}) ->
+conclude({ok, #{exit := 1} = Result}, _) ->
     fail(Result, verdicts([fail], Result));
-conclude({ok, #{exit := 3} = Result}) ->
-    skip(lists:join("; ", [sentence(V) || V <- verdicts([cannot_say], Result)]), Result);
-conclude({error, {cannot_say, Text}}) ->
-    skip(Text, #{expression => <<"the function">>});
-conclude({error, {usage, Text}}) ->
+conclude({ok, #{exit := 3, expression := Expression} = Result}, Say) ->
+    skip(Expression, lists:join("; ", [S || #{sentence := S} <- verdicts([cannot_say], Result)]),
+         Say);
+conclude({error, {cannot_say, Text}}, Say) ->
+    skip("the function", Text, Say);
+conclude({error, {usage, Text}}, _) ->
     error({badarg, flat(Text)});
-conclude({error, {failed, Text}}) ->
+conclude({error, {failed, Text}}, _) ->
     error({check_failed, flat(Text)}).
 
+-spec skip(unicode:chardata(), unicode:chardata(), fun((string()) -> term())) -> no_return().
+skip(Expression, Text, Say) ->
+    Skipped = flat(["this machine cannot say whether ", Expression, " is well-behaved: ", Text]),
+    _ = Say("SKIPPED, not passed: " ++ Skipped),
+    throw({skip, Skipped}).
+
 %% @private
--spec tests(outcome()) -> [{unicode:chardata(), fun(() -> ok)}].
-tests({ok, #{expression := Expression} = Result}) ->
-    _ = [tell(Status, V, Result)
-         || #{status := Status} = V <- verdicts([waived, cannot_say], Result)],
+-spec tests(outcome(), fun((string()) -> term())) -> [{unicode:chardata(), fun(() -> ok)}].
+tests({ok, #{expression := Expression} = Result}, Say) ->
+    _ = [Say(told(V, Result)) || V <- verdicts([waived, cannot_say], Result)],
     [{flat([Expression, ": ", title(V)]),
       fun() ->
               case Status of
@@ -96,12 +106,12 @@ tests({ok, #{expression := Expression} = Result}) ->
                   _ -> ok
               end
       end} || #{status := Status} = V <- verdicts([pass, warn, fail], Result)];
-tests({error, {cannot_say, _}} = Outcome) ->
-    try conclude(Outcome)
-    catch throw:{skip, _} -> []
-    end;
-tests(Outcome) ->
-    conclude(Outcome).
+tests(Outcome, Say) ->
+    try conclude(Outcome, Say) of
+        ok -> []
+    catch
+        throw:{skip, _} -> []
+    end.
 
 verdicts(Statuses, #{subjects := Subjects}) ->
     [V || #{role := subject, verdicts := Verdicts} <- Subjects,
@@ -112,29 +122,20 @@ verdicts(Statuses, #{subjects := Subjects}) ->
 -spec fail(#{atom() => term()}, [map()]) -> no_return().
 fail(#{expression := Expression}, Verdicts) ->
     Lines = [flat([Expression, " is not well-behaved"])
-             | lists:append([[flat([title(V), place(V), ": ", sentence(V)]) | evidence(V)]
-                             || V <- Verdicts])],
+             | lists:append([[flat([title(V), place(V), ": ", Sentence]) | evidence(V)]
+                             || #{sentence := Sentence} = V <- Verdicts])],
     io:format("~ts", [[[L, $\n] || L <- Lines]]),
     error({not_well_behaved, Lines}).
 
--spec skip(unicode:chardata(), #{atom() => term()}) -> no_return().
-skip(Text, #{expression := Expression}) ->
-    Skipped = flat(["this machine cannot say whether ", Expression, " is well-behaved: ", Text]),
-    io:format(user, "~nSKIPPED, not passed: ~ts~n", [Skipped]),
-    throw({skip, Skipped}).
-
-%% Not through the group leader: EUnit shows what a test that passed has printed to nobody.
-tell(Status, Verdict, #{expression := Expression}) ->
-    Word = case Status of
-               waived -> "WAIVED, not passed";
-               cannot_say -> "SKIPPED, not passed"
+told(#{status := Status, property := Property, sentence := Sentence} = Verdict,
+     #{expression := Expression, options := Options}) ->
+    Word = case {Status, Options} of
+               {waived, #{waive := #{Property := Reason}}} -> ["WAIVED (", Reason, ")"];
+               {cannot_say, _} -> "SKIPPED, not passed"
            end,
-    io:format(user, "~n~s: ~ts: ~ts~ts: ~ts~n",
-              [Word, Expression, title(Verdict), place(Verdict), sentence(Verdict)]).
+    flat([Word, ": ", Expression, ": ", title(Verdict), place(Verdict), ": ", Sentence]).
 
 title(#{property := Property}) -> fairnif_lab_verdict:title(Property).
-
-sentence(#{sentence := Sentence}) -> Sentence.
 
 place(#{size := undefined}) -> "";
 place(#{size := Size}) -> [" at ", fairnif_lab_table:count(Size), " bytes"].
@@ -144,7 +145,7 @@ evidence(#{evidence := Evidence}) ->
     Shown = [case V of
                  Text when is_binary(Text) -> [atom_to_list(K), " ", Text];
                  Figure -> io_lib:format("~s ~0tp", [K, Figure])
-             end || {K, V} <- lists:sort(maps:to_list(Evidence))],
+             end || {K, V} <- lists:sort(maps:to_list(Evidence)), V =/= undefined],
     [flat(["    ", lists:join(", ", Shown)])].
 
 flat(Text) ->

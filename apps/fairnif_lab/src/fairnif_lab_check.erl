@@ -167,9 +167,7 @@ times_together(Good, Size, Opts, Results) ->
         {ok, {ok, #{results := Times, erlang := Erlang, dirty_trip := Trip}}, Others} ->
             {ok, lists:foldl(
               fun({{Role, _, _}, #{time := Time, per_call := PerCall}}, Acc) ->
-                      PerMs = PerCall * 1.0e6 / max(1, maps:get(median, Time)),
-                      Charge = #{per_call => PerCall, per_ms => PerMs, erlang => Erlang,
-                                 ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))},
+                      Charge = charge(PerCall, maps:get(mean, Time), Erlang),
                       add(Role, #{time => Time, charge => Charge, others => [Others]}, Acc)
               end, Results#{machine => #{dirty_trip => Trip, erlang => Erlang}},
               lists:zip(Good, Times))};
@@ -178,6 +176,21 @@ times_together(Good, Size, Opts, Results) ->
         {error, Reason} ->
             {error, fairnif_lab_peer:format_error(Reason)}
     end.
+
+%% `ns': of one call, on schedulers.
+charge(PerCall, Ns, Erlang) ->
+    PerMs = PerCall * 1.0e6 / max(1, Ns),
+    #{per_call => PerCall, ns => Ns, per_ms => PerMs, erlang => Erlang,
+      ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))}.
+
+%% Time for which the caller waits in a receive is nobody's.
+on_schedulers(#{charge := #{per_call := PerCall, erlang := Erlang}, time := #{mean := Ns},
+                slices := #{normal := #{total := Normal}, dirty := #{total := Dirty},
+                            hold := #{elapsed := Elapsed}}} = Figures) when Elapsed > 0 ->
+    Part = min(1.0, (Normal + Dirty) / Elapsed),
+    Figures#{charge := charge(PerCall, Part * Ns, Erlang)};
+on_schedulers(Figures) ->
+    Figures.
 
 add(Role, More, Results) ->
     maps:update_with(Role, fun(Figures) -> maps:merge(Figures, More) end, Results).
@@ -196,12 +209,13 @@ rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
               step(Opts, Size, Name),
               case measured(Flags, [Subject], Size, Opts, Function, [Subject, Common], CallNs) of
                   {ok, Answer, Others} ->
-                      More = Read(Answer),
-                      maps:merge(Acc, More#{others => [Others | maps:get(others, Acc)]});
+                      More = on_schedulers(maps:merge(Acc, Read(Answer))),
+                      maps:merge(More, #{others => [Others | maps:get(others, Acc)]});
                   {error, Reason} ->
                       maps:merge(Acc, unanswered(Function, Name, Reason, Acc))
               end
       end, Figures,
+      %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
       [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1},
        {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1},
        {"on all schedulers", [], crowd, fun crowd/1},
@@ -225,10 +239,8 @@ unanswered(Function, Name, Reason, Figures) ->
 unmeasured(Property, Text) ->
     #{unmeasured => #{Property => Text}}.
 
-slices({ok, #{hold := Hold, control := Control} = Slices}) ->
-    #{slices => Slices#{longest => maps:get(longest, Hold), over => maps:get(over, Hold),
-                        calls => maps:get(calls, Hold), taken => maps:get(taken, Hold),
-                        hold => Hold, control => Control}};
+slices({ok, Slices}) ->
+    #{slices => Slices};
 slices({error, Why}) ->
     #{error => text([raises(Why), " under trace"])}.
 

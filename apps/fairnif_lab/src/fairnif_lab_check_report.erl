@@ -9,7 +9,7 @@
 %% @doc The report of a check, for fairnif_lab_json:encode/1: the version first, the context of the
 %% machine (fairnif_lab_machine:context/0), the result with its raw samples, and what has changed
 %% since the baseline when there is one.
--spec report(#{atom() => term()}, #{atom() => term()},
+-spec report(fairnif_lab_check:result(), #{atom() => term()},
              fairnif_lab_baseline:comparison() | undefined) -> fairnif_lab_json:value().
 report(Result, Context, Comparison) ->
     {[{schema_version, ?SCHEMA_VERSION},

@@ -108,12 +108,11 @@ mark(waived) -> "waived".
 
 %% ---- beside another ----
 
-side_by_side([#{sizes := Sizes}, #{sizes := Others, expression := Other}]) ->
-    Lines = [io_lib:format("  N = ~ts: ~ts times as long~n",
-                           [count(N), float_to_list(A / max(1, B), [{decimals, 2}])])
-             || {#{size := N, time := #{median := A}}, #{time := #{median := B}}}
-                    <- lists:zip(Sizes, Others)],
-    ["\nThe first beside ", Other, ":\n", Lines];
+side_by_side([#{sizes := Sizes, expression := First}, #{sizes := Others, expression := Other}]) ->
+    Rows = [Row || {#{size := N} = A, B} <- lists:zip(Sizes, Others),
+                   Row <- fairnif_lab_compare:compare(subject, N, fairnif_lab_compare:figures(B),
+                                                      fairnif_lab_compare:figures(A))],
+    ["\n", First, "\nbeside ", Other, ":\n", fairnif_lab_compare:table("other", "first", Rows)];
 side_by_side(_) ->
     "".
 

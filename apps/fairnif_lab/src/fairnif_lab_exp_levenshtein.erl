@@ -145,7 +145,8 @@ format(#{rates := Rates, jitter := Jitter, jitter_bytes := Bytes}) ->
      "Timers have ticks of a millisecond: compare with what is late beside nothing.\n",
      fairnif_lab_exp:footnotes(fun(#{title := T, sleep_ms := Ms}) ->
                                        io_lib:format("~ts at ~b ms", [T, Ms])
-                               end, Jitter)].
+                               end, Jitter),
+     conclusion(Jitter)].
 
 rate_cells(#{length := Length, error := _}) ->
     [fairnif_lab_table:count(Length) | ["failed" || _ <- forms()]] ++ [""];
@@ -196,3 +197,19 @@ jitter_cells(#{title := Title, sleep_ms := SleepMs, form := Form} = Row) ->
                 1000 -> maps:get(Form, published_jitter(), "-");
                 _ -> "-"
             end].
+
+%% Written from the figures: of the longer sleeps, which come first.
+conclusion(Jitter) ->
+    Find = fun(Form) -> [J || #{form := F} = J <- Jitter, F =:= Form] end,
+    case {Find(idle), Find(unfair_levenshtein), Find(levenshtein)} of
+        {[#{p50 := Idle} | _], [Plain | _], [#{p50 := Auto} | _]} ->
+            io_lib:format("~nWhat to see: beside nothing the sleeper is ~ts late (median), beside "
+                          "auto ~ts, beside~nthe plain NIF: ~ts.~n",
+                          [fairnif_lab_table:duration(Idle), fairnif_lab_table:duration(Auto),
+                           case Plain of
+                               #{error := Error} -> Error;
+                               #{p50 := Ns} -> fairnif_lab_table:duration(Ns)
+                           end]);
+        _ ->
+            ""
+    end.

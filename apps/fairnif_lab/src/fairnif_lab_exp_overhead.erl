@@ -13,6 +13,7 @@
 -export([name/0, description/0, steps/1, run/1, format/1]).
 
 -define(PEER, fairnif_lab_exp_overhead_peer).
+-define(KINDS, [plain, dirty_cpu, dirty_io]).
 -define(BIN_NS, 250).
 -define(LIMIT_NS, 10000).
 %% A hump holds at least so many of the samples; a line of the table of bins is
@@ -94,27 +95,28 @@ measured(Opts) ->
 
 set(Set, Title, Pairs, Nodes, Calls) ->
     {Used, Refused} = accepted(Pairs),
-    Rows = [(row([fairnif_lab_exp:in_peer(strings(Used), {?PEER, trips, [Kind, Calls]},
-                                          ?LIMIT_MS)
-                  || _ <- lists:seq(1, Nodes)]))#{set => Set, kind => Kind}
-            || Kind <- [plain, dirty_cpu, dirty_io]],
+    Peers = [fairnif_lab_exp:in_peer(strings(Used), {?PEER, trips, [?KINDS, Calls]}, ?LIMIT_MS)
+             || _ <- lists:seq(1, Nodes)],
+    Rows = [(row(Kind, Peers))#{set => Set, kind => Kind} || Kind <- ?KINDS],
     {Rows, #{set => Set, title => list_to_binary(Title), used => joined(Used),
              refused => [joined([Pair]) || Pair <- Refused]}}.
 
 %% All nodes' samples together; a node that failed fails them all.
-row(Nodes) ->
-    case [N || N <- Nodes, fairnif_lab_exp:failed(N)] of
+row(Kind, Peers) ->
+    case [P || P <- Peers, fairnif_lab_exp:failed(P)] of
         [Failed | _] ->
             Failed;
         [] ->
             Samples = [{There, Back, lists:zipwith(fun(A, B) -> A + B end, There, Back)}
-                       || #{value := #{there := There, back := Back}} <- Nodes],
+                       || #{value := Trips} <- Peers,
+                          {K, #{there := There, back := Back}} <- Trips, K =:= Kind],
             All = fun(Which) ->
                           distribution(lists:append([element(Which, S) || S <- Samples]))
                   end,
             #{there => All(1), back => All(2), both => All(3),
               node_medians => [fairnif_lab_stats:median(Both) || {_, _, Both} <- Samples],
-              others => lists:max([0.0 | [N || #{others := N} <- Nodes, is_float(N)]]),
+              %% An atom is greater than every number.
+              others => lists:max([N || #{others := N} <- Peers]),
               samples => [#{there => There, back => Back} || {There, Back, _} <- Samples]}
     end.
 
@@ -167,8 +169,8 @@ format(#{rows := Rows, functions := Functions, flags := Flags, calls := Calls,
                    "~nPublished: about 20,000 calls on an i7-3720QM.~n",
                    [fairnif_lab_table:count(Calls), Nodes, plain(Rows)]),
      [[Title, ": ", Used, $\n] || #{title := Title, used := Used} <- Flags, Used =/= <<>>],
-     [["Refused by this VM: ", lists:join(", ", Refused), $\n]
-      || #{set := tuned, refused := [_ | _] = Refused} <- Flags],
+     [["Refused by this VM, and left out of ", Title, ": ", lists:join(", ", Refused), $\n]
+      || #{title := Title, refused := [_ | _] = Refused} <- Flags],
      fairnif_lab_exp:footnotes(fun label/1, Rows),
      [[$\n, bins(Kind, Rows)] || Kind <- [dirty_cpu, dirty_io]],
      $\n, cutoff_table(Functions), conclusion(Rows)].

@@ -11,6 +11,7 @@
 -module(fairnif_lab_peer).
 
 -export([start/1, start/2, call/3, stop/1, run/3, with/2, with/3, format_error/1]).
+-export([served/3]).
 
 -export_type([peer/0, reason/0, options/0]).
 
@@ -183,7 +184,16 @@ command(Opts, LastWords) ->
                  end,
     {os:find_executable("sh"),
      %% -C: nobody else's file, nor a link of that name, is written to.
-     ["-c", lists:flatten(["set -C; ", Limit, "exec erl \"$@\"", To]), File]}.
+     ["-c", lists:flatten(["set -C; ", Limit, "exec ", dies_with_us(), "erl \"$@\"", To]), File]}.
+
+%% A node whose schedulers are all blocked does not see that its standard input
+%% was closed.  When this node is killed the kernel ends that one, where the
+%% system has the command that asks for it.
+dies_with_us() ->
+    case os:find_executable("setpriv") of
+        false -> "";
+        Path -> [Path, " --pdeathsig KILL "]
+    end.
 
 temporary() ->
     Name = io_lib:format("fairnif-peer-~s-~b",
@@ -213,11 +223,21 @@ last_words(File) ->
 forget(none) -> ok;
 forget(File) -> _ = file:delete(File), ok.
 
+%% @private In the peer.
+-spec served(module(), atom(), [term()]) -> {served, term()}.
+served(M, F, A) ->
+    {served, apply(M, F, A)}.
+
 remote(Control, M, F, A) ->
-    try
-        {ok, peer:call(Control, M, F, A, infinity)}
+    %% For a process that is ended by another one while it serves the call peer has
+    %% no answer of its own: the reason, as if it were the value (hence the tag),
+    %% or a case that it did not think of.
+    try peer:call(Control, ?MODULE, served, [M, F, A], infinity) of
+        {served, Value} -> {ok, Value};
+        Reason -> {error, {raised, exit, Reason, []}}
     catch
         exit:{Why, {gen_server, call, _}} -> {error, {down, Why}};
+        error:{case_clause, {crash, Why}} -> {error, {raised, exit, Why, []}};
         Class:Reason:Stack -> {error, {raised, Class, Reason, Stack}}
     end.
 

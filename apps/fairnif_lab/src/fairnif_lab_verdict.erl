@@ -145,11 +145,8 @@ property(returns, _, _) ->
 property(hold, #{slices := #{hold := Hold, control := Control}}, Opts) ->
     hold(Hold, Control, limit(hold, Opts));
 
-property(charge, #{charge := #{per_call := PerCall, erlang := Erlang},
+property(charge, #{charge := #{per_ms := PerMs, per_call := PerCall, ns := Ns, erlang := Erlang},
                    time := #{median := Wall}, slices := Slices}, Opts) ->
-    %% Who waits for a message, a port or a thread uses no scheduler, and owes nothing for it.
-    Ns = scheduled(Wall, Slices),
-    PerMs = PerCall * 1.0e6 / max(1, Ns),
     Evidence = #{reductions_per_ms => PerMs, reductions_per_call => PerCall, call_ns => Wall,
                  scheduled_ns => Ns, erlang_per_ms => lists:min(maps:values(Erlang))},
     Limit = limit(charge, Opts),
@@ -285,13 +282,6 @@ kill(#{count := Count, unstopped := Unstopped, stop_samples := Stops, down := #{
         true ->
             {pass, ["stops within ", fairnif_lab_table:duration(Stop), " of the kill"], Evidence}
     end.
-
-%% Of a call's time, that on normal schedulers: by the trace where that shows less than the clock.
-%% Tracing costs time, so the clock is nearer the truth otherwise.
-scheduled(Wall, #{normal := #{total := Total}, hold := #{calls := Calls}}) when Calls > 0 ->
-    min(Wall, Total / Calls);
-scheduled(Wall, _) ->
-    Wall.
 
 %% Of the time that was traced.
 dirty_part(#{normal := #{total := Normal}, dirty := #{total := Dirty}}) when Normal + Dirty > 0 ->

@@ -11,9 +11,9 @@ a_size_is_bytes_or_a_power_of_1024_test_() ->
 
 what_is_no_size_is_a_usage_error_that_quotes_it_test_() ->
     [refused(fun() -> ?T:bytes(Text) end, Part)
-     || {Text, Part} <- [{"", "`' is no size"}, {"12x", "`12x'"}, {"-5", "`-5'"}, {" 1", "` 1'"},
-                         {"1\n", "is no size"}, {"k", "`k'"},
-                         {"1.5k", "`1.5k'"}, {"1234567890123456", "is no size"},
+     || {Text, Part} <- [{"", "`' is no size"}, {"12x", "`12x'"}, {"-5", "`-5'"},
+                         {"1.5k", "`1.5k'"}, {" 1", "` 1'"}, {"1\n", "is no size"}, {"k", "`k'"},
+                         {"1234567890123456", "is no size"},
                          {"0", "at least 1"}, {"0g", "at least 1"}]].
 
 several_sizes_have_commas_between_and_none_stands_twice_test_() ->

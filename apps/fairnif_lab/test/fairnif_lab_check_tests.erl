@@ -56,7 +56,8 @@ an_init_that_does_not_work_is_failed_and_no_verdict_test_() ->
           ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
       end}
      || {Init, Part} <- [{"error(oops)", "--init failed: {oops,"},
-                         {"timer:sleep(infinity)", "--init has not returned within 1000"},
+                         {"receive after infinity -> ok end",
+                          "--init has not returned within 1000"},
                          {"erlang:halt(5)", "ended with exit status 5"}]].
 
 a_node_that_does_not_start_is_failed_and_says_why_test_() ->
@@ -79,8 +80,9 @@ what_ends_a_call_is_the_verdict_and_the_sentence_test_() ->
     [{title(Source), {timeout, 120, fun() ->
           {Us, {ok, Result}} =
               timer:tc(fun() -> ?C:run(Source, maps:merge(?SHORT, Opts)) end),
-          #{exit := 1, subjects := [#{verdicts := [Returns | Others],
-                                      sizes := [#{error := Error}]}]} = Result,
+          #{exit := 1,
+            subjects := [#{verdicts := [Returns | Others], sizes := [#{error := Error}]}]}
+              = Result,
           ?assertMatch({match, _, _}, {re_run(Error, Pattern), Error, Pattern}),
           ?assertMatch(#{property := returns, status := fail, sentence := Error}, Returns),
           ?assertEqual([cannot_say], lists:usort([S || #{status := S} <- Others])),

@@ -35,6 +35,17 @@ a_node_without_an_answer_is_a_row_and_no_failure_test() ->
                  "2.1 to 3.5 ms"]],
     ?assertEqual(nomatch, string:find(Text, "Failed")).
 
+what_is_to_be_seen_is_written_from_the_figures_test() ->
+    Late = fun(Form, P50) ->
+                   jitter(Form, <<"t">>, #{count => 5, least => P50, p50 => P50, p99 => P50,
+                                           max => P50})
+           end,
+    Text = format([], [Late(idle, 1000000), Late(unfair_levenshtein, 7000000),
+                       Late(levenshtein, 1200000)]),
+    ?assertNotEqual(nomatch, string:find(Text, "beside nothing the sleeper is 1.00 ms late")),
+    ?assertNotEqual(nomatch, string:find(Text, "auto 1.20 ms, beside\nthe plain NIF: 7.00 ms.")),
+    ?assertEqual(nomatch, string:find(format([], [Late(idle, 1000000)]), "What to see")).
+
 another_failure_of_the_plain_nif_is_one_test() ->
     Text = format([], [jitter(unfair_levenshtein, <<"plain NIF">>,
                               #{error => <<"killed by signal 11">>, timed_out => false,

@@ -67,7 +67,8 @@ cannot_say_and_waived_are_skipped_and_warn_passes_with_its_sentence_test() ->
     Found = maps:from_list([{N, {K, M, T}} || {C, N, K, M, T} <- cases(Suite),
                                               string:find(C, "1,048,576") =/= nomatch]),
     ?assertMatch(#{"under-charged" := {skipped, "It was too short to measure.", _},
-                   "cannot be killed" := {skipped, "Waived: it is never killed (was: 2 s).", _},
+                   "cannot be killed" := {skipped, "waived (nobody kills its callers): "
+                                         "Its code stops 2 s after the kill.", _},
                    "delays others" := {passed, "", ""},
                    "holds the scheduler" := {failure, _, _}}, Found),
     #{"unfair to neighbours" := {'system-out', "", Said}} = Found,
@@ -105,6 +106,27 @@ a_verdict_over_all_sizes_that_no_size_has_is_a_case_too_test() ->
     {_, [Suite]} = suites(Good#{subjects := [S#{verdicts := Whole}]}),
     ?assertMatch([{"lists:sum(Init)", "delays others", failure, _, _}],
                  [C || {_, _, failure, _, _} = C <- cases(Suite)]).
+
+what_has_become_worse_since_a_baseline_is_a_failure_test() ->
+    Row = fun(Figure, Verdict) ->
+                  #{role => subject, size => 1024, figure => Figure, verdict => Verdict,
+                    before => 10, now => undefined, ratio => undefined, why => <<"because">>}
+          end,
+    Comparison = #{baseline => <<"b">>, made => <<"then">>, exit => 1, bands => [],
+                   rows => [Row(time, worse), Row(hold, within_noise), Row(share, improved),
+                            Row(kill, cannot_say), (Row(leak, worse))#{role := against}]},
+    Xml = iolist_to_binary(fairnif_lab_junit:xml(?R:good(), ?R:context(), Comparison)),
+    {Root, []} = xmerl_scan:string(binary_to_list(Xml), [{quiet, true}]),
+    ?assertMatch(#{failures := "1", tests := "18"}, attributes(Root)),
+    [_, Changes] = children(testsuite, Root),
+    Class = "lists:sum(Init) at 1,024 bytes",
+    ?assertEqual([{Class, "run time, median since the baseline", failure, "worse: because",
+                   "baseline: 10\nnow: undefined\n"},
+                  {Class, "longest hold, repeated since the baseline", passed, "", ""},
+                  {Class, "share left to a neighbour since the baseline", 'system-out', "",
+                   "improved: because\nbaseline: 10\nnow: undefined\n"},
+                  {Class, "from kill to stop since the baseline", skipped, "because",
+                   "baseline: 10\nnow: undefined\n"}], cases(Changes)).
 
 the_context_stands_in_the_properties_test() ->
     {_, [Suite]} = suites(?R:good(), (?R:context())#{processor := undefined}),

@@ -2,7 +2,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([block/0, eat/1]).
+-export([block/0, start_a_blocked_one/0, eat/1, linked_to_one_that_exits/0]).
 
 -define(P, fairnif_lab_peer).
 
@@ -39,6 +39,16 @@ what_a_call_raises_is_a_value_test_() ->
         end)
     end}.
 
+a_call_that_another_process_ends_is_an_error_test_() ->
+    {timeout, 60, fun() ->
+        ?assertEqual({error, {raised, exit, badarg, []}},
+                     ?P:run([], {?MODULE, linked_to_one_that_exits, []}, 10000))
+    end}.
+
+linked_to_one_that_exits() ->
+    spawn_link(fun() -> exit(badarg) end),
+    receive after infinity -> ok end.
+
 a_node_that_ends_during_a_call_is_an_error_that_tells_how_test_() ->
     [{timeout, 60, fun() ->
           ?assertMatch({error, {down, {exit_status, 3}}},
@@ -70,6 +80,35 @@ a_node_whose_schedulers_are_blocked_is_killed_all_the_same_test_() ->
         ?assertEqual(ok, ?P:stop(Peer)),
         ?assertNot(filelib:is_dir("/proc/" ++ OsPid))
     end}.
+
+a_blocked_node_ends_when_the_node_that_started_it_is_killed_test_() ->
+    {timeout, 120, fun() ->
+        {ok, Outer} = ?P:start([]),
+        {ok, OuterPid} = ?P:call(Outer, {os, getpid, []}, 10000),
+        {ok, InnerPid} = ?P:call(Outer, {?MODULE, start_a_blocked_one, []}, 60000),
+        ?assert(filelib:is_dir("/proc/" ++ InnerPid)),
+        "" = os:cmd("kill -KILL " ++ OuterPid),
+        ?assert(gone(InnerPid, 100)),
+        ok = ?P:stop(Outer)
+    end}.
+
+start_a_blocked_one() ->
+    Me = self(),
+    spawn(fun() ->
+              {ok, Inner} = ?P:start(["+S", "1:1"]),
+              {ok, OsPid} = ?P:call(Inner, {os, getpid, []}, 10000),
+              {error, {timeout, _}} = ?P:call(Inner, {?MODULE, block, []}, 300),
+              Me ! OsPid,
+              receive after infinity -> ok end
+          end),
+    receive OsPid -> OsPid end.
+
+gone(_, 0) -> false;
+gone(OsPid, Times) ->
+    case filelib:is_dir("/proc/" ++ OsPid) of
+        true -> timer:sleep(100), gone(OsPid, Times - 1);
+        false -> true
+    end.
 
 a_node_that_cannot_boot_is_an_error_test_() ->
     {timeout, 60, fun() ->

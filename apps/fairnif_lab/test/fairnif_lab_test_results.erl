@@ -4,6 +4,7 @@
 
 -export([context/0, good/0, bad/0, noisy/0, every_status/0, crashed/0, with_text/1]).
 -export([with_samples/2, put_size/3, verdict/4]).
+-export([holds/1, delay/1, leak/1]).
 
 context() ->
     #{otp => <<"25">>, erts => <<"13.1.5">>, emulator => <<"jit">>, nif_version => <<"2.16">>,
@@ -43,15 +44,17 @@ every_status() ->
                 verdict(charge, cannot_say, 1048576, <<"It was too short to measure.">>),
                 verdict(share, warn, 1048576, <<"It left 7 % to a neighbour.">>),
                 verdict(delay, pass, 1048576, <<"Others woke as they do beside Erlang.">>),
-                verdict(kill, waived, 1048576, <<"Waived: it is never killed (was: 2 s).">>),
+                verdict(kill, waived, 1048576, <<"Its code stops 2 s after the kill.">>),
                 verdict(leak, pass, 1048576, <<"All memory came back.">>)],
     Against = [verdict(P, S, 1024, <<"The old one.">>)
                || {P, S} <- [{returns, pass}, {hold, fail}]],
-    result(1, [subject(subject, <<"m:f(Bin)">>,
-                       [full(1024, 900, passes(1024)), partial(1048576, Verdicts)], Verdicts),
-               (subject(against, <<"m:old(Bin)">>,
-                        [full(1024, 1800, Against), full(1048576, 1900000, [])], Against))
-               #{growth := undefined, advice := []}]).
+    #{options := Options} = Result =
+        result(1, [subject(subject, <<"m:f(Bin)">>,
+                           [full(1024, 900, passes(1024)), partial(1048576, Verdicts)], Verdicts),
+                   (subject(against, <<"m:old(Bin)">>,
+                            [full(1024, 1800, Against), full(1048576, 1900000, [])], Against))
+                   #{growth := undefined, advice := []}]),
+    Result#{options := Options#{waive := #{kill => <<"nobody kills its callers">>}}}.
 
 %% A crash at the second size: nothing of it but the error.
 crashed() ->
@@ -98,7 +101,8 @@ result(Exit, [#{expression := Expression} | _] = Subjects) ->
     #{expression => Expression, exit => Exit, subjects => Subjects,
       options => #{sizes => [1024, 1048576], time_ms => 1000, limit_ns => 1000000,
                    timeout_ms => 30000, strict => false, flags => <<>>, init => undefined,
-                   file => undefined, runs => undefined},
+                   file => undefined, runs => undefined, waive => #{}},
+      machine => #{dirty_trip => 2300, erlang => erlang_work()},
       thresholds => [#{property => hold, limit => 1000000, unit => ns, decides => true,
                        source => <<"erl_nif: a well-behaved NIF returns within 1 ms">>},
                      #{property => share, limit => 0.25, unit => fraction, decides => false,
@@ -116,39 +120,53 @@ replace(#{property := Property} = Verdict, Verdicts) ->
     [case V of #{property := Property} -> Verdict; _ -> V end || V <- Verdicts].
 
 evidence(hold) -> #{longest => 23400000, limit => 1000000, over => 12, calls => 40};
-evidence(share) -> #{left => 0.07, source => <<"three neighbours">>};
+evidence(share) -> #{left => 0.07, source => <<"three neighbours">>, unknown => undefined};
 evidence(_) -> #{}.
 
 full(Size, Ns, Verdicts) ->
-    D = fun(P50, P99, Max) -> #{p50 => P50, p99 => P99, max => Max, count => 500} end,
     Samples = [Ns + Ns * N div 1000 || N <- [3, 0, 7, 1, 9, 4, 2, 8, 5, 6]],
     #{size => Size, error => undefined,
       time => #{count => 10, median => fairnif_lab_stats:median(Samples),
                 spread => fairnif_lab_stats:spread(Samples), shortest => Ns,
                 samples => Samples},
       charge => #{per_call => 4000.0, per_ms => 90000.5,
-                  erlang => #{sort => 80000, maps => 120000.0, binaries => 95000},
-                  ratio => 0.94},
+                  erlang => erlang_work(), ratio => 0.94},
       slices => #{normal => summary([20000, 25000, 30000]), dirty => summary([]),
-                  gc => summary([5000]), longest => 30000, over => 0, calls => 40,
-                  taken => 12000},
+                  gc => summary([5000]), holds => [20000, 31000, 30000],
+                  normal_samples => [20000, 25000, 30000], dirty_samples => [],
+                  hold => holds(30000), control => holds(60000)},
       share => #{sort => 0.55, maps => 0.51, binaries => 0.48, median => 0.51},
-      delay => #{idle => D(1000000, 1030000, 1100000), erlang => D(1010000, 1050000, 1200000),
-                 beside => D(1010000, 1060000, 1300000)},
+      delay => #{idle => delay(1030000), erlang => delay(1050000), beside => delay(1060000)},
       thread_progress => #{idle => summary([9000]), beside => summary([12000])},
-      long_schedule => #{count => 0, longest_ms => undefined, named => []},
+      long_schedule => #{count => 0, longest_ms => 0, named => []},
       kill => #{count => 5, down => summary([9000, 11000]), stop => summary([21000, 25000]),
-                threads_cpu => 0},
-      leak => #{kills => 100, per_kill => 0.0, resolution => 4096},
+                stop_samples => [21000, 25000], unstopped => 0, threads_cpu => 0},
+      leak => leak(0.0),
+      others => [0.05, undefined],
       verdicts => Verdicts}.
+
+erlang_work() ->
+    #{sort => 80000, maps => 120000.0, binaries => 95000}.
+
+holds(Ns) ->
+    #{calls => 40, over => 0, over_part => 0.0, close_part => 0.0, longest => Ns + 1000,
+      repeated => Ns, taken => 12000,
+      elapsed => 40 * Ns}.
+
+delay(P99) ->
+    #{p50 => 1000000, p99 => P99, max => P99 + 50000, count => 500,
+      windows => [P99 - 2, P99 - 1, P99 - 3, P99]}.
+
+leak(PerKill) ->
+    #{kills => 200, per_kill => PerKill, total => 150 * PerKill, resolution => 524288.0,
+      memory => [#{kills => K, resident => 40000000 + round(K * PerKill), vm => 12000000}
+                 || K <- [50, 100, 150, 200]]}.
 
 %% What one that went wrong half way has.
 partial(Size, Verdicts) ->
-    maps:with([size, error, time, slices, verdicts, share],
-              (full(Size, 900000, Verdicts))
-              #{error := <<"no answer within 30 s">>,
-                share := #{sort => 0.07, maps => undefined, binaries => 0.05,
-                           median => undefined}}).
+    maps:with([size, error, time, slices, verdicts, delay, others],
+              (full(Size, 900000, Verdicts))#{error := <<"no answer within 30 s">>,
+                                              delay := #{beside => unanswered}}).
 
 summary(Samples) ->
     fairnif_lab_stats:summary(Samples).

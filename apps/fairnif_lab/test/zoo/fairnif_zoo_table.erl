@@ -3,6 +3,9 @@
 %% A row is good in every property unless it says otherwise, so that the bad ones prove the alarms
 %% and all of them together prove that there is no false one. `{any, Why}' stands where both
 %% verdicts are right, and says why.
+%%
+%% Times keep well away from the limits: a kill comes at any moment of a call, so a call that is to
+%% be found unkillable takes ten times as long as the limit, not twice.
 -module(fairnif_zoo_table).
 
 -export([rows/0, properties/0]).
@@ -40,7 +43,7 @@ rows() ->
 row(Name, Expression, Sizes, Is, Expected) ->
     Good = maps:from_list([{Property, pass} || Property <- properties()]),
     #{name => Name, expression => Expression, sizes => Sizes, init => undefined,
-      options => #{timeout_ms => 5000}, is => Is, expected => maps:merge(Good, Expected)}.
+      options => #{timeout_ms => 3000}, is => Is, expected => maps:merge(Good, Expected)}.
 
 blocked() ->
     #{hold => fail, charge => fail, share => warn, delay => fail, kill => warn}.
@@ -57,33 +60,33 @@ on_the_scheduler() ->
      {free_lock, "fairnif_zoo:free_lock(N)", [10],
       "10 us in a lock that is never held for longer, charged by time", #{}},
      {swarm, "fairnif_zoo:block(N)", [50],
-      "50 us, uncharged: harmless alone, but thousands of calls make one turn of its caller",
-      #{share => warn, delay => fail, kill => warn}},
+      "50 us, uncharged: thousands of calls make one turn of its caller",
+      #{share => warn}},
      {medium_uncharged, "fairnif_zoo:block(N)", [300],
       "300 us, uncharged",
-      #{charge => fail, share => warn, delay => fail, kill => warn}},
+      #{charge => fail, share => warn}},
      {medium_charged, "fairnif_zoo:block_charged(N)", [700],
       "700 us, charged a whole turn: within the documented 1 ms, and still 25 turns long",
       #{share => warn}},
-     {long_block, "fairnif_zoo:block(N)", [20000],
-      "20 ms on the caller's scheduler, uncharged", blocked()},
+     {long_block, "fairnif_zoo:block(N)", [100000],
+      "100 ms on the caller's scheduler, uncharged", blocked()},
      {long_block_charged, "fairnif_zoo:block_charged(N)", [100000],
       "100 ms, charged as much as one call can be: a turn", blocked()},
      {ignores_timeslice, "fairnif_zoo:ignores_timeslice(N)", [100000],
       "asks whether its time is up, and goes on", blocked()},
-     {block_above, "fairnif_zoo:block_above(N)", [100, 20000],
-      "gives way as long as its input is small, and blocks for 20 ms when it is large",
+     {block_above, "fairnif_zoo:block_above(N)", [100, 100000],
+      "gives way as long as its input is small, and blocks for 100 ms when it is large",
       blocked()},
      {block_above_below, "fairnif_zoo:block_above(N)", [100, 900],
       "the same, seen with small input only", #{}},
      {block_sometimes, "fairnif_zoo:block_sometimes(N)", [100000],
       "20 us, charged; each fifth call 100 ms", blocked()},
-     {sleeps, "fairnif_zoo:sleep(N)", [20000],
-      "sleeps in the kernel for 20 ms", blocked()},
-     {reads_a_pipe, "fairnif_zoo:pipe(N)", [20000],
-      "reads from a pipe that is empty for 20 ms", blocked()},
-     {waits_for_a_lock, "fairnif_zoo:lock(N)", [20000],
-      "waits for a lock that a thread holds for 20 ms", blocked()},
+     {sleeps, "fairnif_zoo:sleep(N)", [100000],
+      "sleeps in the kernel for 100 ms", blocked()},
+     {reads_a_pipe, "fairnif_zoo:pipe(N)", [100000],
+      "reads from a pipe that is empty for 100 ms", blocked()},
+     {waits_for_a_lock, "fairnif_zoo:lock(N)", [100000],
+      "waits for a lock that a thread holds for 100 ms", blocked()},
      {huge_list, "fairnif_zoo:huge_list(N)", [3000000],
       "makes a list of three million elements in one go",
       #{hold => fail, share => warn, delay => fail, kill => warn,
@@ -99,16 +102,18 @@ in_slices() ->
      {by_the_book, "fairnif_zoo:slices_700us(N)", [20000],
       "slices of 700 us, each charged as a turn: all that the documentation asks for",
       #{share => warn}},
-     {yields_uncharged, "fairnif_zoo:slices_uncharged(N)", [20000],
-      "slices of 700 us by enif_schedule_nif alone, which gives way and charges nothing",
-      #{charge => fail, share => warn}},
-     {gives_way_uncharged, "fairnif_zoo:gives_way_uncharged(N)", [20000],
+     {yields_uncharged, "fairnif_zoo:slices_uncharged(N)", [100000],
+      "slices of 700 us by enif_schedule_nif alone, which gives way and charges nothing: sleepers "
+      "are late by the whole call, as the VM looks at timers once in 4000 reductions",
+      #{charge => fail, share => warn, delay => fail}},
+     {gives_way_uncharged, "fairnif_zoo:gives_way_uncharged(N)", [100000],
       "an uncharged NIF of 700 us and erlang:yield/0, in turns",
-      #{charge => fail, share => warn}},
+      #{charge => fail, share => warn,
+        delay => {any, "sleepers wait until 4000 reductions were charged on their scheduler, by "
+                       "whomever: 10 to 130 ms were seen"}}},
      {yields_slowly, "fairnif_zoo:slices_5ms(N)", [20000],
       "slices of 5 ms, each charged as a turn",
-      #{hold => fail, share => warn,
-        charge => {any, "a turn for 5 ms is a fifth of what the documentation says it is worth"},
+      #{hold => fail, charge => fail, share => warn,
         delay => {any, "one slice is 5 ms, and two in a row are the 10 ms that are the limit"}}},
      {yields_very_slowly, "fairnif_zoo:slices_100ms(N)", [200000],
       "slices of 100 ms, each charged as a turn", blocked()}].

@@ -1,0 +1,81 @@
+%% The examples, judged by the lab as their users would: every fair function is well-behaved, and
+%% the plain NIF beside it, which does the same work, is not.
+%%
+%% `make compile' has built them.
+-module(fairnif_lab_examples_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([bitwise/1, levenshtein/1, lists/1, sodium/1, spinsleep/1, plain_nifs_are_not/1]).
+
+-define(TIME_MS, 200).
+
+suite() ->
+    [{timetrap, {minutes, 10}}].
+
+all() ->
+    [bitwise, levenshtein, lists, sodium, spinsleep, plain_nifs_are_not].
+
+init_per_suite(Config) ->
+    case filelib:wildcard(filename:join(root(?FILE), "examples/*/_build/default/lib/*/ebin")) of
+        [] -> ct:fail("the examples are not built: make compile");
+        Paths -> [{paths, Paths} | Config]
+    end.
+
+end_per_suite(_) ->
+    ok.
+
+bitwise(Config) ->
+    well_behaved(Config, "bitwise:exor(Bin, 90)", #{sizes => [16777216]}),
+    well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}).
+
+levenshtein(Config) ->
+    Init = #{init => "{binary:copy(<<0>>, N), binary:copy(<<1>>, N)}", sizes => [4096]},
+    Call = "begin {A, B} = Init, levenshtein:~s(A, B) end",
+    [well_behaved(Config, io_lib:format(Call, [F]), Init)
+     || F <- [levenshtein, yielding_levenshtein]].
+
+lists(Config) ->
+    [well_behaved(Config, Call, #{init => "lists:reverse(lists:seq(1, N))", sizes => [300000]})
+     || Call <- ["fair_lists:sum(Init)", "fair_lists:sort(Init)"]].
+
+%% A box of libsodium is one call into a library: fair_call takes it to a dirty scheduler when it is
+%% long, and nothing stops it there before its end.
+sodium(Config) ->
+    well_behaved(Config, "begin {Nonce, Key} = Init, sodium:crypto_secretbox(Bin, Nonce, Key) end",
+                 #{init => "{crypto:strong_rand_bytes(24), crypto:strong_rand_bytes(32)}",
+                   sizes => [16777216],
+                   waive => #{kill => "a library's call cannot be stopped"}}).
+
+spinsleep(Config) ->
+    [well_behaved(Config, io_lib:format("spinsleep:~s(N)", [F]), #{sizes => [30000]})
+     || F <- [fair_spinsleep, fair_spinwork_yield, fair_spinwork_dirty_yield]].
+
+plain_nifs_are_not(Config) ->
+    [not_well_behaved(Config, Call, Opts, [hold, charge])
+     || {Call, Opts} <- [{"bitwise:exor_bad(Bin, 90)", #{sizes => [67108864]}},
+                         {"spinsleep:spinsleep(N)", #{sizes => [20000]}}]].
+
+%% ---- help ----
+
+well_behaved(Config, Expression, Opts) ->
+    ok = fairnif_lab:assert_well_behaved(Expression, options(Config, Opts)).
+
+not_well_behaved(Config, Expression, Opts, Properties) ->
+    {ok, #{exit := Exit, subjects := [#{verdicts := Verdicts}]}} =
+        fairnif_lab_check:run(Expression, options(Config, Opts)),
+    Failed = [P || #{property := P, status := fail} <- Verdicts],
+    case {Exit, Properties -- Failed} of
+        {1, []} -> ok;
+        _ -> ct:fail({Expression, Verdicts})
+    end.
+
+options(Config, Opts) ->
+    Opts#{time_ms => ?TIME_MS, paths => ?config(paths, Config)}.
+
+root(File) ->
+    case filelib:is_dir(filename:join(File, "examples")) of
+        true -> File;
+        false when File =/= "/" -> root(filename:dirname(File))
+    end.
