@@ -82,6 +82,15 @@ memory_that_each_caller_leaves_behind_is_seen_test_() ->
         ?assert(PerKill > 90000)
     end).
 
+%% The resident size of such a node grows by tens of MB, and comes back when it likes.
+what_the_vm_keeps_of_large_heaps_is_not_taken_for_native_code_s_test_() ->
+    in_peer(large_heap, #{time_ms => 300, call_ns => 20 * ?MS}, fun(#{memory := Memory} = Result) ->
+        [_, _ | Native] = [N || #{native := N} <- Memory],
+        ?assert(lists:max(Native) - lists:min(Native) < 131072),
+        {_, Total, Resolution} = ?K:growth(Result),
+        ?assert(Total =< Resolution)
+    end).
+
 a_node_without_allocators_of_its_own_has_memory_too_test_() ->
     {timeout, 60, fun() ->
         {ok, {ok, Result}} = fairnif_lab_peer:run(["+Mea", "min"],
@@ -107,6 +116,7 @@ behave(dirty_long, _) -> erts_debug:dirty_cpu(wait, 3000);
 behave(leaves, Table) ->
     ets:insert(Table, {self(), binary:copy(<<0>>, 100000)}),
     receive after infinity -> ok end;
+behave(large_heap, _) -> lists:sort(lists:seq(1, 200000));
 behave(raises, _) -> error(oops);
 behave(exits, _) -> exit(normal);
 behave(dies, _) -> exit(self(), oops), timer:sleep(1000).
