@@ -73,7 +73,7 @@ compare(Name, Result, Context) ->
         Path = ok(path(Name)),
         #{context := OldContext, options := OldOptions, figures := Before} = ok(read(Path)),
         Now = figures(Result, Context),
-        ok(same(Path, identity(OldContext, OldOptions, Before),
+        _ = ok(same(Path, identity(OldContext, OldOptions, Before),
                 identity(Context, maps:get(options, Result), Now))),
         Rows = lists:append([fairnif_lab_compare:compare(Role, Size, B, N)
                              || {{Role, _, Size} = Key, N} <- Now,

@@ -1,8 +1,8 @@
 %% Scheduler collapse, as Fritchie provoked it: many processes with native work
 %% that holds its scheduler, after which schedulers sleep while work waits.
 %%
-%% Three forms of the work: md5 by crypto as he had it, a NIF that holds its
-%% scheduler as long, and the same work on fairnif.  Each runs in two nodes of
+%% Forms of the work: md5 by crypto as he had it, a NIF that holds its scheduler
+%% as long, the same work on fairnif, and ordinary Erlang.  Each runs in nodes of
 %% its own: as is, and with the workaround +sfwi.
 -module(fairnif_lab_exp_collapse).
 
@@ -36,8 +36,9 @@ sequences(Spec) ->
         Forms =:= all orelse lists:member(Form, Forms)].
 
 %% n: processes, of all or for each scheduler; gap: between runs; sample: from
-%% look to look; sfwi: what runs with the workaround as well.  Milliseconds.  Where less is done, R stays large: a process
-%% must be made to wait between its repetitions to be treated unfairly.
+%% look to look; sfwi: what runs with the workaround as well.  Milliseconds.
+%% Where less is done, R stays large: a process must be made to wait between its
+%% repetitions to be treated unfairly.
 scale(quick) ->
     #{n => {each, 10}, w => 65536, r => 20, bw => 5, runs => 1,
       gap => 20, ready => 20, sample => 10, sfwi => [blocking]};
@@ -105,12 +106,9 @@ run(Opts) ->
 run(N, W, R, BW) ->
     Spec = #{form => md5, n => N, w => W, r => R, bw => BW, ready_ms => 1000,
              sample_ms => 1000, print => true},
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({ran, ?PEER:measure(Spec)}) end),
-    receive
-        {'DOWN', Monitor, process, Pid, {ran, #{seconds := S, in_use := U}}} ->
-            {S, U};
-        {'DOWN', Monitor, process, Pid, Reason} ->
-            error(Reason)
+    case ?PEER:measure(Spec) of
+        {ok, #{seconds := Seconds, in_use := InUse}} -> {Seconds, InUse};
+        {error, Reason} -> error(Reason)
     end.
 
 %% @doc The table, published figures beside ours, and what was seen.
@@ -134,9 +132,10 @@ rows(Scale, Spec, Progress, Print) ->
            scale => Scale, took_ms => now_ms() - Start,
            cores => cores(), job_us => JobUs,
            spec => maps:with([n, w, r, bw, runs, gap, schedulers], Spec),
-           units => <<"w in bytes, of the NIFs job_us; seconds per process; in_use in per cent of "
-                      "each scheduler; done and windows: jobs by scheduler, samples: queues of "
-                      "online schedulers, both with ms since go">>,
+           units => <<"w in bytes, of other work job_us; seconds per process; in_use: per "
+                      "cent, by scheduler; done: jobs by scheduler, windows: so far, every 5 s; "
+                      "samples: queues of online schedulers; both with ms since go">>,
+           published => fairnif_lab_exp_collapse_table:published(),
            rows => Rows}}.
 
 row({Form, Work, Variant, More}, #{schedulers := S} = Spec, Progress, Print) ->
@@ -163,19 +162,36 @@ sequence(Peer, Form, #{w := W, runs := Count, schedulers := S, gap := Gap,
     Us = ask(Peer, prepare, [W], ?LIMIT_MS),
     JobUs = case Known of undefined -> Us; _ -> Known end,
     Run = fun(Phase, Online) ->
-                  Ms = JobUs * maps:get(n, Spec) * maps:get(r, Spec)
-                      div (1000 * min(Online, cores())),
-                  Step("~b schedulers, about ~b s", [Online, ceil(Ms / 1000)]),
-                  Measured = ask(Peer, measure, [run_spec(Form, JobUs, Spec, Print)],
-                                 ?TIMES * Ms + ?LIMIT_MS),
+                  Ms = predicted(JobUs, Online, Spec),
+                  Step("~b schedulers, about ~ts of ~ts",
+                       [Online, about(Ms), about(whole(JobUs, Spec))]),
+                  Answer = ask(Peer, measure, [run_spec(Form, JobUs, Spec, Print)],
+                               ?TIMES * Ms + ?LIMIT_MS),
                   timer:sleep(Gap),
-                  (judged(Phase, Measured))#{looks_wanted_ms => maps:get(sample, Spec)}
+                  (judged(Phase, measured(Answer)))#{looks_wanted_ms => maps:get(sample, Spec)}
           end,
     First = [Run(all, S) || _ <- lists:seq(1, Count)],
     Half = max(1, S div 2),
     S = ask(Peer, set_online, [Half], ?LIMIT_MS),
     timer:sleep(Gap),
     #{job_us => JobUs, runs => First ++ [Run(half, Half)]}.
+
+%% Milliseconds of a run, and of all runs with the time between them.
+predicted(JobUs, Online, #{n := N, r := R}) ->
+    JobUs * N * R div (1000 * min(Online, cores())).
+
+whole(JobUs, #{runs := Count, schedulers := S, gap := Gap, ready := Ready} = Spec) ->
+    length(sequences(Spec))
+        * (Count * (predicted(JobUs, S, Spec) + Gap + Ready)
+           + predicted(JobUs, max(1, S div 2), Spec) + 2 * Gap + Ready).
+
+about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];
+about(Ms) -> [integer_to_list(ceil(Ms / 1000)), " s"].
+
+measured({ok, Measured}) ->
+    Measured;
+measured({error, Reason}) ->
+    throw({failed, io_lib:format("a process ended with ~0tP", [Reason, 8])}).
 
 run_spec(Form, JobUs, #{ready := Ready, sample := Sample, w := Bytes} = Spec, Print) ->
     (maps:with([n, r, bw], Spec))#{form => Form, ready_ms => Ready,

@@ -23,7 +23,8 @@
                       done := [non_neg_integer()],  % jobs, by scheduler
                       samples := [{Ms :: integer(), [non_neg_integer()]}],
                       windows := [{Ms :: integer(), [non_neg_integer()]}],
-                      lines := [binary()]}.
+                      lines := [binary()],
+                      others := float() | undefined}. % processors
 
 -define(LINE_MS, 1000).
 -define(WINDOW_MS, 5000).
@@ -53,11 +54,18 @@ prepare(Bytes) ->
 set_online(N) ->
     erlang:system_flag(schedulers_online, N).
 
-%% @doc One run.  The process that calls it must do nothing else and end after
-%% it: its priority is raised, and a job that fails ends it.
--spec measure(spec()) -> measured().
-measure(#{n := N, w := W, r := R, bw := BW, form := Form,
-          ready_ms := ReadyMs} = Spec) ->
+%% @doc One run, in a process of its own: its priority is raised, and a job that
+%% fails ends it.  An error then.
+-spec measure(spec()) -> {ok, measured()} | {error, term()}.
+measure(Spec) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({measured, run(Spec)}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, {measured, Measured}} -> {ok, Measured};
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, Reason}
+    end.
+
+run(#{n := N, w := W, r := R, bw := BW, form := Form,
+      ready_ms := ReadyMs} = Spec) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     Job = job(Form, W),
     Done = counters:new(erlang:system_info(schedulers), [write_concurrency]),
@@ -66,6 +74,7 @@ measure(#{n := N, w := W, r := R, bw := BW, form := Form,
             || _ <- lists:seq(1, N)],
     timer:sleep(ReadyMs),
     process_flag(priority, high),
+    Clock = fairnif_lab_machine:cpu_clock(),
     Wall0 = wall(),
     Start = now_ms(),
     _ = [Pid ! go || Pid <- Pids],
@@ -78,6 +87,7 @@ measure(#{n := N, w := W, r := R, bw := BW, form := Form,
     Seen = receive {Monitor, Answer} -> Answer end,
     Seen#{seconds => Seconds, in_use => in_use(Wall0, Wall1),
           elapsed_ms => Elapsed, done => counts(Done),
+          others => fairnif_lab_machine:others(Clock, fairnif_lab_machine:cpu_clock()),
           online => erlang:system_info(schedulers_online)}.
 
 worker(Parent, Job, R, BW, Done) ->

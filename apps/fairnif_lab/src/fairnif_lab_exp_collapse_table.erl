@@ -2,28 +2,49 @@
 %% beside ours, and a sentence for each sequence of runs.  Nothing here measures.
 -module(fairnif_lab_exp_collapse_table).
 
--export([format/1]).
+-export([format/1, published/0]).
 
 %% Processors on which a collapse was published.
 -define(ENOUGH, 8).
+%% More than so many processors' work of other programs spoils a figure.
+-define(OTHERS, 0.2).
 
-%% Scott Lystig Fritchie, github.com/slfritchie/nifwait, branch md5: the rows of
-%% the table that he published, for machines with 16 and with 8 schedulers.
+%% @doc What Scott Lystig Fritchie published (github.com/slfritchie/nifwait,
+%% branch md5), for machines with 16 and with 8 schedulers: seconds of a process,
+%% hashes a scheduler did in 5 s, per cent in use of the schedulers online.
+-spec published() -> [#{atom() => term()}].
 published() ->
-    [["published: R15B01", "", "", "2.62 s", "126.17 s", "48x", "", "", ""],
-     ["published: R16B", "", "", "2.69 s", "139.57 s", "52x", "", "", ""],
-     ["published: R16B", "8 of 16", "after 8", "", "", "",
-      "one 100 %, seven 18 to 20 %", "", "yes"],
-     ["published: R16B, worst", "half", "", "", "", "",
-      "one 100 %, others under 5 %", "", "yes"],
-     ["published: on 8", "8 of 8", "", "", "", "", "", "about 2,000", "no"]].
+    [#{what => <<"R15B01">>, shortest => 2.621872, longest => 126.171889},
+     #{what => <<"R16B">>, shortest => 2.694947, longest => 139.574922},
+     #{what => <<"R16B">>, online => <<"8 of 16">>, runs => <<"after 8">>,
+       in_use => <<"one 100 %, seven 18 to 20 %">>, collapsed => true},
+     #{what => <<"R16B, worst">>, online => <<"half">>,
+       in_use => <<"one 100 %, others under 5 %">>, collapsed => true},
+     #{what => <<"on 8">>, online => <<"8 of 8">>, per_5s => <<"about 2,000">>,
+       collapsed => false}].
+
+published_cells(Row) ->
+    Text = fun(Key) -> maps:get(Key, Row, "") end,
+    [["published: ", Text(what)], Text(online), Text(runs)]
+        ++ case Row of
+               #{shortest := S, longest := L} ->
+                   [io_lib:format("~.2f s", [S]), io_lib:format("~.2f s", [L]),
+                    [times(L / S), "x"]];
+               _ ->
+                   ["", "", ""]
+           end
+        ++ [Text(in_use), Text(per_5s),
+            case Row of
+                #{collapsed := Yes} -> collapsed([Yes]);
+                _ -> ""
+            end].
 
 %% @doc The text for a person.
 -spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows} = Result) ->
     [fairnif_lab_table:render(columns(),
                               lists:append([cells(R) || R <- Rows])
-                              ++ published()),
+                              ++ [published_cells(P) || P <- published()]),
      footnotes(Result),
      [sentence(R) || R <- Rows]].
 
@@ -96,7 +117,14 @@ footnotes(#{spec := #{n := N, w := W, r := R, bw := BW, gap := Gap,
         "came by chance: that none happened here does not say that none happens there.~n",
         [Cores, S])
       || Cores < ?ENOUGH],
-     [["Failed: ", title(Row), ": ", E, $\n] || #{error := E} = Row <- Rows]].
+     [["Failed: ", title(Row), ": ", E, $\n] || #{error := E} = Row <- Rows],
+     doubt([title(Row) || #{runs := Runs} = Row <- Rows, lists:any(fun is_noisy/1, Runs)])].
+
+is_noisy(#{others := Others}) -> is_float(Others) andalso Others > ?OTHERS.
+
+doubt([]) -> "";
+doubt(Noisy) ->
+    ["Other programs kept the machine busy: doubt ", lists:join("; ", Noisy), ".\n"].
 
 job(#{job_us := undefined}) -> "not measured";
 job(#{job_us := Us}) -> fairnif_lab_table:duration(1000 * Us).

@@ -73,7 +73,7 @@ verdict(InUse, Looks, Online) ->
         false when Asleep =:= [] ->
             verdict(false, [], Waited,
                     io_lib:format("work waited for ~b % of the time, and each of ~b "
-                                  "schedulers was in use for ~ts of it",
+                                  "schedulers was in use for ~ts",
                                   [round(100 * Waited), Online, range(Own)]));
         false ->
             verdict(true, [S || {S, _} <- Asleep], Waited,

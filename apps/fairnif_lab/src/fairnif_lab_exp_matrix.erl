@@ -34,8 +34,9 @@ steps(Opts) ->
     length(groups(?PLAN:cells(scale(Opts)))).
 
 %% @doc Measures the cells of `scale' (quick: some seconds; normal: about five
-%% minutes; full: hours).  A cell that fails or exceeds its time limit says so
-%% and the others go on.  `failed' when the example spinsleep is not built.
+%% minutes; full: hours).  A cell that fails or takes longer than four times its
+%% prediction and `limit_ms' says so, and the others go on.  `failed' when the
+%% example spinsleep is not built.
 -spec run(fairnif_lab_experiment:options()) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.
@@ -45,7 +46,7 @@ run(Opts) ->
             {error, {failed, "the example spinsleep is not built "
                              "(rebar3 compile in examples/spinsleep)"}};
         _ ->
-            run(scale(Opts),
+            run(scale(Opts), maps:get(limit_ms, Opts, ?LIMIT_MS),
                 maps:get(progress, Opts, fairnif_lab_progress:none()))
     end.
 
@@ -64,11 +65,11 @@ format(#{rows := Rows} = Result, Kind) ->
 
 %% ---- running ----
 
-run(Scale, Progress) ->
+run(Scale, LimitMs, Progress) ->
     Cells = ?PLAN:cells(Scale),
     Start = erlang:monotonic_time(millisecond),
     State0 = #{progress => Progress, peer => none, left => ?PLAN:cost_ms(Cells),
-               others => []},
+               limit => LimitMs, others => []},
     {Groups, State1} = lists:mapfoldl(fun group/2, State0, groups(Cells)),
     Rows = lists:append(Groups),
     #{others := Others} = done(State1),
@@ -82,7 +83,15 @@ run(Scale, Progress) ->
            flags => flags_text(),
            others => Others,
            units => <<"elapsed, extra in ns; extra: of the median run">>,
+           published => [#{mode => M, duration_us => Us, extra_s => seconds(P)}
+                         || {M, Us} <- lists:usort(
+                                         [{M, Us} || #{mode := M, duration_us := Us} <- Rows]),
+                            P <- [?PLAN:published(M, Us)], P =/= undefined],
            rows => Rows}}.
+
+%% For JSON: null is none.
+seconds(Published) ->
+    [case S of none -> null; _ -> S end || S <- Published].
 
 %% The cells of one mode and duration, in the order of the plan.
 groups([]) ->
@@ -123,9 +132,7 @@ done(State) ->
 
 drop(#{peer := #{node := Node}} = State) ->
     fairnif_lab_peer:stop(Node),
-    State#{peer := none};
-drop(State) ->
-    State.
+    State#{peer := none}.
 
 cell(#{skipped := Why} = Cell, State) when Why =/= undefined ->
     {Cell#{status => skipped}, State};
@@ -136,8 +143,8 @@ cell(Cell, #{peer := none, mode := Mode} = State) ->
     end;
 cell(#{form := Form, duration_us := Us, multiple := Multiple, runs := Runs,
        predicted_ms := Ms} = Cell,
-     #{peer := #{node := Node} = Peer} = State) ->
-    Limit = ?TIMES * Ms + ?LIMIT_MS,
+     #{peer := #{node := Node} = Peer, limit := LimitMs} = State) ->
+    Limit = ?TIMES * Ms + LimitMs,
     case passes(Runs, Node, {?PEER, cell, [Form, Us, Multiple]}, Limit) of
         {ok, Elapsed} -> {measured(Cell, Peer, Elapsed), State};
         {error, timeout} -> {Cell#{status => timeout, limit_ms => Limit}, drop(State)};
@@ -211,10 +218,11 @@ flags_text() ->
 
 table(Us, Rows, Kind) ->
     Multiples = lists:usort([M || #{multiple := M} <- Rows]),
-    Lines = [{Job, Mode, [R || #{job := J, mode := M} = R <- Rows,
-                               J =:= Job, M =:= Mode]}
+    Lines = [{Job, Mode, [find(Job, Mode, M, Rows) || M <- Multiples]}
              || Job <- [spinsleep, spinwork], {Mode, _, _, _} <- ?PLAN:modes(),
-                lists:any(fun(#{mode := M}) -> M =:= Mode end, Rows)],
+                lists:any(fun(#{job := J, mode := M}) ->
+                                  J =:= Job andalso M =:= Mode
+                          end, Rows)],
     Columns = [{["calls of ", time(Us)], left}, {"mode", left}]
         ++ [{[fairnif_lab_table:count(M), "x"], right} || M <- Multiples]
         ++ [{published_title(), right}],
@@ -226,6 +234,13 @@ table(Us, Rows, Kind) ->
     [fairnif_lab_heat:paint(Kind, fairnif_lab_table:render(Columns, Cells),
                             Levels), $\n].
 
+find(Job, Mode, Multiple, Rows) ->
+    case [R || #{job := J, mode := Mo, multiple := M} = R <- Rows,
+               J =:= Job, Mo =:= Mode, M =:= Multiple] of
+        [Row] -> Row;
+        [] -> none
+    end.
+
 published_title() ->
     "the talk: 1x, 10x,\n100x, 1000x, 10000x".
 
@@ -233,6 +248,7 @@ level(#{status := measured, extra := Ns}) -> fairnif_lab_heat:level(Ns);
 level(_) -> undefined.
 
 text(#{status := measured, extra := Ns}) -> fairnif_lab_table:duration(Ns);
+text(none) -> "";
 text(#{status := failed}) -> "failed";
 text(#{status := timeout, limit_ms := Ms}) -> ["> ", about(Ms)];
 text(#{status := skipped, skipped := cell, predicted_ms := Ms}) ->

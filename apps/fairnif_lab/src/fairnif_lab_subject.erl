@@ -161,7 +161,7 @@ usage(Format, Args) ->
 %% that stays (what it opened stays open), and keeps all of it for `function/1'.
 -spec install(subject(), pos_integer(), timeout()) -> ok | {error, {usage | failed, binary()}}.
 install(#{slot := Slot, run := Run, init := Init, calls := Calls} = Subject, Size, TimeoutMs) ->
-    [load(Code) || Code <- [Run, Init]],
+    _ = [load(Code) || Code <- [Run, Init]],
     case missing(Calls) ++ stale(Run) of
         [] ->
             Me = self(),
@@ -213,9 +213,8 @@ stale(Fun) when is_function(Fun) ->
     {module, M} = erlang:fun_info(Fun, module),
     case {code:ensure_loaded(M), erlang:fun_info(Fun, name)} of
         {{module, M}, {name, []}} ->
-            [io_lib:format("the module ~tw of the function is another than its file (cover-compiled? "
-                           "compiled in memory?): give an exported function as {Module, Function, "
-                           "Arguments}", [M])];
+            [io_lib:format("the module ~tw of the function is another than its file (compiled in "
+                           "memory? by cover?): give {Module, Function, Arguments}", [M])];
         {{module, M}, _} ->
             [];
         {{error, Why}, _} ->

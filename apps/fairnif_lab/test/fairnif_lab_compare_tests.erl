@@ -130,7 +130,8 @@ what_nobody_would_notice_is_within_noise_test() ->
 charged_more_than_erlang_is_no_better_test() ->
     A = ?R:put_size(charge, #{ratio => 1.1}, ?R:good()),
     B = ?R:put_size(charge, #{ratio => 2.5}, ?R:good()),
-    ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(A, B)),
+    ?assertMatch(#{charge := #{verdict := within_noise, why := <<"more than 1.00 is no better">>}},
+                 figure_rows(A, B)),
     ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(B, A)).
 
 held(Ns, Control) ->
