@@ -16,8 +16,9 @@ a_function_that_is_long_each_fifth_time_is_long_on_the_mean_test() ->
 
 the_reductions_of_a_call_are_those_that_it_bumps_test() ->
     [#{per_call := PerCall}] =
-        ?T:measure([fun() -> erlang:bump_reductions(1000) end], #{time_ms => 50}),
-    ?assert(PerCall >= 1000 andalso PerCall < 1100).
+        ?T:measure([fun() -> erlang:bump_reductions(100) end], #{time_ms => 50}),
+    %% What goes beyond the end of a turn is not charged.
+    ?assert(PerCall > 80 andalso PerCall < 120).
 
 functions_measured_together_have_as_many_samples_each_test() ->
     [#{time := #{count := A, samples := As}}, #{time := #{count := B, samples := Bs}}] =
