@@ -53,7 +53,7 @@ help() ->
 -spec run(string(), map()) -> 0..3.
 run(Expression, Opts) ->
     %% What cannot be kept or compared is known before the work.
-    [named(Name) || {Key, Name} <- maps:to_list(Opts), lists:member(Key, [save, baseline])],
+    [named(Key, Name) || {Key, Name} <- maps:to_list(Opts), lists:member(Key, [save, baseline])],
     Context = fairnif_lab_machine:context(),
     Asked = asked(Opts),
     Progress = fairnif_lab_progress:start(fairnif_lab_check:steps(Asked)),
@@ -77,10 +77,14 @@ asked(Opts) ->
     maps:merge(maps:without([time, timeout, json, junit, save, baseline, help], Opts),
                maps:from_list(Times)).
 
-named(Name) ->
+named(Key, Name) ->
     case fairnif_lab_baseline:path(Name) of
-        {ok, _} -> ok;
-        {error, Text} -> fairnif_cli_text:usage("~ts", [Text])
+        {ok, Path} ->
+            Key =:= save orelse filelib:is_regular(Path)
+                orelse fairnif_cli_text:usage("there is no baseline ~ts: make it with "
+                                              "--save-baseline", [Path]);
+        {error, Text} ->
+            fairnif_cli_text:usage("~ts", [Text])
     end.
 
 finish(#{exit := Exit} = Result, Context, Opts) ->

@@ -159,7 +159,8 @@ delay(P99) ->
 
 leak(PerKill) ->
     #{kills => 200, per_kill => PerKill, total => 150 * PerKill, resolution => 524288.0,
-      memory => [#{kills => K, resident => 40000000 + round(K * PerKill), vm => 12000000}
+      memory => [#{kills => K, resident => 40000000 + round(K * PerKill), vm => 12000000,
+                   native => undefined}
                  || K <- [50, 100, 150, 200]]}.
 
 %% What one that went wrong half way has.
