@@ -60,7 +60,12 @@ run(Source, Opts) ->
 -spec steps(options()) -> pos_integer().
 steps(Opts) ->
     Subjects = case Opts of #{against := _} -> 2; _ -> 1 end,
-    length(maps:get(sizes, Opts, ?SIZES)) * (1 + 4 * Subjects).
+    Sizes = case Opts of
+                #{sizes := Given} -> length(Given);
+                #{file := _} -> 1;
+                _ -> length(?SIZES)
+            end,
+    Sizes * (1 + 4 * Subjects).
 
 %% ---- what is asked for ----
 

@@ -23,7 +23,6 @@
 
 -define(WINDOWS, 4).
 -define(LONG_MS, 1).            % the least that long_schedule takes
--define(PROGRESS, {?MODULE, progress}).
 
 %% @doc Takes three times `time_ms' and some more. Never returns where the function blocks all
 %% schedulers for good: the caller has a time limit. An error when callers ended, since what is
@@ -97,7 +96,8 @@ progress(_, 0, Samples) ->
     Samples;
 progress(Until, Left, Samples) ->
     T0 = now_ns(),
-    persistent_term:put({?PROGRESS, Left}, T0),
+    %% Never the same key: to replace a value is more work, done by all schedulers, than to add one.
+    persistent_term:put({?MODULE, T0, Left}, T0),
     T1 = now_ns(),
     timer:sleep(1),
     case now_ns() < Until of

@@ -171,11 +171,16 @@ memory() ->
     erlang:garbage_collect(),
     %% Freed blocks travel to the allocator instance that owns them.
     timer:sleep(2),
-    #{native => native(), resident => resident(), vm => erlang:memory(total)}.
+    #{native => native(), resident => resident(), vm => vm()}.
 
-%% What native code holds of malloc: all that is given out, less what the VM's allocators have of
-%% it.
-%% That is exact, where the resident size tells more of what the VM keeps for later.
+%% 0 where emulator flags have it do without allocators of its own: all is malloc's then.
+vm() ->
+    try erlang:memory(total)
+    catch error:notsup -> 0
+    end.
+
+%% What native code holds of malloc: all that is given out, less what the VM's allocators have. That
+%% is exact, where the resident size tells more of what the VM keeps for later.
 native() ->
     case fairnif_lab_nif:malloc_used() of
         undefined -> undefined;

@@ -29,6 +29,8 @@
 -define(OVER_CONTROL, 4).
 %% Shorter calls are not judged by their reductions: charging them would cost more than they do.
 -define(CHARGED_NS, 100000).
+%% Nor are those that keep a scheduler busy for less than this part of their time: they wait.
+-define(WAITING, 0.01).
 %% That part of its time on dirty schedulers makes a function a dirty one.
 -define(DIRTY, 0.5).
 %% CPU time within 100 ms that no idle thread uses.
@@ -155,6 +157,9 @@ property(charge, #{charge := #{per_ms := PerMs, per_call := PerCall, ns := Ns, e
     case dirty_part(Slices) > ?DIRTY of
         true ->
             {pass, [Told, "; on dirty schedulers reductions share nothing out"], Evidence};
+        false when PerMs < Limit, Ns < ?WAITING * Wall ->
+            {pass, [Told, ": it waits for most of its ", fairnif_lab_table:duration(Wall)],
+             Evidence};
         false when PerMs < Limit, Ns < ?CHARGED_NS ->
             {pass, [Told, ": little, but a short call. Who calls it in a loop is charged a ",
                     fraction(PerMs, Evidence), " of what Erlang is"], Evidence};

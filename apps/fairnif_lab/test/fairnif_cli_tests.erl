@@ -2,6 +2,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+%% For the tests of single commands.
+-export([run/1]).
+
 what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
     [{string:join(Args, " "),
       fun() ->

@@ -77,7 +77,10 @@ charge() ->
      {"far more than Erlang", charged(10000000, ?MS), #{}, pass},
      {"on dirty schedulers", charged(1, 100 * ?MS, #{normal => 0.4, dirty => 0.6}), #{}, pass},
      {"half there", charged(1, 100 * ?MS, #{normal => 0.5, dirty => 0.5}), #{}, fail},
-     {"waits, and uses no scheduler", charged(10, 100 * ?MS, #{normal => 0.0001, dirty => 0}), #{},
+     {"waits, and uses no scheduler", charged(1, 100 * ?MS, #{normal => 0.009, dirty => 0}), #{},
+      pass},
+     {"waits, but works for a ms", charged(1, 100 * ?MS, #{normal => 0.01, dirty => 0}), #{}, fail},
+     {"works for a short part of its time", charged(1, ?MS, #{normal => 0.09, dirty => 0}), #{},
       pass},
      {"sleeps on the scheduler", charged(10, 100 * ?MS, #{normal => 1, dirty => 0}), #{}, fail},
      {"not measured", #{}, #{}, cannot_say}].
@@ -140,6 +143,9 @@ sentences_name_the_figures_test_() ->
               <<"charged 5 reductions for 2.00 ms, 1/24000 of what ordinary Erlang is charged">>},
              {charge, charged(0, 2 * ?MS), #{},
               <<"charged 0 reductions for 2.00 ms, nothing of what ordinary Erlang is charged">>},
+             {charge, charged(1, 100 * ?MS, #{normal => 0.009, dirty => 0}), #{},
+              <<"charged 1 reductions for 900 us on a scheduler: it waits for most of its 100 "
+                "ms">>},
              {share, #{share => shares(0.1)}, #{},
               <<"leaves a busy Erlang process 10 % of the scheduler (an Erlang process leaves "
                 "50 %)">>},
