@@ -54,11 +54,15 @@ on_the_scheduler() ->
     [{short, "fairnif_zoo:short(N)", [1],
       "returns its argument", #{}},
      {error_tuple, "fairnif_zoo:error_tuple(N)", [1],
-      "returns {error, enoent}, which is no failure", #{}},
+      "returns {error, enoent}, which is no failure",
+      #{share => {any, "so short a call is charged one reduction, which leaves a neighbour about a "
+                       "third: near the limit"}}},
      {short_charged, "fairnif_zoo:block_charged(N)", [10],
       "10 us, charged by time", #{}},
      {free_lock, "fairnif_zoo:free_lock(N)", [10],
-      "10 us in a lock that is never held for longer, charged by time", #{}},
+      "10 us in a lock that is never held for longer, charged by time",
+      #{delay => {any, "a holder that loses its processor to another program makes the other "
+                       "scheduler wait as well"}}},
      {swarm, "fairnif_zoo:block(N)", [50],
       "50 us, uncharged: thousands of calls make one turn of its caller",
       #{share => warn}},
@@ -150,8 +154,8 @@ dirty() ->
       "20 ms on dirty CPU schedulers, rescheduled every 1 ms", #{delay => ?CORES}}].
 
 waiting() ->
-    [{thread_goes_on, "fairnif_zoo:thread_goes_on(N)", [300000],
-      "300 ms in a thread of its own, which goes on when the caller is killed",
+    [{thread_goes_on, "fairnif_zoo:thread_goes_on(N)", [600000],
+      "600 ms in a thread of its own, which goes on when the caller is killed",
       #{kill => warn, delay => ?CORES}},
      {thread_stops, "fairnif_zoo:thread_stops(N)", [300000],
       "the same, but the thread asks every 100 us whether it is still wanted",
