@@ -40,6 +40,7 @@ bench-json: compile  ## the same, as JSON on stdout
 
 lint: deps-test compile  ## warnings as errors, xref, dialyzer, shellcheck, style
 	@tools/check_style
+	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) do xref, dialyzer
 	@echo "lint: nothing found"

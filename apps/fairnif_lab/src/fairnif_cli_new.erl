@@ -30,8 +30,8 @@ source("hex") -> hex;
 source(Dir) ->
     case is_checkout(Dir) of
         true -> {checkout, filename:absname(Dir)};
-        false -> fairnif_cli_text:usage("`--fairnif' takes git, hex, or the directory of a checkout "
-                                        "of fairnif: `~ts' is none", [Dir])
+        false -> fairnif_cli_text:usage("`--fairnif' takes git, hex, or the directory of a "
+                                        "checkout of fairnif: `~ts' is none", [Dir])
     end.
 
 %% @doc Writes the project `Name' into the current directory and says what to do with it. Exit code
@@ -157,9 +157,9 @@ version() ->
     Version.
 
 where({checkout, _}) ->
-    "fairnif is the dependency that rebar.config names. On the machine where this project was made\n"
-    "`_checkouts` links to a checkout of it, which rebar3 takes instead; remove that folder to build\n"
-    "as everybody else does.";
+    "fairnif is the dependency that rebar.config names. On the machine where this project was\n"
+    "made `_checkouts` links to a checkout of it, which rebar3 takes instead; remove that folder\n"
+    "to build as everybody else does.";
 where(_) ->
     "fairnif is the dependency that rebar.config names.".
 

@@ -8,11 +8,6 @@
 %% For the tests.
 -export([options/1, typed/3, arguments/2]).
 
-%% rebar3's own modules, there while it runs.
--ignore_xref([{providers, create, 1}, {rebar_state, add_provider, 2},
-              {rebar_state, command_args, 1}, {rebar_state, code_paths, 2},
-              {rebar_state, project_apps, 1}, {rebar_app_info, ebin_dir, 1}]).
-
 -type command() :: check | lab.
 %% As getopt wants it: name, short form, long form, type, help.
 -type option() :: {atom(), undefined | char(), undefined | string(), boolean | string, string()}.
