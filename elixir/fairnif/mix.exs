@@ -31,7 +31,6 @@ defmodule Fairnif.MixProject do
         "LIBRARY=$(MIX_APP_PATH)/priv/fairnif.so"
       ],
       make_targets: ["all"],
-      elixirc_options: [warnings_as_errors: true],
       package: package(),
       deps: []
     ]

@@ -44,7 +44,6 @@ defmodule FairnifLab.MixProject do
       elixir: "~> 1.14",
       source_url: @url,
       compilers: Mix.compilers() ++ [:fairnif_lab],
-      elixirc_options: [warnings_as_errors: true],
       package: package(),
       deps: deps()
     ]

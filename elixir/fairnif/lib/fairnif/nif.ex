@@ -12,10 +12,12 @@ defmodule Fairnif.Nif do
     otp_app = otp_app(Macro.expand(options[:otp_app], env), env)
     path = path(options[:path] || Macro.underscore(env.module), env)
 
+    # Now, and not when the body is evaluated: defnif is expanded before that.
+    Module.register_attribute(env.module, :fairnif_nifs, accumulate: true)
+
     quote do
       import Fairnif, only: [defnif: 1]
 
-      Module.register_attribute(__MODULE__, :fairnif_nifs, accumulate: true)
       @before_compile Fairnif.Nif
       @on_load :__fairnif_load__
 
