@@ -214,11 +214,7 @@ defmodule Fairnif do
 
   defp native(call) do
     call.()
-  rescue
-    error in ErlangError ->
-      case error.original do
-        {:fairnif, reason} -> reraise Fairnif.Error, [reason: reason], __STACKTRACE__
-        _ -> reraise error, __STACKTRACE__
-      end
+  catch
+    :error, {:fairnif, reason} -> reraise Fairnif.Error, [reason: reason], __STACKTRACE__
   end
 end

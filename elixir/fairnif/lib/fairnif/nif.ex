@@ -9,8 +9,8 @@ defmodule Fairnif.Nif do
   def use(options, env) do
     options = literal(options, env)
     {load_info, options} = Keyword.pop(options, :load_info, :undefined)
-    otp_app = otp_app(Macro.expand(options[:otp_app], env), env)
-    path = path(options[:path] || Macro.underscore(env.module), env)
+    otp_app = options[:otp_app]
+    path = Keyword.get(options, :path, Macro.underscore(env.module))
 
     # Now, and not when the body is evaluated: defnif is expanded before that.
     Module.register_attribute(env.module, :fairnif_nifs, accumulate: true)
@@ -20,17 +20,46 @@ defmodule Fairnif.Nif do
 
       @before_compile Fairnif.Nif
       @on_load :__fairnif_load__
+      @fairnif_otp_app Fairnif.Nif.otp_app(unquote(otp_app), __ENV__)
+      @fairnif_path Fairnif.Nif.path(unquote(path), __ENV__)
 
       # load_nif binds to the module that contains the call: it cannot stand in Fairnif.
       @doc false
       def __fairnif_load__ do
         :erlang.load_nif(
-          Fairnif.library(unquote(otp_app), unquote(path)),
+          Fairnif.library(@fairnif_otp_app, @fairnif_path),
           :fairnif.load_info(unquote(load_info))
         )
       end
     end
   end
+
+  # Called in the author's module: the values may be attributes.
+  @doc false
+  def otp_app(nil, env),
+    do:
+      wrong("use Fairnif needs the application whose priv has the library: otp_app: :my_app", env)
+
+  def otp_app(name, _) when is_atom(name) and not is_boolean(name), do: name
+
+  def otp_app(other, env),
+    do: wrong("otp_app: #{inspect(other)} is not the name of an application", env)
+
+  @doc false
+  def path(path, env) when is_binary(path) do
+    cond do
+      path == "" or Path.type(path) != :relative or ".." in Path.split(path) ->
+        wrong("path: #{inspect(path)} is not a path within priv", env)
+
+      Path.extname(path) in [".so", ".dll", ".dylib"] ->
+        wrong("path: #{inspect(path)} stands without its extension: the VM adds it", env)
+
+      true ->
+        path
+    end
+  end
+
+  def path(other, env), do: wrong("path: #{inspect(other)} is not a text", env)
 
   @doc false
   defmacro __before_compile__(env) do
@@ -102,30 +131,6 @@ defmodule Fairnif.Nif do
         Enum.map_join(@options, ", ", &inspect/1)
     end
   end
-
-  defp otp_app(nil, env),
-    do:
-      wrong("use Fairnif needs the application whose priv has the library: otp_app: :my_app", env)
-
-  defp otp_app(name, _) when is_atom(name) and not is_boolean(name), do: name
-
-  defp otp_app(other, env),
-    do: wrong("otp_app: #{Macro.to_string(other)} is not the name of an application", env)
-
-  defp path(path, env) when is_binary(path) do
-    cond do
-      path == "" or Path.type(path) != :relative or ".." in Path.split(path) ->
-        wrong("path: #{inspect(path)} is not a path within priv", env)
-
-      Path.extname(path) in [".so", ".dll", ".dylib"] ->
-        wrong("path: #{inspect(path)} stands without its extension: the VM adds it", env)
-
-      true ->
-        path
-    end
-  end
-
-  defp path(other, env), do: wrong("path: #{Macro.to_string(other)} is not a text", env)
 
   defp wrong(text, env) do
     raise CompileError, file: env.file, line: env.line, description: text

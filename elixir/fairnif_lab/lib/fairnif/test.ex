@@ -37,7 +37,7 @@ defmodule Fairnif.Test do
     * `:sizes` - bytes of `Bin`, a list; default `[1024, 1_048_576]`
     * `:limit_ns` - the longest hold of a scheduler that is allowed; default 1_000_000
     * `:waive` - properties that may fail, each with the reason why that is accepted:
-      `[under_charged: "charged by the caller"]`
+      `[charge: "too short to matter"]`
     * `:strict` - every property decides; default `false`
     * `:time_ms` - of each measurement; default 1000
     * `:runs` - at most so many timed batches
@@ -82,13 +82,22 @@ defmodule Fairnif.Test do
   latter end the loading. Needs `use ExUnit.Case`.
   """
   defmacro test_well_behaved(name, subject, options \\ []) do
-    quote bind_quoted: [name: name, subject: subject, options: options] do
-      @fairnif_outcome Fairnif.Test.measure(subject, options)
+    quote do
+      Fairnif.Test.define(
+        unquote(name),
+        Fairnif.Test.measure(unquote(subject), unquote(options))
+      )
+    end
+  end
 
-      with {:skip, text} <- @fairnif_outcome do
+  @doc false
+  defmacro define(name, outcome) do
+    quote bind_quoted: [name: name, outcome: outcome] do
+      with {:skip, text} <- outcome do
         @tag skip: text
       end
 
+      @fairnif_outcome outcome
       test "#{name} is well-behaved" do
         Fairnif.Test.conclude(@fairnif_outcome)
       end
@@ -120,16 +129,18 @@ defmodule Fairnif.Test do
   @spec judge((() -> :ok)) :: outcome()
   def judge(work) do
     work.()
-  rescue
-    error in ErlangError ->
-      case error.original do
-        {:not_well_behaved, lines} -> {:fail, Enum.map_join(lines, "\n", &to_string/1)}
-        {:badarg, text} -> reraise ArgumentError, [message: to_string(text)], __STACKTRACE__
-        {:check_failed, text} -> reraise RuntimeError, [message: to_string(text)], __STACKTRACE__
-        _ -> reraise error, __STACKTRACE__
-      end
   catch
-    :throw, {:skip, text} -> {:skip, to_string(text)}
+    :throw, {:skip, text} ->
+      {:skip, to_string(text)}
+
+    :error, {:not_well_behaved, lines} ->
+      {:fail, Enum.map_join(lines, "\n", &to_string/1)}
+
+    :error, {:badarg, text} ->
+      reraise ArgumentError, [message: to_string(text)], __STACKTRACE__
+
+    :error, {:check_failed, text} ->
+      reraise RuntimeError, [message: to_string(text)], __STACKTRACE__
   end
 
   # What the lab takes as Erlang's texts.
