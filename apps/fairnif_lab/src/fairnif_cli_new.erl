@@ -6,7 +6,7 @@
 
 -include_lib("kernel/include/file.hrl").
 
--export([options/0, run/2, valid/1]).
+-export([options/0, run/2, valid/2]).
 
 -type source() :: git | hex | {checkout, file:filename()}.
 
@@ -14,6 +14,8 @@
 -define(BRANCH, "main").
 %% The name that the templates have, in texts and in names of files.
 -define(PLACEHOLDER, "my_nif").
+%% The same as a module of Elixir.
+-define(MODULE_PLACEHOLDER, "MyNif").
 -define(APPS, [fairnif, fairnif_lab, rebar3_fairnif]).
 %% Some file systems take no longer names, with what is put after them.
 -define(LONGEST, 100).
@@ -38,20 +40,22 @@ source(Dir) ->
 %% 0, or 1 when something could not be written; then nothing is left of it.
 -spec run(string(), map()) -> 0 | 1.
 run(Name, Opts) ->
-    case valid(Name) of
+    Kind = maps:get(template, Opts, rebar3),
+    case valid(Name, Kind) of
         ok -> ok;
         {error, Why} -> fairnif_cli_text:usage("`~ts' cannot be the project's name: ~ts",
                                                [Name, Why])
     end,
-    Template = template(maps:get(template, Opts, rebar3)),
+    Template = template(Kind),
     Source = maps:get(fairnif, Opts, default_source()),
     %% Making it is also the test whether it is there: nobody comes between.
     case file:make_dir(Name) of
         ok ->
             try
                 Files = [write(Template, File, Name, Source) || File <- files(Template)],
-                link(Name, Source),
-                io:format("~ts~n", [done(Name, Files, Source)]),
+                Links = [L || Kind =:= rebar3, L <- links(Source)],
+                [link(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
+                io:format("~ts~n", [done(Name, Files, Links)]),
                 0
             catch
                 throw:{cannot_write, File, Reason} ->
@@ -66,27 +70,53 @@ run(Name, Opts) ->
             1
     end.
 
-%% @doc Whether an application, its module and its library can have this name, and why not.
--spec valid(string()) -> ok | {error, string()}.
-valid(Name) ->
-    Form = re:run(Name, "^[a-z][a-z0-9_]*\\z", [{capture, none}]),
-    Atom = Form =:= match andalso length(Name) =< ?LONGEST andalso list_to_atom(Name),
-    case Atom of
-        false when Form =:= match -> {error, "it is too long"};
-        false -> {error, "a name is a small letter, then small letters, digits and _"};
-        _ ->
-            case {erl_scan:reserved_word(Atom) orelse lists:member(Atom, ['maybe', 'else']),
-                  code:where_is_file(Name ++ ".beam")} of
-                {true, _} -> {error, "it is a word of Erlang's own"};
-                {false, non_existing} -> taken(Atom);
-                {false, _} -> {error, "there is a module of that name, of Erlang/OTP or fairnif"}
-            end
+%% @doc Whether an application, its modules and its library can have this name, and why not.
+-spec valid(string(), rebar3 | elixir) -> ok | {error, string()}.
+valid(Name, Kind) ->
+    Checks = [{fun has_form/1, "a name is a small letter, then small letters, digits and _"},
+              {fun is_short/1, "it is too long"},
+              {fun is_no_word/1, "it is a word of Erlang's own"},
+              {fun is_free/1, "Erlang/OTP or fairnif has something of that name"}]
+        ++ [{fun is_free_in_elixir/1, "Elixir has a module of that name"} || Kind =:= elixir],
+    valid_by(Checks, Name).
+
+valid_by([], _) -> ok;
+valid_by([{Check, Why} | Checks], Name) ->
+    case Check(Name) of
+        true -> valid_by(Checks, Name);
+        false -> {error, Why}
     end.
 
-taken(Atom) ->
-    case code:lib_dir(Atom) of
-        {error, bad_name} -> ok;
-        _ -> {error, "there is an application of that name, of Erlang/OTP or fairnif"}
+has_form(Name) ->
+    re:run(Name, "^[a-z][a-z0-9_]*\\z", [{capture, none}]) =:= match.
+
+is_short(Name) ->
+    length(Name) =< ?LONGEST.
+
+%% Of any release of Erlang.
+is_no_word(Name) ->
+    not (erl_scan:reserved_word(list_to_atom(Name)) orelse lists:member(Name, ["maybe", "else"])).
+
+is_free(Name) ->
+    code:where_is_file(Name ++ ".beam") =:= non_existing
+        andalso code:lib_dir(list_to_atom(Name)) =:= {error, bad_name}.
+
+%% Where there is no Elixir there is nothing to ask.
+is_free_in_elixir(Name) ->
+    case os:find_executable("elixir") of
+        false ->
+            true;
+        Path ->
+            Lib = filename:join(filename:dirname(filename:dirname(followed(Path))), "lib"),
+            Beam = "Elixir." ++ elixir_module(Name) ++ ".beam",
+            filelib:wildcard(filename:join([Lib, "*", "ebin", Beam])) =:= []
+                andalso not filelib:is_dir(filename:join(Lib, Name))
+    end.
+
+followed(Path) ->
+    case file:read_link(Path) of
+        {ok, To} -> followed(filename:absname(To, filename:dirname(Path)));
+        {error, _} -> Path
     end.
 
 %% ---- templates ----
@@ -119,10 +149,17 @@ target(File, Name) ->
              end || Part <- filename:split(File)],
     lists:flatten(string:replace(filename:join(Parts), ?PLACEHOLDER, Name, all)).
 
+%% The names first: a path may happen to hold a placeholder.
 fill(Text, Name, Source) ->
-    Filled = [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS]
-        ++ [{"{{where}}", where(Source)}, {?PLACEHOLDER, Name}],
-    lists:foldl(fun({From, To}, T) -> string:replace(T, From, To, all) end, Text, Filled).
+    Filled = [{?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
+              {"{{version}}", version()}, {"{{from}}", from(Source)}]
+        ++ [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS],
+    unicode:characters_to_binary(
+      lists:foldl(fun({From, To}, T) -> string:replace(T, From, To, all) end, Text, Filled)).
+
+%% As Mix would: two_words is TwoWords.
+elixir_module(Name) ->
+    lists:append([string:titlecase(Word) || Word <- string:lexemes(Name, "_")]).
 
 %% ---- where fairnif comes from ----
 
@@ -156,31 +193,24 @@ version() ->
     {ok, Version} = application:get_key(fairnif_lab, vsn),
     Version.
 
-where({checkout, _}) ->
-    "fairnif is the dependency that rebar.config names. On the machine where this project was\n"
-    "made `_checkouts` links to a checkout of it, which rebar3 takes instead; remove that folder\n"
-    "to build as everybody else does.";
-where(_) ->
-    "fairnif is the dependency that rebar.config names.".
+%% The same for mix.exs, in which a checkout counts only where it is.
+-spec from(source()) -> iolist().
+from({checkout, Dir}) -> io_lib:write_string(Dir);
+from(Source) -> io_lib:format(":~s", [Source]).
 
-link(Name, {checkout, Dir}) ->
-    [begin
-         Link = filename:join([Name, "_checkouts", App]),
-         must(Link, filelib:ensure_dir(Link)),
-         must(Link, file:make_symlink(filename:join([Dir, "apps", App]), Link))
-     end || App <- ?APPS],
-    ok;
-link(_, _) ->
-    ok.
+%% rebar3 knows no dependency on a directory, but takes one from here.
+links({checkout, Dir}) -> [{App, filename:join([Dir, "apps", App])} || App <- ?APPS];
+links(_) -> [].
+
+link(Link, To) ->
+    must(Link, filelib:ensure_dir(Link)),
+    must(Link, file:make_symlink(To, Link)).
 
 %% ---- what is said ----
 
-done(Name, Files, Source) ->
+done(Name, Files, Links) ->
     ["Written:\n", [["  ", File, $\n] || File <- lists:sort(Files)],
-     case Source of
-         {checkout, Dir} -> ["  ", Name, "/_checkouts, links to ", Dir, $\n];
-         _ -> []
-     end,
+     [["  ", Name, "/_checkouts/", atom_to_list(App), " -> ", To, $\n] || {App, To} <- Links],
      "\nTo build it, test it, and see whether its NIF is well-behaved:\n"
      "  cd ", Name, "\n  make\n  make test\n  make check"].
 

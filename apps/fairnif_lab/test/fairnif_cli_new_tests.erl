@@ -5,31 +5,64 @@
 -include_lib("eunit/include/eunit.hrl").
 
 an_application_may_be_called_this_test_() ->
-    [{Name, ?_assertEqual(ok, fairnif_cli_new:valid(Name))}
-     || Name <- ["beans", "b", "two_words", "x86", "a_"]].
+    [{Name, ?_assertEqual(ok, fairnif_cli_new:valid(Name, Kind))}
+     || Kind <- [rebar3, elixir],
+        Name <- ["beans", "b", "two_words", "x86", "a_"]].
 
 an_application_may_not_be_called_that_test_() ->
-    [{Name, ?_assertMatch({error, _}, fairnif_cli_new:valid(Name))}
-     || Name <- ["", "Beans", "1st", "_x", "with-dash", "a/b", "..", "beans\n", "bohnen\x{e4}",
+    [{Name, ?_assertMatch({error, _}, fairnif_cli_new:valid(Name, Kind))}
+     || Kind <- [rebar3, elixir],
+        Name <- ["", "Beans", "1st", "_x", "with-dash", "a/b", "..", "beans\n", "bohnen\x{e4}",
                  "receive", "maybe", "lists", "crypto", "ssl", "fairnif", "fairnif_lab",
                  lists:duplicate(101, $a)]].
 
-a_project_is_written_with_its_name_everywhere_test() ->
+%% Elixir's own, where Elixir is.
+a_mix_project_may_not_be_called_as_a_module_of_elixir_test_() ->
+    Expected = case os:find_executable("elixir") of
+                   false -> ok;
+                   _ -> {error, "Elixir has a module of that name"}
+               end,
+    [{Name, [?_assertEqual(Expected, fairnif_cli_new:valid(Name, elixir)),
+             ?_assertEqual(ok, fairnif_cli_new:valid(Name, rebar3))]}
+     || Name <- ["enum", "mix"]].
+
+a_project_is_written_with_its_name_everywhere_test_() ->
+    [{lists:concat(Flags),
+      fun() ->
+              in_a_directory(
+                fun() ->
+                        0 = new(["two_beans", "--fairnif", "git" | Flags]),
+                        Files = written("two_beans"),
+                        ?assertEqual([], Named -- Files),
+                        [?assertEqual({File, nomatch}, {File, binary:match(read(File), Left)})
+                         || File <- Files, Left <- [<<"my_nif">>, <<"MyNif">>, <<"{{f">>,
+                                                    <<"{{r">>, <<"{{v">>]]
+                end)
+      end}
+     || {Flags, Named} <-
+            [{[], ["rebar.config", "src/two_beans.app.src", "src/two_beans.erl",
+                   "test/two_beans_tests.erl", "test/two_beans_SUITE.erl" | common()]},
+             {["--elixir"], ["mix.exs", ".formatter.exs", "lib/two_beans.ex",
+                             "test/two_beans_test.exs", "test/well_behaved_test.exs"
+                            | common()]}]].
+
+a_mix_project_has_the_name_of_its_module_test() ->
     in_a_directory(
       fun() ->
-              0 = new(["beans", "--fairnif", "git"]),
-              Files = written("beans"),
-              [?assert(lists:member(File, Files))
-               || File <- ["rebar.config", "Makefile", "README.md", ".gitignore",
-                           ".github/workflows/ci.yml", "src/beans.app.src", "src/beans.erl",
-                           "c_src/beans.c", "c_src/Makefile", "test/beans_tests.erl",
-                           "test/beans_SUITE.erl"]],
-              [begin
-                   {ok, Text} = file:read_file(filename:join("beans", File)),
-                   [?assertEqual({File, nomatch}, {File, binary:match(Text, Left)})
-                    || Left <- [<<"my_nif">>, <<"{{fairnif">>, <<"{{where">>, <<"{{rebar3">>]]
-               end || File <- Files],
-              {ok, [{application, beans, _}]} = file:consult("beans/src/beans.app.src")
+              0 = new(["two_beans", "--elixir", "--fairnif", "hex"]),
+              [?assertNotEqual({File, nomatch}, {File, binary:match(read(File), Text)})
+               || {File, Text} <- [{"lib/two_beans.ex", <<"defmodule TwoBeans do">>},
+                                   {"c_src/two_beans.c", <<"FAIR_NIF_INIT(Elixir.TwoBeans,">>},
+                                   {"mix.exs", <<"@fairnif :hex">>}]]
+      end).
+
+a_mix_project_names_the_checkout_that_wrote_it_test() ->
+    in_a_directory(
+      fun() ->
+              0 = new(["two_beans", "--elixir"]),
+              Line = unicode:characters_to_binary(["@fairnif \"", repository(), "\"\n"]),
+              ?assertNotEqual(nomatch, binary:match(read("mix.exs"), Line)),
+              ?assertNot(filelib:is_file("two_beans/_checkouts"))
       end).
 
 each_source_is_named_in_rebar_config_as_rebar3_wants_it_test_() ->
@@ -97,6 +130,14 @@ a_wrong_command_line_is_exit_code_2_and_writes_nothing_test_() ->
                  ["beans", "--fairnif"], ["beans", "--size", "1k"]]].
 
 %% ---- help ----
+
+common() ->
+    ["Makefile", "README.md", ".gitignore", ".github/workflows/ci.yml", "c_src/two_beans.c",
+     "c_src/Makefile"].
+
+read(File) ->
+    {ok, Text} = file:read_file(filename:join("two_beans", File)),
+    Text.
 
 kind({_, Dep}) when is_tuple(Dep) -> element(1, Dep);
 kind({_, "~> " ++ _}) -> requirement.
