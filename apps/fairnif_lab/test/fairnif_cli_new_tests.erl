@@ -129,6 +129,15 @@ a_wrong_command_line_is_exit_code_2_and_writes_nothing_test_() ->
      || Args <- [[], ["a", "b"], ["Beans"], ["beans", "--fairnif", "/nowhere"],
                  ["beans", "--fairnif"], ["beans", "--size", "1k"]]].
 
+both_templates_have_the_same_body_test() ->
+    [Erlang, Elixir] =
+        [begin
+             File = filename:join([code:priv_dir(fairnif_lab), "templates", Kind, "c_src/my_nif.c"]),
+             {ok, Text} = file:read_file(File),
+             Text
+         end || Kind <- ["rebar3", "elixir"]],
+    ?assertEqual(binary:replace(Elixir, <<"(Elixir.MyNif,">>, <<"(my_nif,">>), Erlang).
+
 %% ---- help ----
 
 common() ->
