@@ -37,7 +37,7 @@ provider(Command) ->
                       {profiles, [test]},
                       {opts, options(Command)},
                       {short_desc, About},
-                      {desc, About ++ " The options are those of bin/fairnif."},
+                      {desc, About ++ help(Command)},
                       {example, Example}]).
 
 command(check) ->
@@ -49,12 +49,16 @@ command(lab) ->
       about => "Runs an experiment of fairnif's lab; without a name, lists them.",
       example => "rebar3 fairnif lab exor --quick"}.
 
+%% The lab that explains them need not be compiled yet when rebar3 asks.
+help(check) -> "\n`rebar3 fairnif check --help' says what the options do.";
+help(lab) -> "".
+
 %% @doc What rebar3 must know of the options so that it lets them pass. What they mean is said in
 %% fairnif_cli_check and fairnif_cli, and a test compares the names.
 -spec options(command()) -> [option()].
 options(check) ->
     %% getopt takes -pa for a short option p with the value "a".
-    [{pa, $p, undefined, string, "-pa DIR: more code"}
+    [{pa, $p, undefined, string, "-pa DIR"}
      | [option(Name, string)
         || Name <- ["size", "file", "init", "flags", "against", "runs", "time", "limit", "timeout",
                     "json", "junit", "save-baseline", "baseline"]]]
@@ -64,7 +68,7 @@ options(lab) ->
         ++ [option(Name, boolean) || Name <- ["quick", "full"]].
 
 option(Name, Type) ->
-    {list_to_atom(Name), undefined, Name, Type, "as bin/fairnif's"}.
+    {list_to_atom(Name), undefined, Name, Type, ""}.
 
 %% @doc Runs the command and ends rebar3 with its exit code, so it is the last task of a line, and
 %% all that follows belongs to it: rebar3 takes a comma between two arguments of a function for one
