@@ -63,7 +63,7 @@ defmodule Fairnif.MixProject do
       # The same as in fairnif.app.src, and what Mix needs.
       files:
         Enum.map(@properties[:files], &to_string/1) ++
-          ["lib", "mix.exs", ".formatter.exs", "LICENSE"]
+          ["lib", "mix.exs", ".formatter.exs", "README.md", "LICENSE"]
     ]
   end
 end

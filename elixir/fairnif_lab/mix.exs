@@ -91,7 +91,7 @@ defmodule FairnifLab.MixProject do
       links: %{"GitHub" => @url},
       build_tools: ["mix", "rebar3"],
       files: ~w(lib src/*.erl src/*.app.src c_src/Makefile c_src/*.c c_src/*.h
-        mix.exs rebar.config .formatter.exs LICENSE)
+        mix.exs rebar.config .formatter.exs README.md LICENSE)
     ]
   end
 end
