@@ -9,18 +9,19 @@ SOAK_KILLS   ?= 1000000
 SOAK_TASKS   ?= 100000
 REBAR        ?= rebar3
 DIST         ?= trixie
-
+RUNS         ?= 10
 MIX          ?= mix
 
 EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
 MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mix.exs))
 
-# No Mix project here has a dependency from Hex. What Mix keeps all the same, it keeps here and not
-# in the user's home; and rebar3 it does not need.
+# No Mix project here has a dependency from Hex. Should Mix keep anything all the same, it does so
+# here and not in the user's home.
 export MIX_HOME ?= $(CURDIR)/_build/mix
 
 .PHONY: help deps deps-test compile demo test test-c test-platforms test-eunit test-ct \
-	test-examples test-elixir test-stranger test-otp bench bench-json soak sanitize lint docs clean
+	test-examples test-elixir test-stranger test-otp bench bench-json zoo manners soak sanitize lint \
+	docs clean
 
 # Everything meets in the same build directories and wants both cores for itself.
 .NOTPARALLEL:
@@ -45,6 +46,15 @@ bench: compile  ## side by side with other ways to do the same work
 bench-json: compile  ## the same, as JSON on stdout
 	@$(MAKE) -s -C bench >&2
 	@bin/fairnif bench --json -
+
+zoo: deps-test compile  ## checks functions with known manners: are the verdicts right? [RUNS=10]
+	@$(REBAR) as test compile >&2
+	@RUNS=$(RUNS) erl +S 1:1 -noinput -pa _build/test/lib/*/ebin _build/test/lib/fairnif_lab/test \
+		-eval 'fairnif_lab_zoo:main()'
+
+manners: compile  ## checks OTP's own functions, writes docs/manners.md
+	@erl +S 1:1 -noinput -pa _build/default/lib/*/ebin \
+		-eval 'fairnif_lab_manners:main("docs/manners.md")'
 
 lint: deps-test compile  ## warnings as errors, xref, dialyzer, shellcheck, style
 	@tools/check_style

@@ -8,8 +8,17 @@ defmodule Fairnif.MixProject do
   # there is one source of each.
   @resource Path.join(__DIR__, "src/fairnif.app.src")
   @external_resource @resource
-  {:ok, [{:application, :fairnif, properties}]} = :file.consult(String.to_charlist(@resource))
-  @properties properties
+  @properties (case :file.consult(String.to_charlist(@resource)) do
+                 {:ok, [{:application, :fairnif, properties}]} ->
+                   properties
+
+                 {:error, reason} ->
+                   # The links lead to the rest of the repository.
+                   Mix.raise(
+                     "fairnif: no #{@resource} (#{:file.format_error(reason)}); as a git " <>
+                       "dependency it takes subdir:, and not sparse:"
+                   )
+               end)
 
   @url "https://github.com/fairnif/fairnif"
 
@@ -41,7 +50,8 @@ defmodule Fairnif.MixProject do
       mod: @properties[:mod],
       env: @properties[:env],
       registered: @properties[:registered],
-      extra_applications: []
+      # Mix adds these two by itself.
+      extra_applications: @properties[:applications] -- [:kernel, :stdlib]
     ]
   end
 

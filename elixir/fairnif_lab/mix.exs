@@ -30,9 +30,17 @@ defmodule FairnifLab.MixProject do
   # the Mix tasks and the ExUnit assertions in lib/. src, c_src and rebar.config are links to it.
   @resource Path.join(__DIR__, "src/fairnif_lab.app.src")
   @external_resource @resource
-  {:ok, [{:application, :fairnif_lab, properties}]} = :file.consult(String.to_charlist(@resource))
+  @properties (case :file.consult(String.to_charlist(@resource)) do
+                 {:ok, [{:application, :fairnif_lab, properties}]} ->
+                   properties
 
-  @properties properties
+                 {:error, reason} ->
+                   # The links lead to the rest of the repository.
+                   Mix.raise(
+                     "fairnif_lab: no #{@resource} (#{:file.format_error(reason)}); as a git " <>
+                       "dependency it takes subdir:, and not sparse:"
+                   )
+               end)
 
   @url "https://github.com/fairnif/fairnif"
 
@@ -52,7 +60,7 @@ defmodule FairnifLab.MixProject do
   # ExUnit: only where Fairnif.Test is used, and there it runs already.
   def application do
     [
-      applications: [:kernel, :stdlib, :elixir, :fairnif],
+      applications: @properties[:applications] ++ [:elixir],
       registered: @properties[:registered],
       env: @properties[:env]
     ]
@@ -83,7 +91,7 @@ defmodule FairnifLab.MixProject do
       links: %{"GitHub" => @url},
       build_tools: ["mix", "rebar3"],
       files: ~w(lib src/*.erl src/*.app.src c_src/Makefile c_src/*.c c_src/*.h
-        mix.exs rebar.config .formatter.exs LICENSE)
+        mix.exs rebar.config .formatter.exs README.md LICENSE)
     ]
   end
 end

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <erl_nif.h>
+#include <malloc.h>
 #include <time.h>
 #include <unistd.h>
 #include "thread_clock.h"
@@ -47,16 +48,29 @@ static ERL_NIF_TERM now(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_int64(env, enif_monotonic_time(ERL_NIF_NSEC));
 }
 
+/* malloc_used(): bytes that malloc has given out, to whomever; `undefined` where
+ * the C library does not say */
+static ERL_NIF_TERM malloc_used(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    struct mallinfo2 info = mallinfo2();
+
+    return enif_make_uint64(env, info.uordblks + info.hblkhd);
+#else
+    return enif_make_atom(env, "undefined");
+#endif
+}
+
 /* Runs on whichever thread frees the last reference: at the owner's exit, or
  * when the NIF that still holds the dead owner's heap returns. */
 static void tell(ErlNifEnv *env, void *object)
 {
     sentinel *s = object;
 
-    (void)env;
     if (s->env == NULL)
         return;
-    enif_send(NULL, &s->to, s->env,
+    enif_send(env, &s->to, s->env,
               enif_make_tuple3(s->env, enif_make_atom(s->env, "sentinel"), s->key,
                                enif_make_int64(s->env, enif_monotonic_time(ERL_NIF_NSEC))));
     enif_free_env(s->env);
@@ -103,6 +117,7 @@ static ErlNifFunc nifs[] = {
     {"now", 0, now, 0},
     {"now_dirty_cpu", 0, now, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"now_dirty_io", 0, now, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"malloc_used", 0, malloc_used, 0},
     {"sentinel", 2, make_sentinel, 0},
 };
 

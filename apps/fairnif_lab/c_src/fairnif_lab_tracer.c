@@ -8,10 +8,12 @@
  *
  * A table belongs to one traced process, so only one thread writes at a time,
  * and the VM's own locks order one writer after another. It is read after that
- * process has ended.
+ * process has ended. Who breaks these rules reads nonsense, but the place of an
+ * event is taken atomically, so nothing is ever written or read outside.
  */
 #define _GNU_SOURCE
 #include <erl_nif.h>
+#include <stdatomic.h>
 #include <string.h>
 #include "thread_clock.h"
 
@@ -25,9 +27,13 @@ typedef struct {
 } event;
 
 typedef struct {
-    size_t used, limit;
+    atomic_size_t used;         /* more than `limit` where threads race for the last */
+    size_t limit;
     event *events;
 } table;
+
+/* No allocator's arithmetic overflows below it. */
+#define MAX_EVENTS (SIZE_MAX / 4 / sizeof(event))
 
 static ErlNifResourceType *table_type;
 
@@ -61,11 +67,11 @@ static ERL_NIF_TERM new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ERL_NIF_TERM term;
 
     (void)argc;
-    if (!enif_get_ulong(env, argv[0], &limit) || limit > SIZE_MAX / sizeof(event))
+    if (!enif_get_ulong(env, argv[0], &limit) || limit > MAX_EVENTS)
         return enif_make_badarg(env);
     if ((t = enif_alloc_resource(table_type, sizeof *t)) == NULL)
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
-    t->used = 0;
+    atomic_init(&t->used, 0);
     t->limit = limit;
     t->events = enif_alloc((limit ? limit : 1) * sizeof(event));
     term = t->events != NULL ? enif_make_resource(env, t)
@@ -74,13 +80,18 @@ static ERL_NIF_TERM new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return term;
 }
 
+static int is_full(table *t)
+{
+    return atomic_load_explicit(&t->used, memory_order_relaxed) >= t->limit;
+}
+
 /* Asked by the VM before an event: whether it is to be told. */
 static ERL_NIF_TERM enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     table *t;
 
     (void)argc;
-    if (!enif_get_resource(env, argv[1], table_type, (void **)&t) || t->used == t->limit)
+    if (!enif_get_resource(env, argv[1], table_type, (void **)&t) || is_full(t))
         return atom_discard;
     return atom_trace;
 }
@@ -89,20 +100,31 @@ static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     table *t;
     event *e;
-    size_t i;
+    size_t i, place;
 
     (void)argc;
-    if (!enif_get_resource(env, argv[1], table_type, (void **)&t) || t->used == t->limit)
+    if (!enif_get_resource(env, argv[1], table_type, (void **)&t) || is_full(t))
         return atom_discard;
     for (i = 0; i < TAGS && tags[i].atom != argv[0]; i++)
         ;
     if (i == TAGS)
         return atom_discard;
-    e = &t->events[t->used++];
+    place = atomic_fetch_add_explicit(&t->used, 1, memory_order_relaxed);
+    if (place >= t->limit)
+        return atom_discard;
+    e = &t->events[place];
     e->tag = tags[i].tag;
     e->thread = enif_thread_type() != ERL_NIF_THR_NORMAL_SCHEDULER;
-    e->waited = thread_waited();
-    e->at = enif_monotonic_time(ERL_NIF_NSEC);
+    /* A thread loses its processor at the end of a system call, such as the one
+     * that asks how long it waited. Taken in this order, what is lost then counts
+     * as waiting if it counts at all. */
+    if (e->tag == OUT || e->tag == GC_BEGIN) {
+        e->at = enif_monotonic_time(ERL_NIF_NSEC);
+        e->waited = thread_waited();
+    } else {
+        e->waited = thread_waited();
+        e->at = enif_monotonic_time(ERL_NIF_NSEC);
+    }
     return atom_trace;
 }
 
@@ -112,13 +134,17 @@ static ERL_NIF_TERM events(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     table *t;
     ERL_NIF_TERM term;
     unsigned char *bytes;
+    size_t used;
 
     (void)argc;
     if (!enif_get_resource(env, argv[0], table_type, (void **)&t))
         return enif_make_badarg(env);
-    if ((bytes = enif_make_new_binary(env, t->used * sizeof(event), &term)) == NULL)
+    used = atomic_load_explicit(&t->used, memory_order_relaxed);
+    if (used > t->limit)
+        used = t->limit;
+    if ((bytes = enif_make_new_binary(env, used * sizeof(event), &term)) == NULL)
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
-    memcpy(bytes, t->events, t->used * sizeof(event));
+    memcpy(bytes, t->events, used * sizeof(event));
     return term;
 }
 

@@ -17,17 +17,22 @@
  * to close it. */
 static int64_t thread_waited(void)
 {
-    static __thread int schedstat = -2;         /* -1: the kernel has none */
+    static __thread int schedstat = -2;         /* -1: there is none, or no more */
     char text[96];
     long long ran, wait;
     ssize_t n;
 
     if (schedstat == -2)
         schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    if (schedstat < 0 || (n = pread(schedstat, text, sizeof text - 1, 0)) <= 0)
+    if (schedstat < 0)
         return 0;
-    text[n] = '\0';
-    return sscanf(text, "%lld %lld", &ran, &wait) == 2 ? wait : 0;
+    n = pread(schedstat, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    if (sscanf(text, "%lld %lld", &ran, &wait) == 2)
+        return wait;
+    /* Somebody closed it. From 0 back to its value would look like a long wait. */
+    schedstat = -1;
+    return 0;
 }
 
 #endif

@@ -88,7 +88,8 @@ finish(#{exit := Exit} = Result, Context, Opts) ->
     {Comparison, Compared} = compared(Result, Context, Opts),
     fairnif_cli_text:write(Opts, fairnif_lab_check_report:report(Result, Context, Comparison)),
     case Opts of
-        #{junit := File} -> ok = file:write_file(File, fairnif_lab_junit:xml(Result, Context));
+        #{junit := File} ->
+            ok = file:write_file(File, fairnif_lab_junit:xml(Result, Context, Comparison));
         _ -> ok
     end,
     Saved = saved(Result, Context, Opts),

@@ -8,7 +8,7 @@
 -spec bytes(string()) -> pos_integer().
 bytes(Text) ->
     Units = #{$k => 1024, $m => 1048576, $g => 1073741824},
-    case re:run(Text, "^([0-9]{1,15})([kmg]?)$",
+    case re:run(Text, "^([0-9]{1,15})([kmg]?)\\z",
                 [caseless, {capture, all_but_first, list}]) of
         {match, [Digits, Unit]} ->
             Factor = case string:lowercase(Unit) of
@@ -33,7 +33,7 @@ sizes(Text) ->
 -spec duration(string()) -> pos_integer().
 duration(Text) ->
     Units = #{"us" => 1000, "ms" => 1000000, "s" => 1000000000},
-    case re:run(Text, "^([0-9]{1,9}(?:\\.[0-9]{1,3})?)(us|ms|s)$",
+    case re:run(Text, "^([0-9]{1,9}(?:\\.[0-9]{1,3})?)(us|ms|s)\\z",
                 [{capture, all_but_first, list}]) of
         {match, [Number, Unit]} ->
             {Value, _} = string:to_float(case lists:member($., Number) of

@@ -6,7 +6,7 @@
 
 -export([assert_well_behaved/1, assert_well_behaved/2, well_behaved_test_/2]).
 %% For the lab's own tests.
--export([conclude/1, tests/1]).
+-export([conclude/2, tests/2]).
 
 -export_type([subject/0, options/0]).
 
@@ -52,7 +52,7 @@ assert_well_behaved(Subject) ->
 %% tests in parallel, makes skipping more likely.
 -spec assert_well_behaved(subject(), options()) -> ok.
 assert_well_behaved(Subject, Opts) ->
-    conclude(run(Subject, Opts)).
+    conclude(run(Subject, Opts), fun print/1).
 
 %% @doc The same as a generator of EUnit tests, one per property that could be judged:
 %%
@@ -64,30 +64,41 @@ assert_well_behaved(Subject, Opts) ->
 -spec well_behaved_test_(subject(), options()) ->
           [{unicode:chardata(), fun(() -> ok)}].
 well_behaved_test_(Subject, Opts) ->
-    tests(run(Subject, Opts)).
+    tests(run(Subject, Opts), fun print/1).
 
 %% ---- outcomes ----
 
-%% @private
--spec conclude(outcome()) -> ok.
-conclude({ok, #{exit := 0} = Result}) ->
-    _ = [tell(V, Result) || V <- verdicts([waived], Result)],
+%% Not through the group leader: EUnit shows what a test that passed has printed to nobody.
+print(Text) ->
+    io:format(user, "~n~ts~n", [Text]).
+
+%% @private Say gets the lines that must not go unseen.
+-spec conclude(outcome(), fun((string()) -> term())) -> ok.
+conclude({ok, #{exit := 0} = Result}, Say) ->
+    _ = [Say(told(V, Result)) || V <- verdicts([waived], Result)],
     ok;
-conclude({ok, #{exit := 1} = Result}) ->
+conclude({ok, #{exit := 1} = Result}, _) ->
     fail(Result, verdicts([fail], Result));
-conclude({ok, #{exit := 3} = Result}) ->
-    skip(lists:join("; ", [sentence(V) || V <- verdicts([cannot_say], Result)]), Result);
-conclude({error, {cannot_say, Text}}) ->
-    skip(Text, #{expression => <<"the function">>});
-conclude({error, {usage, Text}}) ->
+conclude({ok, #{exit := 3, expression := Expression} = Result}, Say) ->
+    skip(Expression, lists:join("; ", [S || #{sentence := S} <- verdicts([cannot_say], Result)]),
+         Say);
+conclude({error, {cannot_say, Text}}, Say) ->
+    skip("the function", Text, Say);
+conclude({error, {usage, Text}}, _) ->
     error({badarg, flat(Text)});
-conclude({error, {failed, Text}}) ->
+conclude({error, {failed, Text}}, _) ->
     error({check_failed, flat(Text)}).
 
+-spec skip(unicode:chardata(), unicode:chardata(), fun((string()) -> term())) -> no_return().
+skip(Expression, Text, Say) ->
+    Skipped = flat(["this machine cannot say whether ", Expression, " is well-behaved: ", Text]),
+    _ = Say("SKIPPED, not passed: " ++ Skipped),
+    throw({skip, Skipped}).
+
 %% @private
--spec tests(outcome()) -> [{unicode:chardata(), fun(() -> ok)}].
-tests({ok, #{expression := Expression} = Result}) ->
-    _ = [tell(V, Result) || V <- verdicts([waived, cannot_say], Result)],
+-spec tests(outcome(), fun((string()) -> term())) -> [{unicode:chardata(), fun(() -> ok)}].
+tests({ok, #{expression := Expression} = Result}, Say) ->
+    _ = [Say(told(V, Result)) || V <- verdicts([waived, cannot_say], Result)],
     [{flat([Expression, ": ", title(V)]),
       fun() ->
               case Status of
@@ -95,12 +106,12 @@ tests({ok, #{expression := Expression} = Result}) ->
                   _ -> ok
               end
       end} || #{status := Status} = V <- verdicts([pass, warn, fail], Result)];
-tests({error, {cannot_say, _}} = Outcome) ->
-    try conclude(Outcome)
-    catch throw:{skip, _} -> []
-    end;
-tests(Outcome) ->
-    conclude(Outcome).
+tests(Outcome, Say) ->
+    try conclude(Outcome, Say) of
+        ok -> []
+    catch
+        throw:{skip, _} -> []
+    end.
 
 verdicts(Statuses, #{subjects := Subjects}) ->
     [V || #{role := subject, verdicts := Verdicts} <- Subjects,
@@ -111,30 +122,20 @@ verdicts(Statuses, #{subjects := Subjects}) ->
 -spec fail(#{atom() => term()}, [map()]) -> no_return().
 fail(#{expression := Expression}, Verdicts) ->
     Lines = [flat([Expression, " is not well-behaved"])
-             | lists:append([[flat([title(V), place(V), ": ", sentence(V)]) | evidence(V)]
-                             || V <- Verdicts])],
+             | lists:append([[flat([title(V), place(V), ": ", Sentence]) | evidence(V)]
+                             || #{sentence := Sentence} = V <- Verdicts])],
     io:format("~ts", [[[L, $\n] || L <- Lines]]),
     error({not_well_behaved, Lines}).
 
--spec skip(unicode:chardata(), #{atom() => term()}) -> no_return().
-skip(Text, #{expression := Expression}) ->
-    Skipped = flat(["this machine cannot say whether ", Expression, " is well-behaved: ", Text]),
-    io:format(user, "~nSKIPPED, not passed: ~ts~n", [Skipped]),
-    throw({skip, Skipped}).
-
-%% Not through the group leader: EUnit shows what a test that passed has printed to nobody.
-tell(#{status := Status, property := Property} = Verdict,
+told(#{status := Status, property := Property, sentence := Sentence} = Verdict,
      #{expression := Expression, options := Options}) ->
     Word = case {Status, Options} of
                {waived, #{waive := #{Property := Reason}}} -> ["WAIVED (", Reason, ")"];
                {cannot_say, _} -> "SKIPPED, not passed"
            end,
-    io:format(user, "~n~ts: ~ts: ~ts~ts: ~ts~n",
-              [Word, Expression, title(Verdict), place(Verdict), sentence(Verdict)]).
+    flat([Word, ": ", Expression, ": ", title(Verdict), place(Verdict), ": ", Sentence]).
 
 title(#{property := Property}) -> fairnif_lab_verdict:title(Property).
-
-sentence(#{sentence := Sentence}) -> Sentence.
 
 place(#{size := undefined}) -> "";
 place(#{size := Size}) -> [" at ", fairnif_lab_table:count(Size), " bytes"].

@@ -13,13 +13,10 @@
 %% linear. `undefined' with one size.
 -spec growth([map()]) -> float() | undefined.
 growth(Results) ->
-    case points(Results) of
-        [_, _ | _] = Points ->
-            {S0, T0} = hd(Points),
-            {S1, T1} = lists:last(Points),
-            math:log(T1 / T0) / math:log(S1 / S0);
-        _ ->
-            undefined
+    Points = points(Results),
+    case Points =/= [] andalso {hd(Points), lists:last(Points)} of
+        {{S0, T0}, {S1, T1}} when S1 > S0 -> math:log(T1 / T0) / math:log(S1 / S0);
+        _ -> undefined
     end.
 
 %% {Size, Ns}, by size.

@@ -72,8 +72,8 @@ compare(Name, Result, Context) ->
     try
         Path = ok(path(Name)),
         #{context := OldContext, options := OldOptions, figures := Before} = ok(read(Path)),
-        Now = figures(Result),
-        ok(same(Path, identity(OldContext, OldOptions, Before),
+        Now = figures(Result, Context),
+        _ = ok(same(Path, identity(OldContext, OldOptions, Before),
                 identity(Context, maps:get(options, Result), Now))),
         Rows = lists:append([fairnif_lab_compare:compare(Role, Size, B, N)
                              || {{Role, _, Size} = Key, N} <- Now,
@@ -105,7 +105,7 @@ content(#{options := Options} = Result, Context) ->
      io_lib:format("{fairnif_baseline, ~b}.~n", [?VERSION]),
      "{context, ", map(Context), "}.\n{options, ", map(maps:with(option_keys(), Options)), "}.\n",
      [[io_lib:format("{figures, ~tp, ~tp, ~b, ", [Role, Expression, Size]), map(Figures), "}.\n"]
-      || {{Role, Expression, Size}, Figures} <- figures(Result)],
+      || {{Role, Expression, Size}, Figures} <- figures(Result, Context)],
      "complete.\n"].
 
 %% A key to a line. Lists are numbers here: `~p' would take some of them for text.
@@ -115,8 +115,12 @@ map(Map) ->
            end,
     ["#{", lists:join($,, [Line(K, V) || {K, V} <- lists:sort(maps:to_list(Map))]), "}"].
 
-figures(#{subjects := Subjects}) ->
-    [{{Role, Expression, maps:get(size, Size)}, fairnif_lab_compare:figures(Size)}
+figures(#{subjects := Subjects}, Context) ->
+    Processors = case Context of
+                     #{logical_processors := N} when is_integer(N), N > 0 -> N;
+                     _ -> 1
+                 end,
+    [{{Role, Expression, maps:get(size, Size)}, fairnif_lab_compare:figures(Size, Processors)}
      || #{role := Role, expression := Expression, sizes := Sizes} <- Subjects, Size <- Sizes].
 
 %% A reader sees the old file or the new one: the rename is one step.

@@ -17,6 +17,7 @@
                      runs => pos_integer(),             % timed batches; default what time allows
                      limit_ns => pos_integer(),         % for holds; default 1 ms
                      timeout_ms => pos_integer(),       % for one call; default 30 s
+                     memory => pos_integer(),           % bytes of data that a node may have
                      strict => boolean(),
                      waive => #{fairnif_lab_verdict:property() => unicode:chardata()},
                      progress => fairnif_lab_progress:progress()}.
@@ -59,7 +60,12 @@ run(Source, Opts) ->
 -spec steps(options()) -> pos_integer().
 steps(Opts) ->
     Subjects = case Opts of #{against := _} -> 2; _ -> 1 end,
-    length(maps:get(sizes, Opts, ?SIZES)) * (1 + 4 * Subjects).
+    Sizes = case Opts of
+                #{sizes := Given} -> length(Given);
+                #{file := _} -> 1;
+                _ -> length(?SIZES)
+            end,
+    Sizes * (1 + 4 * Subjects).
 
 %% ---- what is asked for ----
 
@@ -80,7 +86,11 @@ sizes(#{sizes := Sizes} = Opts, {file, Data}) ->
                                         [maps:get(file, Opts), byte_size(Data), Size])})
     end;
 sizes(_, {file, Data}) -> [byte_size(Data)];
-sizes(Opts, random) -> maps:get(sizes, Opts, ?SIZES).
+sizes(Opts, random) ->
+    case maps:get(sizes, Opts, ?SIZES) of
+        [_ | _] = Sizes -> Sizes;
+        Other -> throw({usage, io_lib:format("~0tp is no list of sizes", [Other])})
+    end.
 
 subject(Source, Slot, Data, Opts) ->
     Spec = maps:merge(#{slot => Slot, data => Data}, maps:with([init], Opts)),
@@ -138,20 +148,33 @@ probe(Subject, Size, #{timeout_ms := TimeoutMs} = Opts) ->
 times([], _, _, Results) ->
     Results;
 times(Good, Size, Opts, Results) ->
+    case times_together(Good, Size, Opts, Results) of
+        {ok, Timed} ->
+            Timed;
+        {error, Text} when length(Good) =:= 1 ->
+            [{Role, _, _}] = Good,
+            error_in(Role, ["while timed: ", Text], Results);
+        {error, _} ->
+            %% Which of them it was shows when each is alone.
+            lists:foldl(fun(One, Acc) -> times([One], Size, Opts, Acc) end, Results, Good)
+    end.
+
+times_together(Good, Size, Opts, Results) ->
     Subjects = [Subject || {_, Subject, _} <- Good],
     Asked = maps:with([time_ms, runs], Opts),
     Slowest = lists:max([Ns || {_, _, Ns} <- Good]),
     case measured([], Subjects, Size, Opts, times, [Subjects, Asked], Slowest) of
-        {ok, #{results := Times, erlang := Erlang, dirty_trip := Trip}, Others} ->
-            lists:foldl(
+        {ok, {ok, #{results := Times, erlang := Erlang, dirty_trip := Trip}}, Others} ->
+            {ok, lists:foldl(
               fun({{Role, _, _}, #{time := Time, per_call := PerCall}}, Acc) ->
                       Charge = charge(PerCall, maps:get(mean, Time), Erlang),
                       add(Role, #{time => Time, charge => Charge, others => [Others]}, Acc)
               end, Results#{machine => #{dirty_trip => Trip, erlang => Erlang}},
-              lists:zip(Good, Times));
-        {error, Text} ->
-            lists:foldl(fun({Role, _, _}, Acc) -> error_in(Role, ["while timed: ", Text], Acc) end,
-                        Results, Good)
+              lists:zip(Good, Times))};
+        {ok, {error, _} = Error, _} ->
+            Error;
+        {error, Reason} ->
+            {error, fairnif_lab_peer:format_error(Reason)}
     end.
 
 %% `ns': of one call, on schedulers.
@@ -188,47 +211,63 @@ rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
                   {ok, Answer, Others} ->
                       More = on_schedulers(maps:merge(Acc, Read(Answer))),
                       maps:merge(More, #{others => [Others | maps:get(others, Acc)]});
-                  {error, Text} ->
-                      unanswered(Function, text([Name, ": ", Text]), Acc)
+                  {error, Reason} ->
+                      maps:merge(Acc, unanswered(Function, Name, Reason, Acc))
               end
       end, Figures,
       %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
       [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1},
        {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1},
-       {"on all schedulers", [], crowd, fun(Crowd) -> Crowd end},
+       {"on all schedulers", [], crowd, fun crowd/1},
        {"killed", [], kills, fun kills/1}]);
 rest(_, Size, Opts, Figures) ->
     [step(Opts, Size, "not measured") || _ <- lists:seq(1, 4)],
     Figures.
 
-%% That nobody answered while all schedulers ran it says something about the function.
-unanswered(crowd, <<"on all schedulers: no answer", _/binary>>, Figures) ->
-    Figures#{delay => #{beside => unanswered}};
-unanswered(_, Text, Figures) ->
-    case Figures of
-        #{error := undefined} -> Figures#{error := Text};
-        _ -> Figures
+%% That nobody answered while all schedulers ran it says something about the function; that there
+%% was not enough memory for so many at once, nothing.
+unanswered(crowd, _, {timeout, _}, _) ->
+    #{delay => #{beside => unanswered}};
+unanswered(Function, Name, Reason, Figures) ->
+    Text = text([Name, ": ", fairnif_lab_peer:format_error(Reason)]),
+    case {Function, string:find(Text, "annot allocate"), Figures} of
+        {crowd, <<_/binary>>, _} -> unmeasured(delay, Text);
+        {_, _, #{error := undefined}} -> #{error => Text};
+        _ -> #{}
     end.
+
+unmeasured(Property, Text) ->
+    #{unmeasured => #{Property => Text}}.
 
 slices({ok, Slices}) ->
     #{slices => Slices};
-slices({error, {Class, Reason}}) ->
-    #{error => text(io_lib:format("raises ~s:~0tP under trace", [Class, Reason, 12]))}.
+slices({error, Why}) ->
+    #{error => text([raises(Why), " under trace"])}.
 
 shares(Answers) ->
     Shares = [{Mix, Share} || {Mix, {ok, #{share := Share}}} <- Answers],
     case [Why || {_, {error, Why}} <- Answers] of
         [] -> #{share => maps:from_list([{median, fairnif_lab_stats:median([S || {_, S} <- Shares])}
                                          | Shares])};
-        [Why | _] -> #{error => text(io_lib:format("fails beside an Erlang neighbour: ~0tP",
-                                                   [Why, 12]))}
+        [Why | _] -> #{error => text([raises(Why), " beside an Erlang neighbour"])}
     end.
 
-kills(#{memory := Memory} = Kill) ->
+%% Many a function is not made to be called by several at once, or is so by its expression only.
+crowd({ok, Crowd}) -> Crowd;
+crowd({error, Why}) -> unmeasured(delay, text([raises(Why), " when several call it at once"])).
+
+kills({error, Why}) ->
+    #{error => text([raises(Why), " where its callers are killed"])};
+kills({ok, #{memory := Memory} = Kill}) ->
     {PerKill, Total, Resolution} = fairnif_lab_kill:growth(Kill),
     #{kill => maps:remove(memory, Kill),
       leak => #{kills => maps:get(count, Kill), per_kill => PerKill, total => Total,
                 resolution => Resolution, memory => Memory}}.
+
+raises({Class, Reason}) when Class =:= error; Class =:= exit; Class =:= throw ->
+    io_lib:format("raises ~s:~0tP", [Class, Reason, 12]);
+raises(Why) ->
+    io_lib:format("its caller exits: ~0tP", [Why, 12]).
 
 %% ---- peers ----
 
@@ -237,15 +276,12 @@ measured(Flags, Subjects, Size, Opts, Function, Args, CallNs) ->
     #{time_ms := TimeMs, timeout_ms := TimeoutMs} = Opts,
     LimitMs = TimeoutMs + 20 * TimeMs + 20 * ceil(CallNs / 1.0e6),
     Mfa = {fairnif_lab_check_peer, Function, Args},
-    case in_peer(Flags, Subjects, Size, Opts,
-                 fun(Peer) -> fairnif_lab_peer:call(Peer, Mfa, LimitMs) end) of
-        {ok, _, _} = Ok -> Ok;
-        {error, Reason} -> {error, text(fairnif_lab_peer:format_error(Reason))}
-    end.
+    in_peer(Flags, Subjects, Size, Opts,
+            fun(Peer) -> fairnif_lab_peer:call(Peer, Mfa, LimitMs) end).
 
 %% The flags of a measurement come last, and prevail over the user's.
 in_peer(Flags, Subjects, Size, #{timeout_ms := TimeoutMs} = Opts, Fun) ->
-    PeerOpts = maps:merge(#{quiet => true, paths => maps:get(paths, Opts, [])}, memory_limit()),
+    PeerOpts = maps:merge(#{quiet => true, paths => maps:get(paths, Opts, [])}, memory_limit(Opts)),
     Answer =
         fairnif_lab_peer:with(
           maps:get(flags, Opts) ++ Flags, PeerOpts,
@@ -263,6 +299,10 @@ in_peer(Flags, Subjects, Size, #{timeout_ms := TimeoutMs} = Opts, Fun) ->
           end),
     case Answer of
         {error, {boot, _} = Reason} -> throw({failed, fairnif_lab_peer:format_error(Reason)});
+        %% What the function raises comes as a value.
+        {error, {raised, _, _, [{M, F, _, _} | _]} = Reason} ->
+            throw({failed, io_lib:format("the lab itself failed, in ~tw:~tw: ~ts",
+                                         [M, F, fairnif_lab_peer:format_error(Reason)])});
         _ -> Answer
     end.
 
@@ -277,7 +317,9 @@ clock(Peer) ->
         {error, _} -> unknown
     end.
 
-memory_limit() ->
+memory_limit(#{memory := Bytes}) ->
+    #{memory => Bytes};
+memory_limit(_) ->
     case fairnif_lab_machine:memory_available() of
         Bytes when is_integer(Bytes) -> #{memory => max(?VM_BYTES, round(?MEMORY_PART * Bytes))};
         unknown -> #{}

@@ -1,4 +1,7 @@
 %% The part of a check that runs inside its peer nodes: one function for each measurement.
+%%
+%% What the function raises is a value here. What these functions raise is the lab's own fault, and
+%% is never told as the function's.
 -module(fairnif_lab_check_peer).
 
 -export([install/3, probe/1, times/2, holds/2, shares/2, crowd/2, kills/2, clock/0]).
@@ -19,36 +22,25 @@ install([Subject | Subjects], Size, TimeoutMs) ->
         {error, _} = Error -> Error
     end.
 
-%% @doc ns of one call, the second: the first may load code. A process of its own, so that what it
-%% raises is told from what this node does.
+%% @doc ns of one call, the second: the first may load code.
 -spec probe(fairnif_lab_subject:subject()) -> {ok, non_neg_integer()} | {error, binary()}.
 probe(Subject) ->
-    Fun = fairnif_lab_subject:function(Subject),
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({outcome, probed(Fun)}) end),
-    receive
-        {'DOWN', Monitor, process, Pid, {outcome, Outcome}} ->
-            Outcome;
-        {'DOWN', Monitor, process, Pid, Why} ->
-            {error, text("its caller exited: ~0tP", [Why, 12])}
-    end.
+    Fun = guarded(Subject),
+    apart(fun() -> probed(Fun) end).
 
 probed(Fun) ->
-    try
-        T0 = fairnif_lab_nif:now(),
-        _ = Fun(),
-        T1 = fairnif_lab_nif:now(),
-        case T1 - T0 < 1000000000 of
-            true ->
-                T2 = fairnif_lab_nif:now(),
-                _ = Fun(),
-                {ok, fairnif_lab_nif:now() - T2};
-            false ->
-                {ok, T1 - T0}
-        end
-    catch
-        Class:Reason:Stack ->
-            {error, text("raises ~s:~0tP~ts", [Class, Reason, 12, where(Stack)])}
+    case timed(Fun) of
+        First when First < 1000000000 -> timed(Fun);
+        First -> First
     end.
+
+timed(Fun) ->
+    T0 = fairnif_lab_nif:now(),
+    _ = Fun(),
+    fairnif_lab_nif:now() - T0.
+
+raised(Class, Reason, Stack) ->
+    text("raises ~s:~0tP~ts", [Class, Reason, 12, where(Stack)]).
 
 where([{M, F, Args, _} | _]) when is_list(Args) -> where([{M, F, length(Args), []}]);
 where([{fairnif_lab_subject_run, _, _, _} | _]) -> "";
@@ -61,19 +53,56 @@ text(Format, Args) ->
 
 %% @doc Time and reductions of the subjects, in turns; reductions of ordinary Erlang; what going
 %% dirty costs here (ns, there and back).
--spec times([fairnif_lab_subject:subject()], #{atom() => term()}) -> map().
+-spec times([fairnif_lab_subject:subject()], #{atom() => term()}) ->
+          {ok, map()} | {error, binary()}.
 times(Subjects, Opts) ->
     Idle = fairnif_lab_subject:idle(),
     ok = fairnif_lab_subject:install(Idle, 1, 10000),
-    Results = fairnif_lab_time:measure([fairnif_lab_subject:function(S) || S <- Subjects],
-                                       Opts#{idle => fairnif_lab_subject:function(Idle)}),
-    #{results => Results, erlang => fairnif_lab_time:erlang(), dirty_trip => dirty_trip()}.
+    Timed = fun() ->
+                    fairnif_lab_time:measure([guarded(S) || S <- Subjects],
+                                             Opts#{idle => guarded(Idle)})
+            end,
+    case apart(Timed) of
+        {ok, Results} ->
+            {ok, #{results => Results, erlang => fairnif_lab_time:erlang(),
+                   dirty_trip => dirty_trip()}};
+        {error, _} = Error ->
+            Error
+    end.
+
+%% What a subject raises, told from what the lab does.
+guarded(Subject) ->
+    Fun = fairnif_lab_subject:function(Subject),
+    fun() ->
+            try Fun()
+            catch Class:Reason:Stack -> throw({?MODULE, raised(Class, Reason, Stack)})
+            end
+    end.
+
+%% In a process of its own, since the function may end the one that calls it.
+apart(Measure) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({outcome, outcome(Measure)}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, {outcome, {lab, Class, Reason, Stack}}} ->
+            erlang:raise(Class, Reason, Stack);
+        {'DOWN', Monitor, process, Pid, {outcome, Outcome}} ->
+            Outcome;
+        {'DOWN', Monitor, process, Pid, Why} ->
+            {error, text("its caller exited: ~0tP", [Why, 12])}
+    end.
+
+outcome(Measure) ->
+    try {ok, Measure()}
+    catch
+        throw:{?MODULE, Text} -> {error, Text};
+        Class:Reason:Stack -> {lab, Class, Reason, Stack}
+    end.
 
 dirty_trip() ->
     fairnif_lab_stats:median([trip() || _ <- lists:seq(1, ?TRIPS)]).
 
 trip() ->
-    [fairnif_lab_share:work(sort) || _ <- lists:seq(1, ?WORK_BETWEEN)],
+    _ = [fairnif_lab_share:work(sort) || _ <- lists:seq(1, ?WORK_BETWEEN)],
     T0 = fairnif_lab_nif:now(),
     _ = fairnif_lab_nif:now_dirty_cpu(),
     fairnif_lab_nif:now() - T0.
@@ -97,12 +126,14 @@ shares(Subject, #{time_ms := TimeMs} = Opts) ->
      || Mix <- Mixes].
 
 %% @doc What others feel when all schedulers run it.
--spec crowd(fairnif_lab_subject:subject(), #{atom() => term()}) -> fairnif_lab_crowd:result().
+-spec crowd(fairnif_lab_subject:subject(), #{atom() => term()}) ->
+          {ok, fairnif_lab_crowd:result()} | {error, term()}.
 crowd(Subject, Opts) ->
     fairnif_lab_crowd:measure(fairnif_lab_subject:function(Subject), Opts).
 
 %% @doc What happens when its callers are killed.
--spec kills(fairnif_lab_subject:subject(), #{atom() => term()}) -> fairnif_lab_kill:result().
+-spec kills(fairnif_lab_subject:subject(), #{atom() => term()}) ->
+          {ok, fairnif_lab_kill:result()} | {error, term()}.
 kills(Subject, Opts) ->
     fairnif_lab_kill:measure(fairnif_lab_subject:function(Subject), Opts).
 

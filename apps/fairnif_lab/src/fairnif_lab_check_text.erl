@@ -76,7 +76,8 @@ rows() ->
       fun(#{kill := #{down := #{median := M}}}) when is_number(M) -> duration(M) end},
      {"memory lost by a kill",
       fun(#{leak := #{total := Total, resolution := R}}) when Total =< R -> "none seen";
-         (#{leak := #{per_kill := Bytes}}) -> fairnif_lab_table:bytes(round(Bytes)) end}].
+         (#{leak := #{per_kill := Bytes}}) when is_number(Bytes) ->
+              fairnif_lab_table:bytes(round(Bytes)) end}].
 
 per_call(#{count := Count}, Calls) when Calls > 0 ->
     [count(Count / Calls), " a call"].

@@ -26,32 +26,53 @@
 -define(PROGRESS, {?MODULE, progress}).
 
 %% @doc Takes three times `time_ms' and some more. Never returns where the function blocks all
-%% schedulers for good: the caller has a time limit.
--spec measure(fun(() -> term()), options()) -> result().
+%% schedulers for good: the caller has a time limit. An error when callers ended, since what is
+%% felt beside nobody says nothing: why the first of them did.
+-spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, term()}.
 measure(Fun, Opts) ->
     WindowMs = max(50, maps:get(time_ms, Opts, 1000) div ?WINDOWS),
     Schedulers = erlang:system_info(schedulers_online),
     Idle = delay(WindowMs),
     IdleProgress = progress(WindowMs),
     Mixes = lists:append(lists:duplicate(Schedulers, fairnif_lab_share:mixes())),
-    Erlang = beside([fun() -> busy(M) end
-                     || M <- lists:sublist(Mixes, Schedulers)],
-                    fun() -> delay(WindowMs) end),
-    {Beside, Progress, Long} =
+    {Erlang, []} = beside([fun() -> busy(M) end
+                           || M <- lists:sublist(Mixes, Schedulers)],
+                          fun() -> delay(WindowMs) end),
+    {{Beside, Progress, Long}, Ended} =
         beside([fun() -> forever(Fun) end || _ <- lists:seq(1, Schedulers)],
                fun() -> {delay(WindowMs), progress(WindowMs), long_schedule(WindowMs)} end),
-    #{delay => #{idle => Idle, erlang => Erlang, beside => Beside},
-      thread_progress => #{idle => IdleProgress, beside => Progress},
-      long_schedule => Long}.
+    case Ended of
+        [] ->
+            {ok, #{delay => #{idle => Idle, erlang => Erlang, beside => Beside},
+                   thread_progress => #{idle => IdleProgress, beside => Progress},
+                   long_schedule => Long}};
+        [Why | _] ->
+            {error, Why}
+    end.
 
+%% What was measured, and why those loads ended that did.
 beside(Loads, Measure) ->
-    Pids = [spawn(Load) || Load <- Loads],
+    Loaded = [spawn_monitor(Load) || Load <- Loads],
     timer:sleep(20),
-    try Measure() after [exit(P, kill) || P <- Pids] end.
+    try
+        Measured = Measure(),
+        {Measured, [Why || {_, Monitor} <- Loaded, Why <- ended(Monitor)]}
+    after
+        [begin erlang:demonitor(Monitor, [flush]), exit(Pid, kill) end || {Pid, Monitor} <- Loaded]
+    end.
 
+ended(Monitor) ->
+    receive {'DOWN', Monitor, process, _, Why} -> [Why] after 0 -> [] end.
+
+%% A turn is paid, not only given up: the VM looks at a scheduler's timers once in 4000 reductions
+%% that were charged, and erlang:yield/0 charges none: the loop would make the sleeper late.
 forever(Fun) ->
-    _ = Fun(),
-    erlang:yield(),
+    try Fun() of
+        _ -> true = erlang:bump_reductions(4000)
+    catch
+        %% No report of the logger's.
+        Class:Reason -> exit({Class, Reason})
+    end,
     forever(Fun).
 
 busy(Mix) ->
@@ -89,7 +110,7 @@ long_schedule(WindowMs) ->
     Me = self(),
     {Listener, Monitor} =
         spawn_monitor(fun() ->
-                              erlang:system_monitor(self(), [{long_schedule, ?LONG_MS}]),
+                              _ = erlang:system_monitor(self(), [{long_schedule, ?LONG_MS}]),
                               Me ! {self(), listening},
                               receive stop -> ok end,
                               exit({heard, heard([])})

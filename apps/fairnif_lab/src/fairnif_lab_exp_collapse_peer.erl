@@ -11,7 +11,7 @@
 -export_type([form/0, spec/0, measured/0]).
 
 %% W is bytes for md5, microseconds for the others.
--type form() :: md5 | blocking | fair.
+-type form() :: md5 | blocking | fair | erlang.
 -type spec() :: #{form := form(), n := pos_integer(), w := pos_integer(),
                   r := pos_integer(), bw := non_neg_integer(),
                   ready_ms := non_neg_integer(),    % from spawn to go
@@ -23,11 +23,14 @@
                       done := [non_neg_integer()],  % jobs, by scheduler
                       samples := [{Ms :: integer(), [non_neg_integer()]}],
                       windows := [{Ms :: integer(), [non_neg_integer()]}],
-                      lines := [binary()]}.
+                      lines := [binary()],
+                      others := float() | undefined}. % processors
 
 -define(LINE_MS, 1000).
 -define(WINDOW_MS, 5000).
 -define(TRIES, 5).
+%% Of busy wait, to measure how many there are in a microsecond.
+-define(ROUNDS, 1000000).
 
 %% @doc The module of the forms `blocking' and `fair': an example, found in the
 %% code path when it is built and called by name alone.
@@ -51,11 +54,18 @@ prepare(Bytes) ->
 set_online(N) ->
     erlang:system_flag(schedulers_online, N).
 
-%% @doc One run.  The process that calls it must do nothing else and end after
-%% it: its priority is raised, and a job that fails ends it.
--spec measure(spec()) -> measured().
-measure(#{n := N, w := W, r := R, bw := BW, form := Form,
-          ready_ms := ReadyMs} = Spec) ->
+%% @doc One run, in a process of its own: its priority is raised, and a job that
+%% fails ends it.  An error then.
+-spec measure(spec()) -> {ok, measured()} | {error, term()}.
+measure(Spec) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({measured, run(Spec)}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, {measured, Measured}} -> {ok, Measured};
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, Reason}
+    end.
+
+run(#{n := N, w := W, r := R, bw := BW, form := Form,
+      ready_ms := ReadyMs} = Spec) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     Job = job(Form, W),
     Done = counters:new(erlang:system_info(schedulers), [write_concurrency]),
@@ -64,6 +74,7 @@ measure(#{n := N, w := W, r := R, bw := BW, form := Form,
             || _ <- lists:seq(1, N)],
     timer:sleep(ReadyMs),
     process_flag(priority, high),
+    Clock = fairnif_lab_machine:cpu_clock(),
     Wall0 = wall(),
     Start = now_ms(),
     _ = [Pid ! go || Pid <- Pids],
@@ -76,6 +87,7 @@ measure(#{n := N, w := W, r := R, bw := BW, form := Form,
     Seen = receive {Monitor, Answer} -> Answer end,
     Seen#{seconds => Seconds, in_use => in_use(Wall0, Wall1),
           elapsed_ms => Elapsed, done => counts(Done),
+          others => fairnif_lab_machine:others(Clock, fairnif_lab_machine:cpu_clock()),
           online => erlang:system_info(schedulers_online)}.
 
 worker(Parent, Job, R, BW, Done) ->
@@ -110,7 +122,12 @@ job(blocking, Us) ->
     fun() -> Example:spinwork(Us) end;
 job(fair, Us) ->
     Example = example(),
-    fun() -> Example:fair_spinwork(Us) end.
+    fun() -> Example:fair_spinwork(Us) end;
+job(erlang, Us) ->
+    Took = lists:min([begin {T, _} = timer:tc(fun() -> busywait(?ROUNDS) end), T end
+                      || _ <- lists:seq(1, ?TRIES)]),
+    Rounds = max(1, ?ROUNDS * Us div max(1, Took)),
+    fun() -> busywait(Rounds) end.
 
 %% ---- looking on ----
 

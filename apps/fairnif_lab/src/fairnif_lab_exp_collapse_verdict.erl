@@ -17,8 +17,8 @@
 %% which work waited for it.  Published collapses: 0.2 and less; without one
 %% every scheduler is in use whenever work waits.
 -define(ASLEEP, 0.5).
-%% With fewer samples, or when work waited less, nothing can be said.
--define(SAMPLES, 5).
+%% With fewer looks, or when work waited less, nothing can be said.
+-define(LOOKS, 3).
 -define(WAITED, 0.25).
 
 %% @doc Whether no normal run queue is empty, a minority of them (half counts
@@ -53,35 +53,45 @@ fairness(Times) ->
     lists:max(Times) / lists:min(Times).
 
 %% @doc Whether schedulers slept while work waited.  InUse: per cent of the run,
-%% by scheduler; Samples: the queues of the online schedulers, now and then.  An
-%% empty queue says nothing, its scheduler may be busy with the process it took
-%% from there; and a scheduler that is not in use says nothing when there is
-%% nothing to do.  So it needs both: more processes waited than there are
-%% schedulers, and one was not in use.
--spec verdict([{pos_integer(), number()}], [[non_neg_integer()]],
+%% by scheduler; Looks: {Milliseconds, Queues of the online schedulers}, now and
+%% then.  An empty queue says nothing, its scheduler may be busy with the process
+%% it took from there; and a scheduler that is not in use says nothing when there
+%% is nothing to do.  So it needs both: at least as many processes waited as
+%% there are schedulers, and one of these was not in use.
+-spec verdict([{pos_integer(), number()}],
+              [{Ms :: integer(), [non_neg_integer()]}],
               Online :: pos_integer()) -> verdict().
-verdict(InUse, Samples, Online) ->
-    Waiting = [Q || Q <- Samples, lists:sum(Q) >= Online],
-    Waited = length(Waiting) / max(1, length(Samples)),
+verdict(InUse, Looks, Online) ->
+    Waited = waited(Looks, Online),
     Own = [{S, Share} || {S, Share} <- InUse, S =< Online],
     Asleep = [{S, Share} || {S, Share} <- Own, Share < 100 * ?ASLEEP * Waited],
-    case length(Samples) < ?SAMPLES orelse Waited < ?WAITED of
+    case length(Looks) < ?LOOKS orelse Waited < ?WAITED of
         true ->
             verdict(cannot_say, [], Waited,
-                    io_lib:format("work waited in ~b of ~b looks only",
-                                  [length(Waiting), length(Samples)]));
+                    io_lib:format("looks: ~b; work waited for ~b % of the time",
+                                  [length(Looks), round(100 * Waited)]));
         false when Asleep =:= [] ->
             verdict(false, [], Waited,
-                    io_lib:format("work waited in ~b % of the looks, and each of ~b "
+                    io_lib:format("work waited for ~b % of the time, and each of ~b "
                                   "schedulers was in use for ~ts",
                                   [round(100 * Waited), Online, range(Own)]));
         false ->
             verdict(true, [S || {S, _} <- Asleep], Waited,
-                    io_lib:format("work waited in ~b % of the looks, and ~b of ~b "
+                    io_lib:format("work waited for ~b % of the time, and ~b of ~b "
                                   "schedulers were in use for ~ts only",
                                   [round(100 * Waited), length(Asleep), Online,
                                    range(Asleep)]))
     end.
+
+%% The part of the time from the first look to the last; between two looks work
+%% waited when it did at both.
+waited([{First, _} | _] = Looks, Online) ->
+    Waiting = [{Ms, lists:sum(Queues) >= Online} || {Ms, Queues} <- Looks],
+    Spans = lists:zip(lists:droplast(Waiting), tl(Waiting)),
+    {Last, _} = lists:last(Looks),
+    lists:sum([B - A || {{A, true}, {B, true}} <- Spans]) / max(1, Last - First);
+waited([], _) ->
+    0.0.
 
 verdict(Collapsed, Asleep, Waited, Why) ->
     #{collapsed => Collapsed, asleep => Asleep, waited => Waited, why => Why}.

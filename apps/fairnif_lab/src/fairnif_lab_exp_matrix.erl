@@ -13,8 +13,9 @@
 -define(PEER, fairnif_lab_exp_matrix_peer).
 -define(PLAN, fairnif_lab_exp_matrix_plan).
 %% What a cell may take: so many times its prediction, and this.
--define(TIMES, 4).
--define(LIMIT_MS, 10000).
+%% Large, as it is only against what never ends: a busy machine shall not fail.
+-define(TIMES, 10).
+-define(LIMIT_MS, 30000).
 %% More than so many processors' work of other programs spoils a figure.
 -define(OTHERS, 0.2).
 
@@ -34,8 +35,9 @@ steps(Opts) ->
     length(groups(?PLAN:cells(scale(Opts)))).
 
 %% @doc Measures the cells of `scale' (quick: some seconds; normal: about five
-%% minutes; full: hours).  A cell that fails or exceeds its time limit says so
-%% and the others go on.  `failed' when the example spinsleep is not built.
+%% minutes; full: hours).  A cell that fails or takes longer than ten times its
+%% prediction and `limit_ms' says so, and the others go on.  `failed' when the
+%% example spinsleep is not built.
 -spec run(fairnif_lab_experiment:options()) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.
@@ -45,7 +47,7 @@ run(Opts) ->
             {error, {failed, "the example spinsleep is not built "
                              "(rebar3 compile in examples/spinsleep)"}};
         _ ->
-            run(scale(Opts),
+            run(scale(Opts), maps:get(limit_ms, Opts, ?LIMIT_MS),
                 maps:get(progress, Opts, fairnif_lab_progress:none()))
     end.
 
@@ -64,23 +66,33 @@ format(#{rows := Rows} = Result, Kind) ->
 
 %% ---- running ----
 
-run(Scale, Progress) ->
+run(Scale, LimitMs, Progress) ->
     Cells = ?PLAN:cells(Scale),
     Start = erlang:monotonic_time(millisecond),
     State0 = #{progress => Progress, peer => none, left => ?PLAN:cost_ms(Cells),
-               others => []},
+               limit => LimitMs, others => []},
     {Groups, State1} = lists:mapfoldl(fun group/2, State0, groups(Cells)),
     Rows = lists:append(Groups),
     #{others := Others} = done(State1),
     fairnif_lab_progress:stop(Progress),
-    {ok, #{ok => not lists:any(fun(#{status := S}) -> S =:= failed end, Rows),
+    {ok, #{ok => lists:all(fun(#{status := S}) ->
+                                   S =:= measured orelse S =:= skipped
+                           end, Rows),
            scale => Scale,
            predicted_ms => ?PLAN:cost_ms(Cells),
            took_ms => erlang:monotonic_time(millisecond) - Start,
            flags => flags_text(),
            others => Others,
            units => <<"elapsed, extra in ns; extra: of the median run">>,
+           published => [#{mode => M, duration_us => Us, extra_s => seconds(P)}
+                         || {M, Us} <- lists:usort(
+                                         [{M, Us} || #{mode := M, duration_us := Us} <- Rows]),
+                            P <- [?PLAN:published(M, Us)], P =/= undefined],
            rows => Rows}}.
+
+%% For JSON: null is none.
+seconds(Published) ->
+    [case S of none -> null; _ -> S end || S <- Published].
 
 %% The cells of one mode and duration, in the order of the plan.
 groups([]) ->
@@ -121,9 +133,7 @@ done(State) ->
 
 drop(#{peer := #{node := Node}} = State) ->
     fairnif_lab_peer:stop(Node),
-    State#{peer := none};
-drop(State) ->
-    State.
+    State#{peer := none}.
 
 cell(#{skipped := Why} = Cell, State) when Why =/= undefined ->
     {Cell#{status => skipped}, State};
@@ -134,10 +144,11 @@ cell(Cell, #{peer := none, mode := Mode} = State) ->
     end;
 cell(#{form := Form, duration_us := Us, multiple := Multiple, runs := Runs,
        predicted_ms := Ms} = Cell,
-     #{peer := #{node := Node} = Peer} = State) ->
-    Limit = ?TIMES * Ms + ?LIMIT_MS,
+     #{peer := #{node := Node} = Peer, limit := LimitMs} = State) ->
+    Limit = ?TIMES * Ms + LimitMs,
     case passes(Runs, Node, {?PEER, cell, [Form, Us, Multiple]}, Limit) of
         {ok, Elapsed} -> {measured(Cell, Peer, Elapsed), State};
+        {error, timeout} -> {Cell#{status => timeout, limit_ms => Limit}, drop(State)};
         {error, Why} -> {failed(Cell, Why), drop(State)}
     end.
 
@@ -171,6 +182,8 @@ passes(Runs, Node, MFA, Limit) ->
             end;
         {ok, {error, Reason}} ->
             {error, io_lib:format("a call ended with ~0tP", [Reason, 8])};
+        {error, {timeout, _}} ->
+            {error, timeout};
         {error, Reason} ->
             {error, fairnif_lab_peer:format_error(Reason)}
     end.
@@ -206,10 +219,11 @@ flags_text() ->
 
 table(Us, Rows, Kind) ->
     Multiples = lists:usort([M || #{multiple := M} <- Rows]),
-    Lines = [{Job, Mode, [R || #{job := J, mode := M} = R <- Rows,
-                               J =:= Job, M =:= Mode]}
+    Lines = [{Job, Mode, [find(Job, Mode, M, Rows) || M <- Multiples]}
              || Job <- [spinsleep, spinwork], {Mode, _, _, _} <- ?PLAN:modes(),
-                lists:any(fun(#{mode := M}) -> M =:= Mode end, Rows)],
+                lists:any(fun(#{job := J, mode := M}) ->
+                                  J =:= Job andalso M =:= Mode
+                          end, Rows)],
     Columns = [{["calls of ", time(Us)], left}, {"mode", left}]
         ++ [{[fairnif_lab_table:count(M), "x"], right} || M <- Multiples]
         ++ [{published_title(), right}],
@@ -221,6 +235,13 @@ table(Us, Rows, Kind) ->
     [fairnif_lab_heat:paint(Kind, fairnif_lab_table:render(Columns, Cells),
                             Levels), $\n].
 
+find(Job, Mode, Multiple, Rows) ->
+    case [R || #{job := J, mode := Mo, multiple := M} = R <- Rows,
+               J =:= Job, Mo =:= Mode, M =:= Multiple] of
+        [Row] -> Row;
+        [] -> none
+    end.
+
 published_title() ->
     "the talk: 1x, 10x,\n100x, 1000x, 10000x".
 
@@ -228,7 +249,9 @@ level(#{status := measured, extra := Ns}) -> fairnif_lab_heat:level(Ns);
 level(_) -> undefined.
 
 text(#{status := measured, extra := Ns}) -> fairnif_lab_table:duration(Ns);
+text(none) -> "";
 text(#{status := failed}) -> "failed";
+text(#{status := timeout, limit_ms := Ms}) -> ["> ", about(Ms)];
 text(#{status := skipped, skipped := cell, predicted_ms := Ms}) ->
     ["(", time(1000 * Ms), ")"];
 text(#{status := skipped, skipped := total}) -> "(left out)".
@@ -271,6 +294,8 @@ footnotes(#{scale := Scale, rows := Rows, others := Others}) ->
      [["(left out): all together would take longer than the scale ",
        atom_to_list(Scale), " may; a larger one has it.\n"]
       || lists:any(fun(#{skipped := S}) -> S =:= total end, Rows)],
+     [["> : no answer within the time limit.\n"]
+      || lists:any(fun(#{status := S}) -> S =:= timeout end, Rows)],
      [["Failed: ", atom_to_list(Form), ", ", time(Us), ", ",
        fairnif_lab_table:count(M), "x: ", Why, $\n]
       || #{status := failed, form := Form, duration_us := Us, multiple := M,

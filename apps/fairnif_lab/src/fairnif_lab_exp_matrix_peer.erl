@@ -37,25 +37,25 @@ cell(Form, Us, Multiple) ->
     erlang:garbage_collect(),
     timer:sleep(?SETTLE_MS),
     N = Multiple * erlang:system_info(schedulers_online),
-    Callers = [spawn_monitor(fun() -> caller(Form, Us) end)
+    Callers = [spawn_monitor(fun() -> exit({took, timed(Form, Us)}) end)
                || _ <- lists:seq(1, N)],
     %% All are told before this process competes with the first of them.
     process_flag(priority, high),
     _ = [Pid ! go || {Pid, _} <- Callers],
     collect(Callers, undefined, undefined).
 
-caller(Form, Us) ->
+timed(Form, Us) ->
     Example = example(),
     receive go -> ok end,
     Start = erlang:monotonic_time(),
     _ = Example:Form(Us),
-    exit({took, Start, erlang:monotonic_time()}).
+    {Start, erlang:monotonic_time()}.
 
 collect([], Start, End) ->
     {ok, erlang:convert_time_unit(End - Start, native, nanosecond)};
 collect([{Pid, Monitor} | Callers], Start, End) ->
     receive
-        {'DOWN', Monitor, process, Pid, {took, S, E}} ->
+        {'DOWN', Monitor, process, Pid, {took, {S, E}}} ->
             collect(Callers, first(S, Start), last(E, End));
         {'DOWN', Monitor, process, Pid, Reason} ->
             {error, Reason}

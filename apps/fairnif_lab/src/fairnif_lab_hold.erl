@@ -144,6 +144,9 @@ loop(Fun, Until, N, Spans) ->
 
 %% {[{[OwnNs], Taken, Elapsed}] by call, [{Kind, Ns, Waited}], [GcNs]}: slices and collections
 %% inside calls; own is what a call's normal slices had of the processor.
+%%
+%% A call without any slice was not seen: the table was full, or the function has made its caller
+%% `sensitive', which ends all tracing. It is not counted.
 by_call(Spans, Slices, Gcs) ->
     by_call(Spans, Slices, Gcs, [], [], []).
 
@@ -158,5 +161,6 @@ by_call([{From, To, Taken} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
     Net = [{Kind, Ns, Waited} || {{Kind, Ns}, {_, _, _, Waited}} <-
                                      lists:zip(fairnif_lab_slices:without_gc(Mine, MyGcs), Mine)],
     Own = [max(0, Ns - Waited) || {normal, Ns, Waited} <- Net],
-    by_call(Spans, Later, LaterGcs, [{Own, Taken, To - From} | Calls],
+    Seen = [{Own, Taken, To - From} || Net =/= []],
+    by_call(Spans, Later, LaterGcs, Seen ++ Calls,
             [Net | AccS], [[E - S || {S, E} <- MyGcs] | AccG]).

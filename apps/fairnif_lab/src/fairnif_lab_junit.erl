@@ -8,7 +8,7 @@
 %% its findings are skipped cases, never failures.
 -module(fairnif_lab_junit).
 
--export([xml/2]).
+-export([xml/2, xml/3]).
 
 -type counts() :: #{tests | failures | errors | skipped | passed => non_neg_integer()}.
 
@@ -17,9 +17,17 @@
 %% `system-out'. `time' (s) stands where it is known: with `returns', the median of one call.
 %% Characters that XML 1.0 cannot hold become their pictures (U+2400 and on) or U+FFFD.
 -spec xml(fairnif_lab_check:result(), #{atom() => term()}) -> iodata().
-xml(#{subjects := Subjects, options := Options}, Context) ->
+xml(Result, Context) ->
+    xml(Result, Context, undefined).
+
+%% @doc The same with what has changed since a baseline as one more suite: a case for each figure
+%% and size. worse is `failure', cannot_say `skipped', improved passes and is told.
+-spec xml(fairnif_lab_check:result(), #{atom() => term()},
+          fairnif_lab_baseline:comparison() | undefined) -> iodata().
+xml(#{subjects := Subjects, options := Options, expression := Expression}, Context, Comparison) ->
     Waived = maps:get(waive, Options, #{}),
-    Suites = [suite(S#{waived => Waived}, Context) || S <- Subjects],
+    Suites = [suite(S#{waived => Waived}, Context) || S <- Subjects]
+        ++ [changes(Expression, Rows, Context) || #{rows := Rows} <- [Comparison]],
     Total = lists:foldl(fun({Counts, _}, Sum) -> add(Counts, Sum) end, #{}, Suites),
     [<<"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n">>,
      element(testsuites, [{name, <<"fairnif check">>}
@@ -29,11 +37,30 @@ xml(#{subjects := Subjects, options := Options}, Context) ->
 
 suite(#{role := Role, expression := Expression, sizes := Sizes} = Subject, Context) ->
     Cases = lists:append([size_cases(Size, Subject) || Size <- Sizes]) ++ other_cases(Subject),
-    Counts = lists:foldl(fun add/2, #{}, [#{tests => 1, kind(Kind) => 1} || {Kind, _} <- Cases]),
     Name = case Role of
                subject -> Expression;
                _ -> [Expression, " (", atom_to_binary(Role), ")"]
            end,
+    suite_of(Name, Cases, Context).
+
+changes(Expression, Rows, Context) ->
+    suite_of([Expression, " since the baseline"],
+             [change(Row, Expression) || #{role := subject} = Row <- Rows], Context).
+
+change(#{size := Size, figure := Figure, verdict := Verdict, why := Why, before := Before,
+         now := Now}, Expression) ->
+    {Kind, Inner} = case Verdict of
+                        worse -> {failure, {failure, ["worse: ", Why]}};
+                        cannot_say -> {skipped, {skipped, Why}};
+                        improved -> {passed, {'system-out', ["improved: ", Why]}};
+                        within_noise -> {passed, none}
+                    end,
+    Name = [fairnif_lab_compare:title(Figure), " since the baseline"],
+    {Kind, element(testcase, [{classname, class(Size, #{expression => Expression})}, {name, Name}],
+                   message(Inner, [["baseline: ", text(Before), "\nnow: ", text(Now), "\n"]]))}.
+
+suite_of(Name, Cases, Context) ->
+    Counts = lists:foldl(fun add/2, #{}, [#{tests => 1, kind(Kind) => 1} || {Kind, _} <- Cases]),
     Attributes = [{name, Name} | counts([tests, failures, errors, skipped], Counts)]
         ++ timestamp(Context),
     {Counts, ["\n", element(testsuite, Attributes,

@@ -22,22 +22,30 @@
                     unstopped := non_neg_integer(),     % did not stop while patience lasted
                     threads_cpu := non_neg_integer(),   % ns that threads unknown to the VM
                                                         % computed within 100 ms after the last stop
-                    memory := [#{kills := pos_integer(), resident := integer(),
+                    memory := [#{kills := pos_integer(), native := integer() | undefined,
+                                 resident := integer(),
                                  vm := integer()}]}.    % bytes, after so many kills
 
 %% Rounds of kills after which memory is looked at; of each, the most kills.
 -define(ROUNDS, 8).
+%% One less and growth could not be told from a single step.
+-define(LEAST_ROUNDS, 4).
 -define(KILLS, 25).
 %% A victim is killed at a moment within its first call or its first so many ms.
 -define(MOMENT_MS, 100).
 -define(AFTER_MS, 100).
+%% What looks like a leak is looked at so often again.
+-define(AGAIN, 2).
+%% Growth counts that is so many times the largest fall.
+-define(DROPS, 4).
 
-%% @doc Kills callers of Fun, at least 8 (2 when each takes longer than `time_ms').
+%% @doc Kills callers of Fun, at least 8 (4 when each takes longer than `time_ms'). An error when a
+%% caller ended before it was killed: why it did.
 %%
 %% Victims live on the first scheduler and their killer on the last one. On the same one he would
 %% kill between two calls only, never during one; and one that gives way but is charged nothing
 %% would keep him asleep, since the VM looks at a scheduler's timers once in 4000 reductions.
--spec measure(fun(() -> term()), options()) -> result().
+-spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, term()}.
 measure(Fun, Opts) ->
     {Pid, Monitor} = spawn_opt(fun() -> exit({measured, measure_here(Fun, Opts)}) end,
                                [monitor, fairnif_lab_machine:bound_to(
@@ -56,23 +64,44 @@ measure_here(Fun, Opts) ->
     TimeMs = maps:get(time_ms, Opts, 1000),
     MomentMs = max(1, min(?MOMENT_MS, ceil(maps:get(call_ns, Opts, 1000000) / 1.0e6))),
     State = #{function => Fun, moment => MomentMs,
-              patience => maps:get(patience_ms, Opts, 30000), until => now_ms() + TimeMs,
-              late => now_ms() + 5 * TimeMs},
-    {Kills, Memory} = rounds(?ROUNDS, State, [], []),
+              patience => maps:get(patience_ms, Opts, 30000), time => TimeMs},
+    try until_sure(?AGAIN, State, []) of
+        {Kills, Memory} -> {ok, result(Kills, Memory, unknown_threads(Known))}
+    catch
+        throw:{ended, Why} -> {error, Why}
+    after
+        [begin unlink(P), exit(P, kill) end || P <- Ticks]
+    end.
+
+result(Kills, Memory, ThreadsCpu) ->
     Stops = [S || {_, S} <- Kills, is_integer(S)],
-    [begin unlink(P), exit(P, kill) end || P <- Ticks],
     #{count => length(Kills),
       down => fairnif_lab_stats:summary([D || {D, _} <- Kills, is_integer(D)]),
       stop => fairnif_lab_stats:summary(Stops),
       stop_samples => Stops,
       unstopped => length(Kills) - length(Stops),
-      threads_cpu => unknown_threads(Known),
+      threads_cpu => ThreadsCpu,
       memory => Memory}.
 
 %% What a process held that died in a dirty NIF is freed by a normal scheduler, when it next wakes.
 %% One that has nothing else to do wakes once a second, and it is not that second that is asked for.
 tick() ->
     receive after 1 -> tick() end.
+
+%% A leak goes on; memory that the VM keeps for later ends growing. So what looks like a leak is
+%% looked at again, with what came before as a warm-up.
+until_sure(Again, #{time := TimeMs} = State, Before) ->
+    Now = now_ms(),
+    {Kills, Memory} = rounds(?ROUNDS, State#{until => Now + TimeMs, late => Now + 5 * TimeMs}, [],
+                             []),
+    All = Kills ++ Before,
+    case growth(#{memory => Memory}) of
+        {_, Total, Resolution} when is_float(Total), Total > Resolution, Again > 0,
+                                    length(Memory) =:= ?ROUNDS ->
+            until_sure(Again - 1, State, All);
+        _ ->
+            {All, Memory}
+    end.
 
 rounds(0, _, Kills, Memory) ->
     {Kills, lists:reverse(Memory)};
@@ -82,7 +111,7 @@ rounds(N, State, Kills, Memory) ->
     Kills1 = Some ++ Kills,
     Memory1 = [maps:put(kills, length(Kills1), memory()) | Memory],
     Stuck = lists:any(fun({_, Stop}) -> Stop =:= never end, Some),
-    case Stuck orelse length(Kills1) >= 2 andalso now_ms() > maps:get(late, State) of
+    case Stuck orelse ?ROUNDS - N + 1 >= ?LEAST_ROUNDS andalso now_ms() > maps:get(late, State) of
         true -> {Kills1, lists:reverse(Memory1)};
         false -> rounds(N - 1, State, Kills1, Memory1)
     end.
@@ -105,12 +134,14 @@ kill(#{function := Fun, moment := MomentMs, patience := Patience}) ->
                                   [monitor, fairnif_lab_machine:bound_to(1)]),
     receive
         {Key, began} -> ok;
-        {'DOWN', Monitor, process, _, _} -> ok
+        {'DOWN', Monitor, process, _, Early} -> throw({ended, Early})
     end,
     timer:sleep(rand:uniform(MomentMs)),
     At = fairnif_lab_nif:now(),
     exit(Victim, kill),
-    Down = receive {'DOWN', Monitor, process, _, _} -> fairnif_lab_nif:now() - At
+    Down = receive
+               {'DOWN', Monitor, process, _, killed} -> fairnif_lab_nif:now() - At;
+               {'DOWN', Monitor, process, _, Why} -> throw({ended, Why})
            after Patience -> never
            end,
     Stop = receive {sentinel, Key, Gone} -> max(0, Gone - At)
@@ -126,8 +157,11 @@ victim(Me, Key, Fun) ->
 %% The sentinel is an argument so that it stays on the heap during each call. The process gives way
 %% after each: how long a loop of calls that are charged too little takes is another question.
 calls(Fun, Sentinel) ->
-    _ = Fun(),
-    erlang:yield(),
+    try Fun() of
+        _ -> erlang:yield()
+    catch
+        Class:Reason -> exit({Class, Reason})
+    end,
     calls(Fun, Sentinel).
 
 %% ---- what stays ----
@@ -137,45 +171,77 @@ memory() ->
     erlang:garbage_collect(),
     %% Freed blocks travel to the allocator instance that owns them.
     timer:sleep(2),
-    #{resident => resident(), vm => erlang:memory(total)}.
+    #{native => native(), resident => resident(), vm => erlang:memory(total)}.
+
+%% What native code holds of malloc: all that is given out, less what the VM's allocators have of
+%% it.
+%% That is exact, where the resident size tells more of what the VM keeps for later.
+native() ->
+    case fairnif_lab_nif:malloc_used() of
+        undefined -> undefined;
+        Bytes -> Bytes - lists:sum([of_malloc(A) || A <- erlang:system_info(alloc_util_allocators)])
+    end.
+
+of_malloc(Allocator) ->
+    case erlang:system_info({allocator, Allocator}) of
+        false ->
+            0;
+        Instances ->
+            lists:sum([Size || {instance, _, Instance} <- Instances,
+                               {Kind, Info} <- Instance, Kind =:= mbcs orelse Kind =:= sbcs,
+                               {sys_alloc_carriers_size, Size} <- Info])
+    end.
 
 resident() ->
-    case file:read_file("/proc/self/statm") of
+    case file:read_file("/proc/self/status") of
         {ok, Text} ->
-            [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
-            binary_to_integer(Pages) * 4096;
+            {match, [Kilobytes]} = re:run(Text, "^VmRSS:\\s*(\\d+) kB",
+                                          [multiline, {capture, all_but_first, binary}]),
+            binary_to_integer(Kilobytes) * 1024;
         _ ->
             0
     end.
 
 %% @doc Bytes per kill that did not come back, the total they make, and the least total that would
-%% be seen: {PerKill, Total, Resolution}. The first two rounds warm up. Steady growth counts, one
-%% step does not: the smaller of the two halves' slopes is what each half shows.
--spec growth(#{memory := [map()], _ => _}) -> {float(), float(), float()}.
+%% be seen: {PerKill, Total, Resolution}. The first two rounds warm up. Steady growth counts, a few
+%% steps do not, and a step back is no proof of the contrary: of the slopes from round to round, one
+%% is disregarded and the next smallest is what counts. The first two are `undefined' after fewer
+%% than four rounds.
+%%
+%% What native code maps by itself, past malloc, is not seen, where malloc tells what it gave out.
+-spec growth(#{memory := [map()], _ => _}) ->
+          {float() | undefined, float() | undefined, float()}.
 growth(#{memory := Memory}) ->
-    {R1, T1, L1} = grown(resident, 524288, Memory),
-    {R2, T2, L2} = grown(vm, 131072, Memory),
+    Native = {_, T1, L1} = case [N || #{native := N} <- Memory, is_integer(N)] of
+                               [] -> grown(resident, 2097152, Memory);
+                               _ -> grown(native, 131072, Memory)
+                           end,
+    Vm = {_, T2, L2} = grown(vm, 131072, Memory),
     %% Whichever stands out more above what it can resolve.
-    case T1 / L1 >= T2 / L2 of
-        true -> {R1, T1, L1};
-        false -> {R2, T2, L2}
+    case is_float(T1) andalso T1 / L1 >= T2 / L2 of
+        true -> Native;
+        false -> Vm
     end.
 
-grown(Kind, Resolution, [_, _, _ | _] = Memory) ->
-    Warm = case Memory of
-               [_, _, _, _, _ | _] -> lists:nthtail(2, Memory);
-               _ -> tl(Memory)
+grown(Kind, Resolution, [_, _, _, _ | More] = Memory) ->
+    Warm = case More of
+               [] -> tl(Memory);
+               _ -> lists:nthtail(2, Memory)
            end,
     Points = [{K, B} || #{kills := K, Kind := B} <- Warm],
-    {K0, B0} = hd(Points),
-    {KMid, BMid} = lists:nth((length(Points) + 1) div 2, Points),
-    {K1, B1} = lists:last(Points),
-    Slopes = [(B - A) / (L - K)
-              || {K, A, L, B} <- [{K0, B0, KMid, BMid}, {KMid, BMid, K1, B1}], L > K],
-    PerKill = max(0.0, lists:min([0.0 + S || S <- Slopes] ++ [(B1 - B0) / max(1, K1 - K0)])),
-    {PerKill, PerKill * (K1 - K0), float(Resolution)};
+    {K0, _} = hd(Points),
+    {K1, _} = lists:last(Points),
+    Slopes = lists:sort([(B - A) / (L - K)
+                         || {{K, A}, {L, B}} <- lists:zip(lists:droplast(Points), tl(Points))]),
+    PerKill = max(0.0, lists:nth(min(2, length(Slopes) - 1), Slopes)),
+    {PerKill, PerKill * (K1 - K0), float(max(Resolution, ?DROPS * drop(Points)))};
 grown(_, Resolution, _) ->
-    {0.0, 0.0, float(Resolution)}.
+    {undefined, undefined, float(Resolution)}.
+
+%% What is lost never comes back. Memory that does (reserves of the VM) can grow by chance too, by
+%% megabytes beside large heaps.
+drop(Points) ->
+    lists:max([0 | [A - B || {{_, A}, {_, B}} <- lists:zip(lists:droplast(Points), tl(Points))]]).
 
 %% ---- what goes on ----
 

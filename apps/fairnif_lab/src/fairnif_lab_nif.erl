@@ -3,8 +3,10 @@
 %% A peer node loads it at the first call of load/0, outside of whatever is measured.
 -module(fairnif_lab_nif).
 
--export([load/0, thread_times/0, now/0, now_dirty_cpu/0, now_dirty_io/0, sentinel/2]).
--nifs([thread_times/0, now/0, now_dirty_cpu/0, now_dirty_io/0, sentinel/2]).
+-export([load/0, thread_times/0, now/0, now_dirty_cpu/0, now_dirty_io/0, malloc_used/0,
+         sentinel/2]).
+-nifs([thread_times/0, now/0, now_dirty_cpu/0, now_dirty_io/0, malloc_used/0,
+        sentinel/2]).
 
 -on_load(init/0).
 
@@ -39,6 +41,11 @@ now_dirty_cpu() -> erlang:nif_error(not_loaded).
 %% @doc The same on a dirty I/O scheduler.
 -spec now_dirty_io() -> integer().
 now_dirty_io() -> erlang:nif_error(not_loaded).
+
+%% @doc Bytes that malloc(3) has given out in this node: to native code, and to the VM for some of
+%% its carriers. Some 10 us; `undefined' with a C library that does not say.
+-spec malloc_used() -> non_neg_integer() | undefined.
+malloc_used() -> erlang:nif_error(not_loaded).
 
 %% @doc A term that says when it is gone: `To' gets `{sentinel, Key, MonotonicNs}' when no process
 %% holds it any more. What a process that was killed in a dirty NIF holds stays until the NIF has

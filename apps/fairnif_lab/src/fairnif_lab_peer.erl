@@ -11,6 +11,7 @@
 -module(fairnif_lab_peer).
 
 -export([start/1, start/2, call/3, stop/1, run/3, with/2, with/3, format_error/1]).
+-export([served/3]).
 
 -export_type([peer/0, reason/0, options/0]).
 
@@ -43,6 +44,7 @@ start(Flags) ->
 -spec start([string()], options()) -> {ok, peer()} | {error, reason()}.
 start(Flags, Opts) ->
     Leader = group_leader(),
+    {links, Links} = process_info(self(), links),
     LastWords = case Opts of
                     #{quiet := true} -> temporary();
                     _ -> none
@@ -57,6 +59,8 @@ start(Flags, Opts) ->
         {ok, Control, _} -> started(Control, LastWords)
     catch
         exit:Reason ->
+            {links, Now} = process_info(self(), links),
+            _ = [abandon(Control) || Control <- Now -- Links, is_pid(Control)],
             Words = last_words(LastWords),
             forget(LastWords),
             {error, {boot, case Words of <<>> -> Reason; _ -> Words end}}
@@ -155,11 +159,15 @@ started(Control, LastWords) ->
         {ok, OsPid} ->
             {ok, Early#{os_pid := OsPid}};
         {error, Reason} ->
-            unlink(Control),
-            exit(Control, kill),
+            abandon(Control),
             forget(LastWords),
             {error, {boot, Reason}}
     end.
+
+%% What is left of a node that did not boot: it would live as long as the caller.
+abandon(Control) ->
+    unlink(Control),
+    exit(Control, kill).
 
 %% A node that eats memory is to die alone, and to say why: the limit is its
 %% own, on data that it writes to (what it only reserves does not count).  Where
@@ -170,13 +178,13 @@ command(Opts, LastWords) ->
                     ["ulimit -d ", integer_to_list(Bytes div 1024), " 2>/dev/null; "];
                 _ -> []
             end,
-    To = case LastWords of
-             none -> [];
-             File -> [" 2>'", File, "'"]
-         end,
+    {To, File} = case LastWords of
+                     none -> {"", "sh"};
+                     Name -> {" 2>\"$0\"", Name}
+                 end,
     {os:find_executable("sh"),
      %% -C: nobody else's file, nor a link of that name, is written to.
-     ["-c", lists:flatten(["set -C; ", Limit, "exec ", dies_with_us(), "erl \"$@\"", To]), "sh"]}.
+     ["-c", lists:flatten(["set -C; ", Limit, "exec ", dies_with_us(), "erl \"$@\"", To]), File]}.
 
 %% A node whose schedulers are all blocked does not see that its standard input
 %% was closed.  When this node is killed the kernel ends that one, where the
@@ -198,7 +206,10 @@ last_words(none) ->
 last_words(File) ->
     case file:read_file(File) of
         {ok, Text} ->
-            Lines = [L || L <- binary:split(Text, <<"\n">>, [global]),
+            %% Of a wrong flag the emulator says what is wrong, and then all that it knows.
+            Told = lists:takewhile(fun(L) -> string:prefix(L, "Usage: ") =:= nomatch end,
+                                   binary:split(Text, <<"\n">>, [global])),
+            Lines = [L || L <- Told,
                           string:trim(L) =/= <<>>,
                           string:find(L, "rash dump") =:= nomatch],
             case Lines of
@@ -212,11 +223,21 @@ last_words(File) ->
 forget(none) -> ok;
 forget(File) -> _ = file:delete(File), ok.
 
+%% @private In the peer.
+-spec served(module(), atom(), [term()]) -> {served, term()}.
+served(M, F, A) ->
+    {served, apply(M, F, A)}.
+
 remote(Control, M, F, A) ->
-    try
-        {ok, peer:call(Control, M, F, A, infinity)}
+    %% For a process that is ended by another one while it serves the call peer has
+    %% no answer of its own: the reason, as if it were the value (hence the tag),
+    %% or a case that it did not think of.
+    try peer:call(Control, ?MODULE, served, [M, F, A], infinity) of
+        {served, Value} -> {ok, Value};
+        Reason -> {error, {raised, exit, Reason, []}}
     catch
         exit:{Why, {gen_server, call, _}} -> {error, {down, Why}};
+        error:{case_clause, {crash, Why}} -> {error, {raised, exit, Why, []}};
         Class:Reason:Stack -> {error, {raised, Class, Reason, Stack}}
     end.
 

@@ -134,7 +134,8 @@ worker(Owner, Fun) ->
                  Class:Reason -> {error, {Class, Reason}}
              end,
     Owner ! {self(), Answer},
-    receive after infinity -> ok end.
+    %% There, until it is killed.
+    receive done -> ok end.
 
 %% The slices and the collections of garbage, cut to the call.
 slices(Events, {From, To}, Limit) ->

@@ -4,7 +4,7 @@
 %% system disturbed must not move a result.
 -module(fairnif_lab_stats).
 
--export([median/1, percentile/2, spread/1, summary/1]).
+-export([median/1, percentile/2, spread/1, summary/1, mann_whitney/2]).
 
 -export_type([summary/0]).
 
@@ -61,6 +61,39 @@ summary(Samples) ->
     #{count => length(Samples), total => lists:sum(Samples),
       shortest => lists:min(Samples), median => median(Samples),
       p99 => percentile(99, Samples), longest => lists:max(Samples)}.
+
+%% @doc Do the one tend to be greater than the other? The chance (two-sided) that
+%% samples of one kind would look at least as different: Mann and Whitney's U, by
+%% the normal approximation, corrected for ties and for continuity; good from
+%% about six samples a side.  It asks nothing of how they are distributed.  Error
+%% `badarg' without samples.  Cost: one sort of all.
+-spec mann_whitney(samples(), samples()) -> float().
+mann_whitney([_ | _] = As, [_ | _] = Bs) ->
+    N = length(As),
+    M = length(Bs),
+    {RankSum, Ties} = ranks(lists:sort([{V, a} || V <- As] ++ [{V, b} || V <- Bs]), 1, 0, 0),
+    U = RankSum - N * (N + 1) / 2,
+    T = N + M,
+    Variance = N * M / 12 * (T + 1 - Ties / (T * (T - 1))),
+    case Variance > 0 of
+        false ->
+            1.0;                            % all samples are equal
+        true ->
+            Z = max(0, abs(U - N * M / 2) - 0.5) / math:sqrt(Variance),
+            math:erfc(Z / math:sqrt(2))
+    end;
+mann_whitney(_, _) ->
+    error(badarg).
+
+%% The sum of the ranks of the a's, equal samples having the mean of their ranks,
+%% and the sum of T^3 - T over groups of T equal samples.
+ranks([], _, Sum, Ties) ->
+    {Sum, Ties};
+ranks([{V, _} | _] = Sorted, Rank, Sum, Ties) ->
+    {Equal, Rest} = lists:splitwith(fun({W, _}) -> W == V end, Sorted),
+    T = length(Equal),
+    Mean = Rank + (T - 1) / 2,
+    ranks(Rest, Rank + T, Sum + Mean * length([a || {_, a} <- Equal]), Ties + T * T * T - T).
 
 ranked(P, Sorted) ->
     Rank = ceil(P * tuple_size(Sorted) / 100),

@@ -58,7 +58,14 @@ text(#{text := Text}) ->
 runnable({M, F, A} = Mfa, _) when is_atom(M), is_atom(F), is_list(A) ->
     {Mfa, [{M, F, length(A), ""}]};
 runnable(Fun, _) when is_function(Fun, 0); is_function(Fun, 1) ->
-    {Fun, []};
+    case erlang:fun_info(Fun, type) of
+        {type, external} ->
+            [{_, M}, {_, F}, {_, A}] = [erlang:fun_info(Fun, Item)
+                                        || Item <- [module, name, arity]],
+            {Fun, [{M, F, A, ""}]};
+        {type, local} ->
+            {Fun, []}
+    end;
 runnable(Fun, _) when is_function(Fun) ->
     usage("~0p takes other than no argument or one (Bin)", [Fun]);
 runnable(Text, Slot) ->
@@ -90,7 +97,8 @@ compiled(Text, Slot, Kind) ->
     Forms = [{attribute, Anno, module, Module},
              {attribute, Anno, export, [{Kind, length(Variables)}]},
              {function, Anno, Kind, length(Variables), [Clause]}],
-    case compile:forms(Forms, [binary, return_errors, {error_location, column}]) of
+    %% What ERL_COMPILER_OPTIONS says is for the user's own modules.
+    case compile:noenv_forms(Forms, [binary, return_errors, {error_location, column}]) of
         {ok, Module, Beam} ->
             {{code, Module, Beam}, calls(Expressions, Kind)};
         {error, [{_, [{Where, Compiler, What} | _]} | _], _} ->
@@ -99,11 +107,13 @@ compiled(Text, Slot, Kind) ->
 
 parsed(Text, Kind) ->
     Chars = case unicode:characters_to_list(Text) of
-                List when is_list(List) -> string:trim(string:trim(List), trailing, ".");
+                List when is_list(List) -> List;
                 _ -> usage("~ts is not UTF-8", [name_of(Kind)])
             end,
-    Tokens = case erl_scan:string(Chars ++ " .", {1, 1}) of
-                 {ok, Ts, _} -> Ts;
+    %% The full stop may be there; a comment may be the last thing.
+    Tokens = case erl_scan:string(Chars, {1, 1}) of
+                 {ok, [], _} -> usage("~ts is empty", [name_of(Kind)]);
+                 {ok, Ts, End} -> without_stop(Ts) ++ [{dot, End}];
                  {error, {Where, Scan, What}, _} ->
                      usage("~ts, ~ts: ~ts", [name_of(Kind), place(Where), Scan:format_error(What)])
              end,
@@ -111,6 +121,12 @@ parsed(Text, Kind) ->
         {ok, Expressions} -> Expressions;
         {error, {Where1, Parse, What1}} ->
             usage("~ts, ~ts: ~ts", [name_of(Kind), place(Where1), Parse:format_error(What1)])
+    end.
+
+without_stop(Tokens) ->
+    case lists:last(Tokens) of
+        {dot, _} -> lists:droplast(Tokens);
+        _ -> Tokens
     end.
 
 place({1, Column}) -> io_lib:format("column ~b", [Column]);
@@ -145,8 +161,8 @@ usage(Format, Args) ->
 %% that stays (what it opened stays open), and keeps all of it for `function/1'.
 -spec install(subject(), pos_integer(), timeout()) -> ok | {error, {usage | failed, binary()}}.
 install(#{slot := Slot, run := Run, init := Init, calls := Calls} = Subject, Size, TimeoutMs) ->
-    [load(Code) || Code <- [Run, Init]],
-    case missing(Calls) of
+    _ = [load(Code) || Code <- [Run, Init]],
+    case missing(Calls) ++ stale(Run) of
         [] ->
             Me = self(),
             {Keeper, Monitor} =
@@ -176,7 +192,13 @@ load(_) ->
     ok.
 
 init_value(none, _, _) -> undefined;
-init_value({code, Module, _}, Bin, N) -> Module:init(Bin, N).
+init_value({code, Module, _}, Bin, N) ->
+    %% An exit is in our message only; an error would also be in a report of the logger's.
+    try Module:init(Bin, N)
+    catch
+        error:Reason:Stack -> exit({Reason, Stack});
+        throw:Value -> exit({nocatch, Value})
+    end.
 
 input(#{data := {file, Data}}, Size) ->
     binary:part(Data, 0, Size);
@@ -185,6 +207,22 @@ input(#{data := random}, Size) ->
     Whole = Size div byte_size(Block),
     iolist_to_binary([lists:duplicate(Whole, Block),
                       binary:part(Block, 0, Size rem byte_size(Block))]).
+
+%% A fun is a place in a module; the peer has that module from its file.
+stale(Fun) when is_function(Fun) ->
+    {module, M} = erlang:fun_info(Fun, module),
+    case {code:ensure_loaded(M), erlang:fun_info(Fun, name)} of
+        {{module, M}, {name, []}} ->
+            [io_lib:format("the module ~tw of the function is another than its file (compiled in "
+                           "memory? by cover?): give {Module, Function, Arguments}", [M])];
+        {{module, M}, _} ->
+            [];
+        {{error, Why}, _} ->
+            [io_lib:format("the module ~tw of the function cannot be loaded in another node: ~0tp",
+                           [M, Why])]
+    end;
+stale(_) ->
+    [].
 
 missing(Calls) ->
     lists:append([missing(M, F, A, Where) || {M, F, A, Where} <- Calls]).

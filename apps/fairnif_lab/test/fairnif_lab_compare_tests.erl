@@ -11,7 +11,7 @@ around(Ns) ->
     [Ns + Ns * Percent / 100 || Percent <- [-3, -2, -2, -1, -1, 0, 0, 1, 1, 2, 2, 3]].
 
 verdict(Before, Now) ->
-    {Verdict, Why} = ?M:change(Before, Now),
+    {Verdict, Why} = ?M:change(Before, Now, 0.0),
     ?assert(string:length(Why) > 5),
     Verdict.
 
@@ -20,7 +20,7 @@ rows(Key, Value) ->
     figure_rows(?R:good(), ?R:put_size(Key, Value, ?R:good())).
 
 figure_rows(Before, Now) ->
-    Last = fun(#{subjects := [#{sizes := Sizes} | _]}) -> ?M:figures(lists:last(Sizes)) end,
+    Last = fun(#{subjects := [#{sizes := Sizes} | _]}) -> ?M:figures(lists:last(Sizes), 2) end,
     maps:from_list([{F, R} || #{figure := F} = R
                                   <- ?M:compare(subject, 1048576, Last(Before), Last(Now))]).
 
@@ -53,9 +53,20 @@ equal_samples_have_no_variance_and_are_within_noise_test() ->
     ?assertEqual(within_noise, verdict(Same, Same)),
     ?assertEqual(worse, verdict(Same, lists:duplicate(10, 9))).
 
-%% A published example (Mann-Whitney U by hand): no overlap, 6 and 6, U = 0, z = 2.80, p = 0.005.
+a_drift_within_the_run_is_within_noise_test() ->
+    %% The second half is as it was before, and most samples are longer.
+    Before = lists:duplicate(20, 1000),
+    Now = lists:duplicate(15, 1300) ++ lists:duplicate(5, 1000),
+    ?assertEqual(within_noise, verdict(Before, Now)),
+    ?assertEqual(worse, verdict(Before, lists:duplicate(20, 1300))).
+
+what_the_machine_accounts_for_is_within_noise_test() ->
+    ?assertMatch({within_noise, _}, ?M:change(around(1000), around(1200), 0.3)),
+    ?assertMatch({worse, _}, ?M:change(around(1000), around(1400), 0.3)).
+
+%% By hand: no overlap, 6 and 6, U = 0, z = 2.80, p = 0.005.
 six_against_six_without_overlap_is_significant_test() ->
-    {worse, Why} = ?M:change([1, 2, 3, 4, 5, 6], [70, 80, 90, 100, 110, 120]),
+    {worse, Why} = ?M:change([1, 2, 3, 4, 5, 6], [70, 80, 90, 100, 110, 120], 0),
     ?assertMatch({match, _}, re:run(Why, "p 0\\.005$")).
 
 samples() ->
@@ -66,23 +77,23 @@ property(Property) ->
 
 the_same_data_in_any_order_is_within_noise_test_() ->
     property(?FORALL(A, samples(),
-                     element(1, ?M:change(A, lists:reverse(A))) =:= within_noise)).
+                     element(1, ?M:change(A, lists:reverse(A), 0)) =:= within_noise)).
 
 before_and_after_are_mirror_images_test_() ->
     Mirror = #{improved => worse, worse => improved, within_noise => within_noise},
     property(?FORALL({A, B}, {samples(), samples()},
-                     element(1, ?M:change(A, B))
-                         =:= maps:get(element(1, ?M:change(B, A)), Mirror))).
+                     element(1, ?M:change(A, B, 0))
+                         =:= maps:get(element(1, ?M:change(B, A, 0)), Mirror))).
 
 ten_times_as_long_is_worse_whatever_the_samples_test_() ->
     %% Within a factor of 3: then ten times as long cannot overlap.
     property(?FORALL(A, ?LET(N, range(6, 30), vector(N, range(1000, 3000))),
-                     element(1, ?M:change(A, [10 * X || X <- A])) =:= worse)).
+                     element(1, ?M:change(A, [10 * X || X <- A], 0)) =:= worse)).
 
 the_unit_of_time_does_not_matter_test_() ->
     property(?FORALL({A, B}, {samples(), samples()},
-                     element(1, ?M:change(A, B))
-                         =:= element(1, ?M:change([1024 * X || X <- A], [1024 * X || X <- B])))).
+                     element(1, ?M:change(A, B, 0))
+                         =:= element(1, ?M:change([1024 * X || X <- A], [1024 * X || X <- B], 0)))).
 
 %% ---- other figures ----
 
@@ -119,7 +130,8 @@ what_nobody_would_notice_is_within_noise_test() ->
 charged_more_than_erlang_is_no_better_test() ->
     A = ?R:put_size(charge, #{ratio => 1.1}, ?R:good()),
     B = ?R:put_size(charge, #{ratio => 2.5}, ?R:good()),
-    ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(A, B)),
+    ?assertMatch(#{charge := #{verdict := within_noise, why := <<"more than 1.00 is no better">>}},
+                 figure_rows(A, B)),
     ?assertMatch(#{charge := #{verdict := within_noise}}, figure_rows(B, A)).
 
 held(Ns, Control) ->
@@ -129,6 +141,50 @@ what_ordinary_erlang_shows_as_well_says_nothing_about_the_function_test() ->
     ?assertMatch(#{delay := #{verdict := cannot_say}},
                  rows(delay, #{erlang => ?R:delay(8000000), beside => ?R:delay(9000000)})),
     ?assertMatch(#{hold := #{verdict := cannot_say}}, rows(slices, held(23000000, 9000000))).
+
+slower(Factor, Result) ->
+    #{subjects := [#{sizes := Sizes} | _]} = Result,
+    #{time := #{samples := Samples}} = lists:last(Sizes),
+    ?R:with_samples([S * Factor || S <- Samples], Result).
+
+with_others(Processors, Result) ->
+    ?R:put_size(others, [undefined, Processors, 0.01], Result).
+
+verdict_on(Figure, Before, Now) ->
+    maps:get(verdict, maps:get(Figure, figure_rows(Before, Now))).
+
+on_a_machine_with_other_work_a_change_must_be_larger_test() ->
+    Unquiet = fun(Result) -> with_others(0.4, Result) end,         % 0.2 of the machine
+    Time = fun(Before, Now) -> verdict_on(time, Before, Now) end,
+    ?assertEqual(worse, Time(?R:good(), slower(1.3, ?R:good()))),
+    ?assertEqual(within_noise, Time(?R:good(), Unquiet(slower(1.3, ?R:good())))),
+    ?assertEqual(within_noise, Time(Unquiet(?R:good()), slower(1.3, ?R:good()))),
+    ?assertEqual(worse, Time(?R:good(), Unquiet(slower(1.7, ?R:good())))),
+    Less = ?R:put_size(share, #{median => 0.3}, ?R:good()),
+    ?assertEqual(worse, verdict_on(share, ?R:good(), Less)),
+    ?assertEqual(within_noise, verdict_on(share, ?R:good(), Unquiet(Less))).
+
+on_a_busy_machine_nothing_is_said_of_what_depends_on_who_gets_a_processor_test() ->
+    Busy = fun(Result) -> with_others(1.2, Result) end,
+    ?assertEqual(cannot_say, verdict_on(time, ?R:good(), Busy(slower(9, ?R:good())))),
+    ?assertEqual(within_noise, verdict_on(time, ?R:good(), Busy(?R:good()))),
+    ?assertEqual(worse, verdict_on(leak, ?R:good(),
+                                   Busy(?R:put_size(leak, ?R:leak(1.0e6), ?R:good())))).
+
+when_ordinary_erlang_is_slower_too_it_is_the_machine_test() ->
+    #{subjects := [#{sizes := [_, #{charge := #{erlang := Erlang} = Charge}]}]} = ?R:good(),
+    Slow = maps:map(fun(_, PerMs) -> PerMs / 1.3 end, Erlang),
+    Now = ?R:put_size(charge, Charge#{erlang := Slow}, slower(1.25, ?R:good())),
+    ?assertMatch(#{time := #{verdict := within_noise}}, figure_rows(?R:good(), Now)).
+
+delays_that_overlap_from_window_to_window_are_within_noise_test() ->
+    Before = #{erlang => ?R:delay(1050000),
+               beside => (?R:delay(2000000))#{windows := [1500000, 7000000, 1600000, 2000000]}},
+    Now = #{erlang => ?R:delay(1050000),
+            beside => (?R:delay(9000000))#{windows := [6000000, 9000000, 8000000, 7000000]}},
+    ?assertMatch(#{delay := #{verdict := within_noise}},
+                 figure_rows(?R:put_size(delay, Before, ?R:good()),
+                             ?R:put_size(delay, Now, ?R:good()))).
 
 nobody_answering_now_cannot_be_compared_test() ->
     ?assertMatch(#{delay := #{verdict := cannot_say}}, rows(delay, #{beside => unanswered})).

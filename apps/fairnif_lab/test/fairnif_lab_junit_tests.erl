@@ -107,6 +107,27 @@ a_verdict_over_all_sizes_that_no_size_has_is_a_case_too_test() ->
     ?assertMatch([{"lists:sum(Init)", "delays others", failure, _, _}],
                  [C || {_, _, failure, _, _} = C <- cases(Suite)]).
 
+what_has_become_worse_since_a_baseline_is_a_failure_test() ->
+    Row = fun(Figure, Verdict) ->
+                  #{role => subject, size => 1024, figure => Figure, verdict => Verdict,
+                    before => 10, now => undefined, ratio => undefined, why => <<"because">>}
+          end,
+    Comparison = #{baseline => <<"b">>, made => <<"then">>, exit => 1, bands => [],
+                   rows => [Row(time, worse), Row(hold, within_noise), Row(share, improved),
+                            Row(kill, cannot_say), (Row(leak, worse))#{role := against}]},
+    Xml = iolist_to_binary(fairnif_lab_junit:xml(?R:good(), ?R:context(), Comparison)),
+    {Root, []} = xmerl_scan:string(binary_to_list(Xml), [{quiet, true}]),
+    ?assertMatch(#{failures := "1", tests := "18"}, attributes(Root)),
+    [_, Changes] = children(testsuite, Root),
+    Class = "lists:sum(Init) at 1,024 bytes",
+    ?assertEqual([{Class, "run time, median since the baseline", failure, "worse: because",
+                   "baseline: 10\nnow: undefined\n"},
+                  {Class, "longest hold, repeated since the baseline", passed, "", ""},
+                  {Class, "share left to a neighbour since the baseline", 'system-out', "",
+                   "improved: because\nbaseline: 10\nnow: undefined\n"},
+                  {Class, "from kill to stop since the baseline", skipped, "because",
+                   "baseline: 10\nnow: undefined\n"}], cases(Changes)).
+
 the_context_stands_in_the_properties_test() ->
     {_, [Suite]} = suites(?R:good(), (?R:context())#{processor := undefined}),
     [Properties] = children(properties, Suite),

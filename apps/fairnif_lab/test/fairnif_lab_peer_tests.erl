@@ -2,7 +2,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([block/0, start_a_blocked_one/0]).
+-export([block/0, start_a_blocked_one/0, eat/1, linked_to_one_that_exits/0]).
 
 -define(P, fairnif_lab_peer).
 
@@ -38,6 +38,16 @@ what_a_call_raises_is_a_value_test_() ->
             ?assertEqual({ok, ok}, ?P:call(Peer, {timer, sleep, [1]}, 10000))
         end)
     end}.
+
+a_call_that_another_process_ends_is_an_error_test_() ->
+    {timeout, 60, fun() ->
+        ?assertEqual({error, {raised, exit, badarg, []}},
+                     ?P:run([], {?MODULE, linked_to_one_that_exits, []}, 10000))
+    end}.
+
+linked_to_one_that_exits() ->
+    spawn_link(fun() -> exit(badarg) end),
+    receive after infinity -> ok end.
 
 a_node_that_ends_during_a_call_is_an_error_that_tells_how_test_() ->
     [{timeout, 60, fun() ->
@@ -122,6 +132,101 @@ a_reason_can_be_read_test_() ->
              {{down, {exit_status, 1}},
               "the peer node ended with exit status 1"},
              {{raised, error, badarg, []}, "error:badarg"}]].
+
+%% ---- options ----
+
+a_limit_of_memory_is_the_node_s_and_its_end_says_so_test_() ->
+    {timeout, 60, fun() ->
+        Limit = #{memory => 600000000, quiet => true},
+        ?P:with([], Limit, fun(Peer) ->
+            ?assertEqual({ok, ok}, ?P:call(Peer, {?MODULE, eat, [100000000]}, 20000)) end),
+        {error, {down, {exit_status, _}, Words} = Reason} =
+            ?P:with([], Limit, fun(Peer) ->
+                ?P:call(Peer, {?MODULE, eat, [1000000000]}, 20000) end),
+        ?assertMatch({match, _}, re:run(Words, "annot allocate [0-9]+ bytes")),
+        ?assertNotEqual(nomatch, string:find(?P:format_error(Reason), Words)),
+        %% As much again, where nothing limits it.
+        ?assertEqual({ok, ok}, ?P:run([], {?MODULE, eat, [700000000]}, 20000))
+    end}.
+
+a_node_without_last_words_is_down_without_them_test_() ->
+    {timeout, 60, fun() ->
+        ?assertEqual({error, {down, {exit_status, 3}}},
+                     ?P:with([], #{quiet => true}, fun(Peer) ->
+                         ?P:call(Peer, {erlang, halt, [3]}, 10000) end))
+    end}.
+
+the_slogan_of_a_crash_is_its_last_words_test_() ->
+    {timeout, 60, fun() ->
+        ?assertMatch({error, {down, {exit_status, 1}, <<"my slogan", _/binary>>}},
+                     ?P:with([], #{quiet => true}, fun(Peer) ->
+                         ?P:call(Peer, {erlang, halt, ["my slogan"]}, 10000) end))
+    end}.
+
+a_wrong_flag_is_named_test_() ->
+    {timeout, 60, fun() ->
+        {error, {boot, Words} = Reason} = ?P:start(["+S", "many"], #{quiet => true}),
+        ?assertMatch({match, _}, re:run(Words, "many$")),
+        ?assertMatch(["the peer node did not start: " | _], ?P:format_error(Reason))
+    end}.
+
+no_process_is_left_of_a_node_that_did_not_start_test_() ->
+    {timeout, 60, fun() ->
+        {links, Before} = process_info(self(), links),
+        {error, {boot, _}} = ?P:start(["+S", "many"], #{quiet => true}),
+        {links, After} = process_info(self(), links),
+        ?assertEqual(lists:sort(Before), lists:sort(After))
+    end}.
+
+no_file_of_last_words_is_left_behind_test_() ->
+    {timeout, 60, fun() ->
+        with_directory("it's here", fun(Dir) ->
+            {ok, 1} = ?P:with([], #{quiet => true}, fun(Peer) ->
+                ?assertMatch([_], filelib:wildcard(filename:join(Dir, "*"))),
+                ?P:call(Peer, {erlang, abs, [-1]}, 10000) end),
+            {error, {down, _}} = ?P:with([], #{quiet => true}, fun(Peer) ->
+                ?P:call(Peer, {erlang, halt, [3]}, 10000) end),
+            {error, {boot, _}} = ?P:start(["+S", "many"], #{quiet => true}),
+            ?assertEqual([], filelib:wildcard(filename:join(Dir, "*")))
+        end)
+    end}.
+
+more_of_the_code_path_is_found_first_test_() ->
+    {timeout, 60, fun() ->
+        with_directory("more", fun(Dir) ->
+            Forms = [{attribute, 1, module, fairnif_lab_of_mine},
+                     {attribute, 1, export, [{f, 0}]},
+                     {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, mine}]}]}],
+            {ok, Module, Beam} = compile:forms(Forms, []),
+            ok = file:write_file(filename:join(Dir, "fairnif_lab_of_mine.beam"), Beam),
+            ?assertMatch({error, {raised, error, undef, _}}, ?P:run([], {Module, f, []}, 10000)),
+            ?assertEqual({ok, mine}, ?P:with([], #{paths => [Dir]}, fun(Peer) ->
+                ?P:call(Peer, {Module, f, []}, 10000) end))
+        end)
+    end}.
+
+%% Also as the directory of temporary files.
+with_directory(Name, Fun) ->
+    Base = filename:join("/tmp", lists:concat(["fairnif-test-", os:getpid(), "-",
+                                               erlang:unique_integer([positive])])),
+    Dir = filename:join(Base, Name),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Before = os:getenv("TMPDIR"),
+    os:putenv("TMPDIR", Dir),
+    try Fun(Dir)
+    after
+        case Before of
+            false -> os:unsetenv("TMPDIR");
+            _ -> os:putenv("TMPDIR", Before)
+        end,
+        file:del_dir_r(Base)
+    end.
+
+%% So much at once.
+eat(Bytes) ->
+    Eaten = binary:copy(<<1>>, Bytes),
+    Bytes = byte_size(Eaten),
+    ok.
 
 %% Nothing else runs on this scheduler again.
 block() ->

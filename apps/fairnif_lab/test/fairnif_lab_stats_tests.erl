@@ -42,3 +42,15 @@ a_summary_says_all_of_it_and_of_nothing_that_it_is_nothing_test() ->
                  fairnif_lab_stats:summary([3, 1, 2])),
     ?assertMatch(#{count := 0, total := 0, longest := undefined},
                  fairnif_lab_stats:summary([])).
+
+the_rank_test_gives_what_tables_give_test() ->
+    %% No overlap, 6 and 6: U = 0, z = (18 - 0.5) / sqrt(6 * 6 * 13 / 12) = 2.802, p = 0.00507.
+    P = fairnif_lab_stats:mann_whitney([1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]),
+    ?assert(abs(P - 0.00507) < 0.00001),
+    %% With ties: ranks of the first 1.5, 3.5, 6; U = 5, of 4.5 that one expects: z = 0.
+    ?assertEqual(1.0, fairnif_lab_stats:mann_whitney([1, 2, 3], [1, 2, 2.5])).
+
+equal_samples_are_of_one_kind_and_none_are_an_error_test() ->
+    ?assertEqual(1.0, fairnif_lab_stats:mann_whitney([7, 7, 7], [7, 7, 7, 7])),
+    ?assertError(badarg, fairnif_lab_stats:mann_whitney([], [1])),
+    ?assertError(badarg, fairnif_lab_stats:mann_whitney([1], [])).

@@ -142,7 +142,7 @@ full(Size, Ns, Verdicts) ->
       kill => #{count => 5, down => summary([9000, 11000]), stop => summary([21000, 25000]),
                 stop_samples => [21000, 25000], unstopped => 0, threads_cpu => 0},
       leak => leak(0.0),
-      others => [0.25, undefined],
+      others => [0.05, undefined],
       verdicts => Verdicts}.
 
 erlang_work() ->

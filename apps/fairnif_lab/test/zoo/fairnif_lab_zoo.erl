@@ -1,9 +1,53 @@
-%% Builds the libraries of the zoo, where its modules look for them.
+%% The proof of the verdicts: checks every function of the zoo and scores what is said of it.
 %%
-%% A module of its own: fairnif_zoo cannot be loaded before its library is there.
+%%     make zoo [RUNS=10] [ROWS=long_block,segv]
+%%
+%% A module of its own, since fairnif_zoo cannot be loaded before its library is built.
 -module(fairnif_lab_zoo).
 
--export([build/0, paths/0]).
+-export([main/0, build/0, paths/0, check/2, rows/1]).
+
+-define(TIME_MS, 500).
+
+%% @doc What `make zoo' runs: prints the score and ends the node, with 1 when a verdict was wrong.
+main() ->
+    ok = io:setopts([{encoding, unicode}]),
+    Runs = number("RUNS", 10),
+    Opts = #{time_ms => number("TIME_MS", ?TIME_MS)},
+    Rows = rows(string:lexemes(os:getenv("ROWS", ""), ", ")),
+    ok = build(),
+    Progress = fairnif_lab_progress:start(Runs * length(Rows)),
+    Findings = [begin
+                    fairnif_lab_progress:step(Progress, io_lib:format("run ~b, ~s", [Run, Name])),
+                    fairnif_zoo_score:judge(Row, Run, check(Row, Opts))
+                end || Run <- lists:seq(1, Runs), #{name := Name} = Row <- Rows],
+    fairnif_lab_progress:stop(Progress),
+    All = lists:append(Findings),
+    io:put_chars([io_lib:format("~b functions, ~b runs of ~b ms; ~ts~n",
+                                [length(Rows), Runs, maps:get(time_ms, Opts), context()]),
+                  fairnif_zoo_score:format(All)]),
+    halt(case fairnif_zoo_score:wrong(All) of [] -> 0; _ -> 1 end).
+
+context() ->
+    #{processor := Processor, logical_processors := Count, otp := Otp, date := Date} =
+        fairnif_lab_machine:context(),
+    io_lib:format("~ts, ~b logical processors, OTP ~ts, ~ts", [Processor, Count, Otp, Date]).
+
+%% @doc The rows with these names; all of them for none.
+rows([]) ->
+    fairnif_zoo_table:rows();
+rows(Names) ->
+    All = fairnif_zoo_table:rows(),
+    Known = [atom_to_list(Name) || #{name := Name} <- All],
+    [] =:= Names -- Known orelse error({not_in_the_zoo, Names -- Known}),
+    [Row || #{name := Name} = Row <- All, lists:member(atom_to_list(Name), Names)].
+
+%% @doc What the lab says of one row's function, by property.
+check(#{expression := Expression, sizes := Sizes, init := Init, options := More}, Opts) ->
+    Inits = case Init of undefined -> #{}; Text -> #{init => Text} end,
+    fairnif_zoo_score:observed(
+      fairnif_lab_check:run(Expression, maps:merge(maps:merge(#{sizes => Sizes}, Inits),
+                                                   maps:merge(More, Opts)))).
 
 %% @doc Makes the libraries; takes no time when they are there.
 build() ->
@@ -32,3 +76,9 @@ source_dir() ->
                   filename:join(fairnif:include_dir(), "../../fairnif_lab/test/zoo")],
     [Dir | _] = [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "zoo.h"))],
     Dir.
+
+number(Name, Default) ->
+    case os:getenv(Name, "") of
+        "" -> Default;
+        Text -> list_to_integer(Text)
+    end.

@@ -2,7 +2,7 @@
 %% Pure: nothing here measures or prints.
 -module(fairnif_zoo_score).
 
--export([observed/1, judge/3, score/1, format/1]).
+-export([observed/1, judge/3, score/1, wrong/1, format/1]).
 
 -export_type([finding/0, kind/0]).
 
@@ -68,6 +68,8 @@ score(Property, Findings) ->
 ratio(_, 0) -> undefined;
 ratio(Part, Whole) -> Part / Whole.
 
+%% @doc Those that are wrong: neither right nor undecided.
+-spec wrong([finding()]) -> [finding()].
 wrong(Findings) ->
     [F || #{kind := K} = F <- Findings, K =/= right, K =/= undecided].
 

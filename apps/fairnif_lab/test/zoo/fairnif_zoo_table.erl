@@ -43,7 +43,7 @@ rows() ->
 row(Name, Expression, Sizes, Is, Expected) ->
     Good = maps:from_list([{Property, pass} || Property <- properties()]),
     #{name => Name, expression => Expression, sizes => Sizes, init => undefined,
-      options => #{timeout_ms => 5000}, is => Is, expected => maps:merge(Good, Expected)}.
+      options => #{timeout_ms => 3000}, is => Is, expected => maps:merge(Good, Expected)}.
 
 blocked() ->
     #{hold => fail, charge => fail, share => warn, delay => fail, kill => warn}.
@@ -102,13 +102,15 @@ in_slices() ->
      {by_the_book, "fairnif_zoo:slices_700us(N)", [20000],
       "slices of 700 us, each charged as a turn: all that the documentation asks for",
       #{share => warn}},
-     {yields_uncharged, "fairnif_zoo:slices_uncharged(N)", [20000],
-      "slices of 700 us by enif_schedule_nif alone, which gives way and charges nothing; the VM "
-      "looks at a scheduler's timers once in 4000 reductions, so sleepers are late by seconds",
+     {yields_uncharged, "fairnif_zoo:slices_uncharged(N)", [100000],
+      "slices of 700 us by enif_schedule_nif alone, which gives way and charges nothing: sleepers "
+      "are late by the whole call, as the VM looks at timers once in 4000 reductions",
       #{charge => fail, share => warn, delay => fail}},
-     {gives_way_uncharged, "fairnif_zoo:gives_way_uncharged(N)", [20000],
-      "an uncharged NIF of 700 us and erlang:yield/0, in turns: sleepers are late, as above",
-      #{charge => fail, share => warn, delay => fail}},
+     {gives_way_uncharged, "fairnif_zoo:gives_way_uncharged(N)", [100000],
+      "an uncharged NIF of 700 us and erlang:yield/0, in turns",
+      #{charge => fail, share => warn,
+        delay => {any, "sleepers wait until 4000 reductions were charged on their scheduler, by "
+                       "whomever: 10 to 130 ms were seen"}}},
      {yields_slowly, "fairnif_zoo:slices_5ms(N)", [20000],
       "slices of 5 ms, each charged as a turn",
       #{hold => fail, charge => fail, share => warn,

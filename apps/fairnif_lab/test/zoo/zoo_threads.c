@@ -110,6 +110,7 @@ static ERL_NIF_TERM offload(ErlNifEnv *env, ERL_NIF_TERM argument, int heeds)
     work->message = enif_make_tuple2(work->env, enif_make_copy(work->env, ref),
                                      enif_make_atom(work->env, "done"));
     error = start(work);
+    enif_consume_timeslice(env, 100);       /* a thread takes some time to start */
     term = error != 0 ? zoo_failed(env, error)
         : enif_make_tuple2(env, ref, enif_make_resource(env, handle));
     enif_release_resource(handle);

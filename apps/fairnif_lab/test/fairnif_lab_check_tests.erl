@@ -1,0 +1,214 @@
+-module(fairnif_lab_check_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(C, fairnif_lab_check).
+%% Short: here it matters what comes back, not how exact it is.
+-define(SHORT, #{sizes => [1024], time_ms => 60, timeout_ms => 5000}).
+
+%% ---- what is asked for wrongly costs no node ----
+
+what_cannot_be_measured_is_a_usage_error_test_() ->
+    [{Part, fun() ->
+          {error, {usage, Text}} = ?C:run(Source, Opts),
+          ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
+      end}
+     || {Source, Opts, Part} <-
+            [{"foo(", #{}, "the expression, column 5: syntax error"},
+             {"Bim", #{}, "variable 'Bim' is unbound"},
+             {"N", #{init => "("}, "--init, column 2"},
+             {"N", #{against => "Bim"}, "--against: the expression, column 1"},
+             {"N", #{file => "/nowhere/at/all"}, "cannot read /nowhere/at/all: no such file"},
+             {"N", #{file => "/dev/null"}, "/dev/null is empty"},
+             {"N", #{file => "/proc/self/statm", sizes => [1000000]},
+              "and a size of 1000000 is asked for"},
+             {"N", #{sizes => []}, "[] is no list of sizes"},
+             {42, #{}, "42 is no expression"}]].
+
+inputs_beyond_all_memory_are_cannot_say_test() ->
+    {error, {cannot_say, Text}} = ?C:run("N", #{sizes => [1 bsl 50]}),
+    ?assertNotEqual(nomatch, string:find(Text, "give smaller sizes")).
+
+steps_are_counted_for_sizes_and_subjects_test_() ->
+    [?_assertEqual(Steps, ?C:steps(Opts))
+     || {Opts, Steps} <- [{#{}, 10}, {#{sizes => [1]}, 5}, {#{sizes => [1], against => "N"}, 9},
+                          {#{file => "f"}, 5}, {#{file => "f", sizes => [1, 2]}, 10}]].
+
+%% ---- what only a node can say ----
+
+what_does_not_exist_is_a_usage_error_test_() ->
+    [{timeout, 60, fun() ->
+          {error, {usage, Text}} = ?C:run(Source, maps:merge(?SHORT, Opts)),
+          ?assertEqual(Said, unicode:characters_to_list(Text))
+      end}
+     || {Source, Opts, Said} <-
+            [{"lists:nothing(N)", #{},
+              "the expression, column 1: there is no function lists:nothing/1"},
+             {"N + nowhere_at_all:f()", #{},
+              "the expression, column 5: there is no module nowhere_at_all (add its directory with "
+              "-pa)"},
+             {"Init", #{init => "lists:nothing(N)"},
+              "--init, column 1: there is no function lists:nothing/1"}]].
+
+an_init_that_does_not_work_is_failed_and_no_verdict_test_() ->
+    [{timeout, 60, fun() ->
+          {error, {failed, Text}} = ?C:run("Init", (?SHORT)#{timeout_ms := 1000, init => Init}),
+          ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
+      end}
+     || {Init, Part} <- [{"error(oops)", "--init failed: {oops,"},
+                         {"receive after infinity -> ok end",
+                          "--init has not returned within 1000"},
+                         {"erlang:halt(5)", "ended with exit status 5"}]].
+
+a_node_that_does_not_start_is_failed_and_says_why_test_() ->
+    {timeout, 60, fun() ->
+        {error, {failed, Text}} = ?C:run("N", (?SHORT)#{flags => ["+S", "many"]}),
+        ?assertMatch({match, _}, re:run(Text, "did not start.*many"))
+    end}.
+
+%% Nothing is blamed on the function that is the lab's own.
+an_error_of_the_lab_is_failed_and_no_verdict_test_() ->
+    {timeout, 60, fun() ->
+        %% Of no batch there is no median.
+        {error, {failed, Text}} = ?C:run("N", (?SHORT)#{runs => 0}),
+        ?assertMatch({match, _}, re:run(Text, "the lab itself failed, in fairnif_lab_"))
+    end}.
+
+%% ---- what a function does that does not return: told, within a time limit ----
+
+what_ends_a_call_is_the_verdict_and_the_sentence_test_() ->
+    [{title(Source), {timeout, 120, fun() ->
+          {Us, {ok, Result}} =
+              timer:tc(fun() -> ?C:run(Source, maps:merge(?SHORT, Opts)) end),
+          #{exit := 1,
+            subjects := [#{verdicts := [Returns | Others], sizes := [#{error := Error}]}]}
+              = Result,
+          ?assertMatch({match, _, _}, {re_run(Error, Pattern), Error, Pattern}),
+          ?assertMatch(#{property := returns, status := fail, sentence := Error}, Returns),
+          ?assertEqual([cannot_say], lists:usort([S || #{status := S} <- Others])),
+          ?assert(Us < 60000000)
+      end}}
+     || {Source, Opts, Pattern} <-
+            [{"error(oops)", #{}, "^raises error:oops$"},
+             {"exit(oops)", #{}, "^raises exit:oops$"},
+             {"throw({N, oops})", #{}, "^raises throw:{1024,oops}$"},
+             {"binary_to_list(N)", #{}, "^raises error:badarg in erlang:binary_to_list/1$"},
+             {fun() -> error(oops) end, #{}, "^raises error:oops in fairnif_lab_check_tests:"},
+             {"exit(self(), kill), timer:sleep(5000)", #{}, "^its caller exited: killed$"},
+             {"spawn_link(fun() -> exit(oops) end), timer:sleep(5000)", #{},
+              "^its caller exited: oops$"},
+             {"erlang:halt(3)", #{}, "^the peer node ended with exit status 3$"},
+             {"erlang:halt(\"my slogan\")", #{}, "my slogan"},
+             {"os:cmd(\"kill -9 \" ++ os:getpid()), timer:sleep(5000)", #{},
+              "^the peer node was killed by signal 9"},
+             {"timer:sleep(infinity)", #{timeout_ms => 500}, "^had not returned after 500 ms$"},
+             {"F = fun F() -> F() end, F()", #{timeout_ms => 500}, "^had not returned after"},
+             {"receive no_message -> ok end", #{timeout_ms => 500}, "^had not returned after"},
+             {"F = fun F(L) -> F([binary:copy(<<0>>, 10000000) | L]) end, F([])",
+              #{memory => 600000000, timeout_ms => 30000}, "annot allocate [0-9]+ bytes"},
+             {"lists:seq(1, 1000000000)", #{memory => 600000000, timeout_ms => 30000},
+              "annot allocate [0-9]+ bytes"}]].
+
+%% The first two calls are good, and it is not the first that counts.
+what_fails_later_is_told_with_the_measurement_that_saw_it_test_() ->
+    Later = "counters:add(Init, 1, 1), counters:get(Init, 1) < 10 orelse error(late)",
+    Traced = "{flags, []} = erlang:trace_info(self(), flags)",
+    Leaves = "true = ets:insert_new(Init, {busy}), timer:sleep(2), ets:delete(Init, busy)",
+    [{Source, {timeout, 120, fun() ->
+          {ok, #{exit := 1, subjects := [#{sizes := [#{error := Error}]}]}} =
+              ?C:run(Source, (?SHORT)#{init => Init}),
+          ?assertMatch({match, _, _}, {re_run(Error, Pattern), Error, Pattern})
+      end}}
+     || {Source, Init, Pattern} <-
+            [{Later, "counters:new(1, [])", "^while timed: raises error:late$"},
+             {Traced, "ok", "^raises error:{badmatch,{flags,.* under trace$"},
+             {Leaves, "ets:new(t, [public])",
+              "^raises error:{badmatch,false} where its callers are killed$"}]].
+
+what_only_one_at_a_time_can_call_is_no_crash_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{subjects := [#{verdicts := Verdicts}]}} =
+            ?C:run("true = register(the_only_one, self()), timer:sleep(2), "
+                   "unregister(the_only_one)", ?SHORT),
+        ?assertMatch(#{status := pass}, verdict(returns, Verdicts)),
+        #{status := cannot_say, sentence := Text} = verdict(delay, Verdicts),
+        ?assertEqual(<<"raises error:badarg when several call it at once">>, Text)
+    end}.
+
+the_other_subject_is_not_blamed_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{subjects := [Subject, Against]}} =
+            ?C:run("N", (?SHORT)#{init => "counters:new(1, [])",
+                                  against => "counters:add(Init, 1, 1), "
+                                             "counters:get(Init, 1) < 10 orelse error(late)"}),
+        #{role := subject, verdicts := Good, sizes := [#{time := _, error := undefined}]} = Subject,
+        #{role := against, verdicts := Bad, sizes := [#{error := Error}]} = Against,
+        ?assertMatch(#{status := pass}, verdict(returns, Good)),
+        ?assertMatch(#{status := fail}, verdict(returns, Bad)),
+        ?assertEqual(<<"while timed: raises error:late">>, Error)
+    end}.
+
+%% ---- what functions do that is nobody's business ----
+
+manners_of_erlang_code_are_no_fault_test_() ->
+    [{Source, {timeout, 300, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
+          {ok, #{subjects := [#{verdicts := Verdicts, sizes := [Figures]}]}} =
+              ?C:run(Source, (?SHORT)#{init => "counters:new(1, [])"}),
+          ?assertEqual(undefined, maps:get(error, Figures)),
+          [?assertEqual({Property, pass, V}, {Property, Status, V})
+           || Property <- [returns, charge, leak],
+              #{status := Status} = V <- [verdict(Property, Verdicts)]]
+      end) end}}
+     || Source <-
+            ["timer:sleep(5)",
+             "process_flag(trap_exit, true), put(key, N), self() ! hello, "
+             "erlang:send_after(1, self(), late), spawn_link(fun() -> exit(oops) end), "
+             "lists:sort(binary_to_list(Bin))",
+             "{P, M} = spawn_monitor(fun() -> timer:sleep(1) end), "
+             "receive {'DOWN', M, process, P, normal} -> ok end",
+             "counters:add(Init, 1, 1), counters:get(Init, 1) > 1 orelse "
+             "begin io:format(\"~n\"), file:write_file(\"/proc/self/fd/1\", <<10>>) end"]].
+
+a_huge_value_is_no_trouble_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{subjects := [#{verdicts := Verdicts}]}} =
+            ?C:run("binary:copy(<<0>>, 30000000)", ?SHORT),
+        ?assertMatch(#{status := pass}, verdict(returns, Verdicts))
+    end}.
+
+%% ---- the result ----
+
+a_result_has_every_figure_and_can_be_written_as_json_test_() ->
+    {timeout, 120, fun() ->
+        {ok, Result} = ?C:run(fun(Bin) -> erlang:md5(Bin) end,
+                              (?SHORT)#{sizes => [100, 10000], waive => #{hold => "because"},
+                                        file => code:which(lists)}),
+        #{expression := _, exit := Exit, thresholds := [_ | _], machine := #{dirty_trip := Trip},
+          options := #{sizes := [100, 10000], waive := #{hold := <<"because">>}},
+          subjects := [#{role := subject, sizes := Sizes, growth := Growth,
+                         verdicts := Verdicts, advice := [_ | _]}]} = Result,
+        ?assert(lists:member(Exit, [0, 1, 3])),
+        ?assert(is_float(Growth)),
+        ?assert(Trip > 0),
+        ?assertEqual(7, length(Verdicts)),
+        [begin
+             ?assertMatch(#{time := _, charge := _, slices := _, share := _, delay := _,
+                            thread_progress := _, long_schedule := _, kill := _, leak := _,
+                            error := undefined}, Size),
+             ?assertEqual(7, length(Vs))
+         end || #{verdicts := Vs} = Size <- Sizes],
+        ?assertEqual([100, 10000], [S || #{size := S} <- Sizes]),
+        Json = iolist_to_binary(fairnif_lab_json:encode(Result)),
+        ?assertMatch(<<"{", _/binary>>, Json),
+        ?assert(length(fairnif_lab_check_text:format(Result)) > 0)
+    end}.
+
+%% ---- ----
+
+title(Source) -> lists:flatten(io_lib:format("~0tp", [Source])).
+
+re_run(Text, Pattern) ->
+    re:run(Text, Pattern, [{capture, none}, dotall]).
+
+verdict(Property, Verdicts) ->
+    hd([V || #{property := P} = V <- Verdicts, P =:= Property]).

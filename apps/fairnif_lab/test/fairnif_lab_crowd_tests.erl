@@ -1,0 +1,70 @@
+-module(fairnif_lab_crowd_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% What runs in the peer.
+-export([measure/2]).
+
+-define(C, fairnif_lab_crowd).
+
+each_figure_is_there_test_() ->
+    {timeout, 60, fun() ->
+        {ok, {ok, Result}} = run(sleeps, #{time_ms => 200}),
+        #{delay := #{idle := Idle, erlang := Erlang, beside := Beside},
+          thread_progress := #{idle := #{count := C0}, beside := #{count := C1}},
+          long_schedule := #{count := _, longest_ms := _, named := _}} = Result,
+        [begin
+             #{count := Count, p50 := P50, p99 := P99, max := Max, windows := Windows} = Delay,
+             ?assert(Count >= 4),
+             ?assertEqual(4, length(Windows)),
+             ?assert(P50 =< P99),
+             ?assert(P99 =< Max),
+             ?assertEqual(false, maps:is_key(samples, Delay))
+         end || Delay <- [Idle, Erlang, Beside]],
+        ?assert(C0 > 0),
+        ?assert(C1 > 0)
+    end}.
+
+native_code_that_keeps_all_schedulers_is_felt_and_reported_test_() ->
+    {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
+        {ok, {ok, Result}} = run(native, #{time_ms => 200}),
+        #{delay := #{idle := #{p50 := Idle}, beside := #{p50 := Beside}},
+          long_schedule := #{count := Count, longest_ms := Ms, named := Named}} = Result,
+        ?assert(Beside > Idle + 5000000),
+        ?assert(Count > 0),
+        ?assert(Ms > 5),
+        ?assert(lists:all(fun is_binary/1, Named))
+    end) end}.
+
+callers_that_end_leave_nothing_to_feel_test_() ->
+    [{timeout, 60, fun() -> ?assertEqual({ok, {error, Why}}, run(Manner, #{time_ms => 200})) end}
+     || {Manner, Why} <- [{raises, {error, oops}}, {dies, oops}]].
+
+no_caller_is_left_behind_test_() ->
+    {timeout, 60, fun() ->
+        ?assertEqual({ok, 0}, fairnif_lab_peer:run(["+S", "2:2"],
+                                                   {?MODULE, measure, [left, #{time_ms => 200}]},
+                                                   30000)) end}.
+
+%% ---- in the peer ----
+
+measure(left, Opts) ->
+    Before = processes(),
+    {ok, _} = ?C:measure(fun() -> behave(sleeps, {}, {}) end, Opts),
+    timer:sleep(100),
+    length(processes() -- Before);
+measure(Manner, Opts) ->
+    Tree = tree(20),
+    Same = tree(20),
+    ?C:measure(fun() -> behave(Manner, Tree, Same) end, Opts).
+
+behave(sleeps, _, _) -> timer:sleep(1);
+behave(native, Tree, Same) -> true = Tree =:= Same;
+behave(raises, _, _) -> error(oops);
+behave(dies, _, _) -> exit(self(), oops), timer:sleep(1000).
+
+tree(0) -> {};
+tree(Depth) -> Tree = tree(Depth - 1), {Tree, Tree}.
+
+run(Manner, Opts) ->
+    fairnif_lab_peer:run(["+S", "2:2"], {?MODULE, measure, [Manner, Opts]}, 30000).

@@ -1,0 +1,88 @@
+-module(fairnif_lab_hold_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% What runs in the peer.
+-export([measure/2]).
+
+-define(H, fairnif_lab_hold).
+-define(MS, 1000000).
+
+native_code_that_does_not_give_way_is_a_hold_in_every_call_test_() ->
+    in_peer(native, fun(#{hold := #{calls := Calls, over := Over, over_part := Part,
+                                    repeated := Repeated}, holds := Holds}) ->
+        ?assert(Calls >= 3),
+        ?assertEqual(Calls, Over),
+        ?assert(Part > 0.5),
+        ?assert(Repeated > 2 * ?MS),
+        ?assertEqual(Calls, length(Holds))
+    end).
+
+erlang_code_is_none_as_a_rule_test_() ->
+    in_peer(erlang, fun(#{hold := #{calls := Calls, over := Over, longest := Longest},
+                          normal := #{count := Slices}, control := #{calls := Control}}) ->
+        ?assert(Slices > Calls),
+        ?assert(Over =< Calls div 2),
+        ?assert(Longest > 0),
+        ?assert(Control > 0)
+    end).
+
+time_on_a_dirty_scheduler_is_no_hold_test_() ->
+    in_peer(dirty, fun(#{hold := #{calls := Calls, over_part := Part},
+                         dirty := #{count := Count, shortest := Shortest}}) ->
+        ?assertEqual(Calls, Count),
+        ?assert(Shortest >= 5 * ?MS),
+        ?assert(Part < 0.5)
+    end).
+
+who_sleeps_on_the_scheduler_is_not_taken_for_robbed_test_() ->
+    in_peer(native, fun(#{hold := #{taken := Taken, elapsed := Elapsed}}) ->
+        ?assert(Taken =< Elapsed)
+    end).
+
+short_calls_are_traced_many_times_but_not_for_ever_test_() ->
+    in_peer(nothing, fun(#{hold := #{calls := Calls, over := Over}}) ->
+        ?assert(Calls > 5),
+        ?assert(Calls =< 300),
+        ?assert(Over =< Calls div 2)
+    end).
+
+%% A sensitive process is not traced: nothing seen is not the same as nothing there.
+a_call_that_was_not_traced_is_not_counted_test_() ->
+    {timeout, 60, fun() ->
+        {ok, {ok, #{hold := Hold}}} = run(sensitive, #{time_ms => 100}),
+        ?assertMatch(#{calls := 0, over := 0}, Hold)
+    end}.
+
+what_the_function_raises_is_a_value_test_() ->
+    {timeout, 60, fun() ->
+        ?assertEqual({ok, {error, {error, oops}}}, run(raises, #{time_ms => 100})) end}.
+
+%% ---- in the peer ----
+
+measure(Manner, Opts) ->
+    Tree = tree(18),
+    Same = tree(18),
+    ?H:measure(fun() -> behave(Manner, Tree, Same) end, Opts).
+
+%% The VM compares terms in one go.
+behave(native, Tree, Same) -> true = Tree =:= Same;
+behave(erlang, _, _) -> [fairnif_lab_share:work(sort) || _ <- lists:seq(1, 1000)];
+behave(dirty, _, _) -> erts_debug:dirty_cpu(wait, 5);
+behave(nothing, _, _) -> ok;
+behave(sensitive, _, _) -> process_flag(sensitive, true);
+behave(raises, _, _) -> error(oops).
+
+tree(0) -> {};
+tree(Depth) -> Tree = tree(Depth - 1), {Tree, Tree}.
+
+%% ---- ----
+
+run(Manner, Opts) ->
+    fairnif_lab_peer:run(?H:flags(), {?MODULE, measure, [Manner, Opts]}, 30000).
+
+in_peer(Manner, Test) ->
+    {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
+        {ok, {ok, Result}} = run(Manner, #{time_ms => 200}),
+        Test(Result)
+    end) end}.
