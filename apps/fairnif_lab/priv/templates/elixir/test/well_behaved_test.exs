@@ -8,6 +8,6 @@ defmodule MyNif.WellBehavedTest do
   import Fairnif.Test
 
   test_well_behaved "counting", "'Elixir.MyNif':count(Bin, 97)",
-    sizes: [1024, 8 * 1024 * 1024],
+    sizes: [1024, 64 * 1024 * 1024],
     time_ms: 500
 end
