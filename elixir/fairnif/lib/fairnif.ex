@@ -28,7 +28,7 @@ defmodule Fairnif do
     * `:path` - the library in `priv`, without extension; by default the module's own path, as its
       source file has it in `lib`: `"my_app/bits"` for `MyApp.Bits`
     * `:load_info` - a term for the library's own `load` and `upgrade` functions; the expression is
-      evaluated each time the module is loaded; default `nil`
+      evaluated each time the module is loaded; default `:undefined`
 
   Anything else is a `CompileError`.
 

@@ -97,7 +97,7 @@ defmodule FairnifTest do
 
   test "the version is the one of the Erlang application" do
     {:ok, [{:application, :fairnif, properties}]} =
-      :file.consult('../../apps/fairnif/src/fairnif.app.src')
+      :file.consult(~c"../../apps/fairnif/src/fairnif.app.src")
 
     version = to_string(properties[:vsn])
     assert Fairnif.info().version == version

@@ -41,7 +41,11 @@ defmodule Fairnif.Probe do
   end
 
   @doc "Compiles an author's module, as its file would be."
-  def compile(source), do: Code.compile_string(source, "author.ex")
+  def compile(source) do
+    Code.put_compiler_option(:docs, true)
+    Code.put_compiler_option(:debug_info, true)
+    Code.compile_string(source, "author.ex")
+  end
 end
 
 ExUnit.start()

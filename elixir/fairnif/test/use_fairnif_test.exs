@@ -2,7 +2,7 @@ defmodule UseFairnifTest do
   # What an author writes, right and wrong.
   use ExUnit.Case, async: false
 
-  @nifs "defnif info()\ndefnif count(n)\n"
+  @both "defnif info()\ndefnif count(n)\n"
 
   defp compile(body, name \\ "Fairnif.TestAuthor") do
     Fairnif.Probe.compile("defmodule #{name} do\n#{body}\nend")
@@ -21,7 +21,7 @@ defmodule UseFairnifTest do
   describe "a module that uses Fairnif" do
     test "loads the library of its own path in priv" do
       Fairnif.Probe.build(Fairnif.TestDefault, "fairnif/test_default")
-      compile("use Fairnif, otp_app: :fairnif\n" <> @nifs, "Fairnif.TestDefault")
+      compile("use Fairnif, otp_app: :fairnif\n" <> @both, "Fairnif.TestDefault")
       assert apply(Fairnif.TestDefault, :info, []) == :undefined
     end
 
@@ -52,7 +52,7 @@ defmodule UseFairnifTest do
         @library "elsewhere/attribute"
         @application :fairnif
         use Fairnif, otp_app: @application, path: @library
-        """ <> @nifs,
+        """ <> @both,
         "Fairnif.TestAttribute"
       )
 
@@ -95,7 +95,7 @@ defmodule UseFairnifTest do
       end
 
       [{Fairnif.TestAuthor, beam}] = compile.()
-      {:ok, {_, [{'Docs', docs}]}} = :beam_lib.chunks(beam, ['Docs'])
+      {:ok, {_, [{~c"Docs", docs}]}} = :beam_lib.chunks(beam, [~c"Docs"])
       {:docs_v1, _, _, _, _, _, functions} = :erlang.binary_to_term(docs)
 
       assert [{{:function, :exor, 2}, _, ["exor(binary, byte)"], %{"en" => "XORs."}, _}] =

@@ -12,7 +12,7 @@ defmodule Fairnif.TestTest do
     end
 
     test "a failure with every line, of one that is not" do
-      lines = ['f is not well-behaved', 'holds the scheduler: größe', '    calls 40']
+      lines = [~c"f is not well-behaved", ~c"holds the scheduler: größe", ~c"    calls 40"]
       outcome = judge(fn -> :erlang.error({:not_well_behaved, lines}) end)
       assert {:fail, text} = outcome
       error = assert_raise ExUnit.AssertionError, fn -> conclude(outcome) end
@@ -21,7 +21,7 @@ defmodule Fairnif.TestTest do
     end
 
     test "a failure that says that nothing could be said, inside a test" do
-      outcome = judge(fn -> throw({:skip, 'this machine cannot say: noisy'}) end)
+      outcome = judge(fn -> throw({:skip, ~c"this machine cannot say: noisy"}) end)
       assert outcome == {:skip, "this machine cannot say: noisy"}
       error = assert_raise ExUnit.AssertionError, fn -> conclude(outcome) end
       assert error.message =~ "this machine cannot say: noisy\nThis test has neither passed"
@@ -29,11 +29,11 @@ defmodule Fairnif.TestTest do
 
     test "exceptions of their own for a wrong question and a lab that failed" do
       assert_raise ArgumentError, "column 3: oh", fn ->
-        judge(fn -> :erlang.error({:badarg, 'column 3: oh'}) end)
+        judge(fn -> :erlang.error({:badarg, ~c"column 3: oh"}) end)
       end
 
       assert_raise RuntimeError, "no peer", fn ->
-        judge(fn -> :erlang.error({:check_failed, 'no peer'}) end)
+        judge(fn -> :erlang.error({:check_failed, ~c"no peer"}) end)
       end
 
       assert_raise ErlangError, fn -> judge(fn -> :erlang.error(:other) end) end
