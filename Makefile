@@ -10,11 +10,18 @@ SOAK_TASKS   ?= 100000
 REBAR        ?= rebar3
 DIST         ?= trixie
 RUNS         ?= 10
+MIX          ?= mix
 
 EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
+MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mix.exs))
+
+# No Mix project here has a dependency from Hex. Should Mix keep anything all the same, it does so
+# here and not in the user's home.
+export MIX_HOME ?= $(CURDIR)/_build/mix
 
 .PHONY: help deps deps-test compile demo test test-c test-platforms test-eunit test-ct \
-	test-examples test-stranger test-otp bench bench-json zoo manners soak sanitize lint docs clean
+	test-examples test-elixir test-stranger test-otp bench bench-json zoo manners soak sanitize lint \
+	docs clean
 
 # Everything meets in the same build directories and wants both cores for itself.
 .NOTPARALLEL:
@@ -26,7 +33,8 @@ demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=by
 	@bin/fairnif demo --size $(SIZE)
 
 # Each runner is a target of its own, so that `make -k test` runs the others when one fails.
-test: deps-test lint test-c test-platforms test-eunit test-ct test-examples test-stranger  ## all tests, lint first
+test: deps-test lint test-c test-platforms  ## all tests, lint first
+test: test-eunit test-ct test-examples test-elixir test-stranger
 
 test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
 	@tools/test_otp $(DIST)
@@ -50,8 +58,12 @@ manners: compile  ## checks OTP's own functions, writes docs/manners.md
 
 lint: deps-test compile  ## warnings as errors, xref, dialyzer, shellcheck, style
 	@tools/check_style
+	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) do xref, dialyzer
+	@for project in $(MIX_PROJECTS); do \
+		(cd $$project && $(MIX) format --check-formatted) || exit 1; \
+	done
 	@echo "lint: nothing found"
 
 docs: deps      ## reference of the Erlang modules, in _build/docs
@@ -61,6 +73,7 @@ docs: deps      ## reference of the Erlang modules, in _build/docs
 clean:          ## removes everything built
 	@$(MAKE) -s -C apps/fairnif/c_src clean
 	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
+	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock
 
 soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000]
@@ -99,6 +112,14 @@ test-ct: deps-test compile
 test-examples: deps-test
 	@for example in $(EXAMPLES); do \
 		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
+	done
+
+# Warnings are errors here, and not where these are somebody's dependencies.
+test-elixir: deps-test  ## the Mix projects: elixir/ and the example
+	@for project in $(MIX_PROJECTS); do \
+		echo "$$project:"; \
+		(cd $$project && MIX_ENV=test $(MIX) compile --warnings-as-errors && $(MIX) test) \
+			|| exit 1; \
 	done
 
 test-stranger: deps-test

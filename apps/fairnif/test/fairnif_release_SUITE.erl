@@ -9,10 +9,11 @@
          module_fairnif_may_be_loaded_again_and_purged/1,
          many_reloads_of_a_library_in_use_are_possible/1,
          a_library_of_another_interface_does_not_load_and_says_why/1,
+         a_library_works_with_the_next_minor_version_of_the_runtime/1,
          a_bad_entry_does_not_load_and_says_why/1]).
 
 suite() ->
-    [{timetrap, {minutes, 1}}].
+    [{timetrap, {minutes, 5}}].
 
 all() ->
     [a_release_boots_in_embedded_mode_with_an_authors_on_load,
@@ -21,6 +22,7 @@ all() ->
      module_fairnif_may_be_loaded_again_and_purged,
      many_reloads_of_a_library_in_use_are_possible,
      a_library_of_another_interface_does_not_load_and_says_why,
+     a_library_works_with_the_next_minor_version_of_the_runtime,
      a_bad_entry_does_not_load_and_says_why].
 
 init_per_suite(Config) ->
@@ -192,6 +194,21 @@ a_library_of_another_interface_does_not_load_and_says_why(_) ->
          expect(Output, ["fairnif_test_refused was compiled with fairnif.h of interface " ++ Theirs,
                          "the loaded runtime has 1.", "compile it again"])
      end || {Case, Theirs} <- [{other_abi, "99."}, {newer_minor, "1.99"}]].
+
+%% The library was compiled with the header of this version, options and all; the runtime has a
+%% larger table and larger options. Every body gives the same answers, also when it pauses.
+a_library_works_with_the_next_minor_version_of_the_runtime(_) ->
+    Next = fairnif_test:library(next_minor),
+    Ebin = filename:join(Next, "ebin"),
+    Here = filename:dirname(code:which(fairnif)),
+    ok = filelib:ensure_path(Ebin),
+    [{ok, _} = file:copy(filename:join(Here, File), filename:join(Ebin, File))
+     || File <- filelib:wildcard("*.{beam,app}", Here)],
+    Peer = fairnif_test:peer(["-pa", Ebin]),
+    #{interface := {1, 99}} = call(Peer, fairnif, info, []),
+    true = lists:prefix(Next, call(Peer, fairnif, path, [fairnif])),
+    [] = call(Peer, fairnif_test_cases, wrong, [[yielding, yielding_dirty, auto]]),
+    fairnif_test:stop(Peer).
 
 a_bad_entry_does_not_load_and_says_why(_) ->
     [begin

@@ -3,7 +3,7 @@
 %% pause at every tick.
 -module(fairnif_test_cases).
 
--export([all/0, check/2, kinds_of/1]).
+-export([all/0, check/2, wrong/1, kinds_of/1]).
 
 %% @doc ok, or what came instead.
 check({Body, Args, Expected}, Mode) ->
@@ -20,6 +20,15 @@ check({Body, Args, Expected}, Mode) ->
         true -> ok;
         false -> {Body, Mode, {args, Args}, {got, Got}}
     end.
+
+%% @doc The cases that are not ok in one of these modes, with or without pauses. In this node: some
+%% arguments are objects of its own.
+wrong(Modes) ->
+    lists:append([begin
+                      ok = fairnif:debug(#{pause_every_tick => Pause}),
+                      [Result || Case <- all(), Mode <- Modes,
+                                 (Result = check(Case, Mode)) =/= ok]
+                  end || Pause <- [true, false]]).
 
 all() ->
     lists:append([terms(), lists_and_bytes(), elsewhere(), memory()]).

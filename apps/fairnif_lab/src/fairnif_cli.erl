@@ -30,6 +30,9 @@ commands() ->
      #{name => "lab", args => "[NAME [--quick | --full] [--size BYTES] [--json FILE]]",
        about => "runs an experiment; without a name, lists them",
        options => ["--quick", "--full", "--size", "--json"], run => fun lab/2},
+     #{name => "new", args => "NAME [--elixir] [--fairnif git|hex|DIR]",
+       about => "writes a project with a NIF on fairnif",
+       options => fairnif_cli_new:options(), run => fun new/2},
      #{name => "bench", args => "[RUN ...] [--json FILE]",
        about => "the project's figures, each beside its peer",
        options => ["--json"], run => fun bench/2},
@@ -171,6 +174,13 @@ heeded(Module, Opts) ->
             fairnif_cli_text:usage("`~ts' is no option of the experiment `~s'",
                                    [Option, Module:name()])
     end.
+
+new(Opts, [Name]) ->
+    fairnif_cli_new:run(Name, Opts);
+new(_, []) ->
+    fairnif_cli_text:usage("new needs a name, that of the application", []);
+new(_, [_, Arg | _]) ->
+    fairnif_cli_text:usage("new takes one name: what is `~ts'?", [Arg]).
 
 %% No application of the umbrella: built by `make bench', from bench/.
 bench(Opts, Runs) ->

@@ -1,0 +1,16 @@
+%% @doc Counts the bytes of a binary that have a given value.
+-module(my_nif).
+
+-export([count/2]).
+
+-nifs([count/2]).
+-on_load(init/0).
+
+%% load_nif binds to the module that contains the call, so it stands here and not in fairnif.
+init() ->
+    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+
+%% @doc How often `Byte' occurs in `Binary'. Anything but a binary and a byte is `badarg'.
+-spec count(binary(), byte()) -> non_neg_integer().
+count(_Binary, _Byte) ->
+    erlang:nif_error(not_loaded).

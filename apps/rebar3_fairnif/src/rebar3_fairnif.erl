@@ -1,0 +1,135 @@
+%% The rebar3 plugin: `rebar3 fairnif check' and `rebar3 fairnif lab', as bin/fairnif has them.
+%%
+%% It runs in rebar3's own node and measures nothing there: the command line gets a node of its own,
+%% with the project's code path and one scheduler that never spins.
+-module(rebar3_fairnif).
+
+-export([init/1, run/2, format_error/1]).
+%% For the tests.
+-export([options/1, typed/3, arguments/2]).
+
+-type command() :: check | lab.
+%% As getopt wants it: name, short form, long form, type, help.
+-type option() :: {atom(), undefined | char(), undefined | string(), boolean | string, string()}.
+-type reason() :: no_lab | no_sh | {exit_code, pos_integer()}.
+
+%% Flags and starting point are those of bin/fairnif. The shell knows what is a terminal.
+-define(SCRIPT,
+        "if [ -t 1 ]; then FAIRNIF_STDOUT=terminal; export FAIRNIF_STDOUT; fi; "
+        "if [ -t 2 ]; then FAIRNIF_STDERR=terminal; export FAIRNIF_STDERR; fi; "
+        "exec erl +S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none +Bd -noinput "
+        "-eval 'fairnif_cli:main(init:get_plain_arguments())' \"$@\"").
+
+%% @doc Called by rebar3: adds the commands, in the namespace `fairnif'.
+-spec init(State) -> {ok, State} when State :: term().
+init(State) ->
+    {ok, lists:foldl(fun(Command, S) -> rebar_state:add_provider(S, provider(Command)) end,
+                     State, [check, lab])}.
+
+provider(Command) ->
+    #{module := Module, about := About, example := Example} = command(Command),
+    providers:create([{name, Command},
+                      {namespace, fairnif},
+                      {module, Module},
+                      {bare, true},
+                      {deps, [{default, compile}]},
+                      %% As eunit and ct: the lab is a dependency of the test profile.
+                      {profiles, [test]},
+                      {opts, options(Command)},
+                      {short_desc, About},
+                      {desc, About ++ help(Command)},
+                      {example, Example}]).
+
+command(check) ->
+    #{module => rebar3_fairnif_check,
+      about => "Is this NIF or BIF well-behaved, and why?",
+      example => "rebar3 fairnif check 'crypto:hash(sha256, Bin)' --size 1k,1m"};
+command(lab) ->
+    #{module => rebar3_fairnif_lab,
+      about => "Runs an experiment of fairnif's lab; without a name, lists them.",
+      example => "rebar3 fairnif lab exor --quick"}.
+
+%% The lab that explains them need not be compiled yet when rebar3 asks.
+help(check) -> "\n`rebar3 fairnif check --help' says what the options do.";
+help(lab) -> "".
+
+%% @doc What rebar3 must know of the options so that it lets them pass. What they mean is said in
+%% fairnif_cli_check and fairnif_cli, and a test compares the names.
+-spec options(command()) -> [option()].
+options(check) ->
+    %% getopt takes -pa for a short option p with the value "a".
+    [{pa, $p, undefined, string, "-pa DIR"}
+     | [option(Name, string)
+        || Name <- ["size", "file", "init", "flags", "against", "runs", "time", "limit", "timeout",
+                    "json", "junit", "save-baseline", "baseline"]]]
+        ++ [option("strict", boolean)];
+options(lab) ->
+    [option(Name, string) || Name <- ["size", "json"]]
+        ++ [option(Name, boolean) || Name <- ["quick", "full"]].
+
+option(Name, Type) ->
+    {list_to_atom(Name), undefined, Name, Type, ""}.
+
+%% @doc Runs the command and ends rebar3 with its exit code, so it is the last task of a line, and
+%% all that follows belongs to it: rebar3 takes a comma between two arguments of a function for one
+%% between two tasks. In a shell of rebar3 (`r3:do') it returns, `{ok, State}' for exit code 0.
+-spec run(command(), State) -> {ok, State} | {error, {module(), reason()}} when State :: term().
+run(Command, State) ->
+    Paths = [rebar_app_info:ebin_dir(App) || App <- rebar_state:project_apps(State)]
+        ++ rebar_state:code_paths(State, all_deps),
+    case {[P || P <- Paths, filelib:is_file(filename:join(P, "fairnif_cli.beam"))],
+          os:find_executable("sh")} of
+        {[], _} ->
+            {error, {?MODULE, no_lab}};
+        {_, false} ->
+            {error, {?MODULE, no_sh}};
+        {_, Sh} ->
+            Typed = typed(Command, init:get_plain_arguments(), rebar_state:command_args(State)),
+            Args = arguments(Paths, [atom_to_list(Command) | Typed]),
+            finish(wait(open_port({spawn_executable, Sh},
+                                  [{args, ["-c", ?SCRIPT, "sh" | Args]},
+                                   %% It keeps rebar3's terminal.
+                                   nouse_stdio, exit_status])),
+                   State)
+    end.
+
+%% @doc What stood after `fairnif Command' on rebar3's command line; where that is not to be seen,
+%% what rebar3 made of it.
+-spec typed(command(), [string()], [string()]) -> [string()].
+typed(Command, Line, Split) ->
+    Name = atom_to_list(Command),
+    case Line of
+        ["fairnif", Name | Args] -> Args;
+        [_ | Rest] -> typed(Command, Rest, Split);
+        [] -> Split
+    end.
+
+%% @doc The arguments of the node: code paths, each once, then the command line's own.
+-spec arguments([file:filename()], [string()]) -> [string()].
+arguments(Paths, Args) ->
+    ["-pa" | unique(Paths)] ++ ["-extra" | Args].
+
+unique([]) -> [];
+unique([P | Rest]) -> [P | unique([R || R <- Rest, R =/= P])].
+
+wait(Port) ->
+    receive
+        {Port, {exit_status, Code}} -> Code
+    end.
+
+finish(Code, State) ->
+    case {whereis(rebar_agent), Code} of
+        {undefined, _} -> erlang:halt(Code);
+        {_Shell, 0} -> {ok, State};
+        {_Shell, _} -> {error, {?MODULE, {exit_code, Code}}}
+    end.
+
+%% @doc The error as a text for a person.
+-spec format_error(reason()) -> iolist().
+format_error(no_lab) ->
+    "the lab is not among the dependencies: add fairnif_lab (and fairnif) to the deps of the test "
+    "profile in rebar.config";
+format_error(no_sh) ->
+    "there is no sh on the PATH";
+format_error({exit_code, Code}) ->
+    io_lib:format("fairnif: exit code ~b", [Code]).
