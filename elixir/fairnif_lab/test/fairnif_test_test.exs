@@ -54,7 +54,7 @@ defmodule Fairnif.TestTest do
 
     @tag timeout: 300_000
     test "measures functions of Elixir in nodes of their own" do
-      assert measure(&String.length/1, @short) |> said?()
+      assert measure(&Base.encode16/1, @short) |> said?()
     end
 
     @tag timeout: 300_000
@@ -97,8 +97,9 @@ defmodule Fairnif.TestTest do
     end
   end
 
-  # Each is what this machine can say; an exception is not.
-  defp said?(outcome), do: outcome == :ok or match?({_, text} when is_binary(text), outcome)
+  # Whether it is well-behaved, the machine of the moment says. It did run.
+  defp said?(:ok), do: true
+  defp said?({_, text}), do: not (text =~ "crashes or does not return")
 
   defp suite(tests) do
     script = """

@@ -52,8 +52,8 @@ defmodule Fairnif.Test do
   the same time too, makes it more likely that nothing can be said: `async: false`.
   """
 
-  @typedoc "What is measured."
-  @type subject :: String.t() | mfargs() | (() -> term()) | (binary() -> term())
+  @typedoc "What is measured: a text, a call, or a capture that takes nothing or the bytes."
+  @type subject :: String.t() | mfargs() | fun()
   @type mfargs :: {module(), atom(), [term()]}
   @type outcome :: :ok | {:fail, String.t()} | {:skip, String.t()}
 
@@ -125,8 +125,9 @@ defmodule Fairnif.Test do
   end
 
   @doc false
-  # How fairnif_lab says it, in Elixir.
-  @spec judge((() -> :ok)) :: outcome()
+  # How fairnif_lab says it, in Elixir. (The formatters of 1.14 and 1.18 write the type of a function
+  # without arguments differently: fun().)
+  @spec judge(fun()) :: outcome()
   def judge(work) do
     work.()
   catch
