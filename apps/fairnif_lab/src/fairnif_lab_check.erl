@@ -209,10 +209,10 @@ rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
               step(Opts, Size, Name),
               case measured(Flags, [Subject], Size, Opts, Function, [Subject, Common], CallNs) of
                   {ok, Answer, Others} ->
-                      More = on_schedulers(maps:merge(Acc, Read(Answer))),
-                      maps:merge(More, #{others => [Others | maps:get(others, Acc)]});
+                      More = on_schedulers(merged(Acc, Read(Answer))),
+                      More#{others => [Others | maps:get(others, Acc)]};
                   {error, Reason} ->
-                      maps:merge(Acc, unanswered(Function, Name, Reason, Acc))
+                      merged(Acc, unanswered(Function, Name, Reason, Acc))
               end
       end, Figures,
       %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
@@ -224,20 +224,40 @@ rest(_, Size, Opts, Figures) ->
     [step(Opts, Size, "not measured") || _ <- lists:seq(1, 4)],
     Figures.
 
-%% That nobody answered while all schedulers ran it says something about the function; that there
-%% was not enough memory for so many at once, nothing.
+merged(#{unmeasured := Before} = Figures, #{unmeasured := Now} = More) ->
+    maps:merge(Figures, More#{unmeasured := maps:merge(Before, Now)});
+merged(Figures, More) ->
+    maps:merge(Figures, More).
+
+%% What a measurement that failed says about the function:
+%%
+%% - nobody answered while all schedulers ran it: that it delays others;
+%% - no answer in time otherwise, after calls that did return: nothing. A function that gives way
+%%   after each microsecond takes very long beside a neighbour;
+%% - there was not enough memory for so many at once: nothing;
+%% - the node died under trace alone: nothing. Tracing is no part of it, and has faults of its own
+%%   (OTP 25 aborts when a traced process splits a binary in a quarter of a million parts);
+%% - anything else: that it fails.
 unanswered(crowd, _, {timeout, _}, _) ->
     #{delay => #{beside => unanswered}};
 unanswered(Function, Name, Reason, Figures) ->
     Text = text([Name, ": ", fairnif_lab_peer:format_error(Reason)]),
-    case {Function, string:find(Text, "annot allocate"), Figures} of
-        {crowd, <<_/binary>>, _} -> unmeasured(delay, Text);
-        {_, _, #{error := undefined}} -> #{error => Text};
+    Nothing = element(1, Reason) =:= timeout
+        orelse Function =:= holds andalso element(1, Reason) =:= down
+        orelse Function =:= crowd andalso string:find(Text, "annot allocate") =/= nomatch,
+    case Figures of
+        _ when Nothing -> unmeasured(judged_by(Function), Text);
+        #{error := undefined} -> #{error => Text};
         _ -> #{}
     end.
 
-unmeasured(Property, Text) ->
-    #{unmeasured => #{Property => Text}}.
+judged_by(holds) -> [hold, charge];
+judged_by(shares) -> [share];
+judged_by(crowd) -> [delay];
+judged_by(kills) -> [kill, leak].
+
+unmeasured(Properties, Text) ->
+    #{unmeasured => maps:from_list([{Property, Text} || Property <- Properties])}.
 
 slices({ok, Slices}) ->
     #{slices => Slices};
@@ -254,7 +274,8 @@ shares(Answers) ->
 
 %% Many a function is not made to be called by several at once, or is so by its expression only.
 crowd({ok, Crowd}) -> Crowd;
-crowd({error, Why}) -> unmeasured(delay, text([raises(Why), " when several call it at once"])).
+crowd({error, Why}) ->
+    unmeasured(judged_by(crowd), text([raises(Why), " when several call it at once"])).
 
 kills({error, Why}) ->
     #{error => text([raises(Why), " where its callers are killed"])};

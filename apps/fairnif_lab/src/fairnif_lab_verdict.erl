@@ -102,12 +102,12 @@ waived(_, warn, #{strict := true}) ->
 waived(_, Status, _) ->
     #{status => Status}.
 
-%% @doc Of the verdicts on several sizes, for each property the worst.
+%% @doc Of the verdicts on several sizes, for each property the worst; of equals the last size's.
 -spec worst([verdict()]) -> [verdict()].
 worst(Verdicts) ->
     [hd(lists:sort(fun(A, B) -> rank(A) =< rank(B) end, Of))
      || #{property := P} <- properties(),
-        [_ | _] = Of <- [[V || #{property := Q} = V <- Verdicts, Q =:= P]]].
+        [_ | _] = Of <- [[V || #{property := Q} = V <- lists:reverse(Verdicts), Q =:= P]]].
 
 rank(#{status := Status}) ->
     maps:get(Status, #{fail => 1, cannot_say => 2, warn => 3, waived => 4, pass => 5}).
@@ -237,8 +237,8 @@ hold(#{calls := Calls, over := Over, over_part := Part, close_part := Close, lon
                                  "showed more, ~ts at most", [Long, Over, Calls, Rarely]),
              Evidence};
         true ->
-            {pass, io_lib:format("keeps its scheduler for ~ts at most (~b calls)",
-                                 [Often, Calls]), Evidence}
+            {pass, io_lib:format("keeps its scheduler for ~ts at most (~ts)",
+                                 [Often, calls(Calls)]), Evidence}
     end.
 
 delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
@@ -293,6 +293,9 @@ fraction(_, #{erlang_per_ms := Erlang, reductions_per_ms := PerMs}) when PerMs >
     ["1/", integer_to_list(round(Erlang / PerMs))];
 fraction(_, _) ->
     "nothing".
+
+calls(1) -> "1 call";
+calls(N) -> [integer_to_list(N), " calls"].
 
 count(N) -> fairnif_lab_table:count(round(N)).
 

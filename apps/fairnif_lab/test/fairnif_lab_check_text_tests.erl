@@ -63,11 +63,14 @@ the_last_line_is_the_conclusion_test_() ->
 
 two_expressions_stand_side_by_side_test() ->
     #{subjects := [First]} = Result = result(#{}),
-    Half = (size())#{time := #{count => 1, median => ?MS, spread => 0.0}},
-    Text = format(Result#{subjects := [First, First#{role := against, expression := <<"other()">>,
-                                                     sizes := [Half]}]}),
-    ?assert(has("The first beside other():", Text)),
-    ?assert(has("N = 1,024: 2.00 times as long", Text)).
+    Timed = fun(Ns) -> (size())#{time := #{count => 8, median => Ns, spread => 0.0,
+                                           samples => lists:duplicate(8, Ns)}} end,
+    Text = format(Result#{subjects := [First#{sizes := [Timed(2 * ?MS)]},
+                                       First#{role := against, expression := <<"other()">>,
+                                              sizes := [Timed(?MS)]}]}),
+    ?assert(has("beside other():", Text)),
+    [Row] = [L || L <- string:split(Text, "\n", all), has("run time, median", L)],
+    [?assert(has(Cell, Row), Cell) || Cell <- ["1.00 ms", "2.00 ms", "2.00", "worse"]].
 
 work_of_other_programs_is_told_where_it_matters_test() ->
     Noisy = fun(Others) -> format(result(#{sizes => [(size())#{others => Others}]})) end,
