@@ -255,7 +255,7 @@ delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
     Mostly = fairnif_lab_stats:median(Ws) > Allowed,
     Dirty = dirty_part(maps:get(slices, Figures, #{})) > ?DIRTY,
     if
-        Always, Dirty ->
+        Mostly, Dirty ->
             {warn, [Sentence, ". It runs on dirty schedulers, which compete for the cores: more "
                     "cores, or fewer dirty schedulers, would help"], Evidence};
         Always -> {fail, Sentence, Evidence};

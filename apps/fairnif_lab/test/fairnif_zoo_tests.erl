@@ -9,9 +9,8 @@
 -define(TIME_MS, 200).
 -define(TRIES, 4).
 %% At least one for each property that can fail, with twins; the others take minutes more.
--define(ROWS, [short, long_block, block_sometimes, sleeps, waits_for_a_lock, over_charged,
-               by_the_book, yields_uncharged, leaks_malloc, dirty_cpu_unkillable, dirty_alive,
-               thread_goes_on, fair_yielding, fair_list, segv, endless]).
+-define(ROWS, [short, block_sometimes, sleeps, yields_uncharged, leaks_malloc,
+               dirty_cpu_unkillable, fair_yielding, fair_list, segv]).
 
 the_lab_says_nothing_wrong_of_test_() ->
     {setup, fun fairnif_lab_zoo:build/0,
