@@ -35,8 +35,8 @@ main(Args) -> main(#{}, Args).
 main(Opts, ["auto_rule"]) ->
     Run = fairnif_bench_rows:auto_rule(),
     {Samples, Facts} = measure(Run, fairnif_lab_progress:start(1)),
-    text(Opts, fairnif_bench_report:auto_rule(Samples)),
-    json(Opts, fairnif_bench_report:json([], #{auto_rule => {Samples, Facts}})),
+    fairnif_cli_text:note(Opts, "~ts", [fairnif_bench_report:auto_rule(Samples)]),
+    fairnif_cli_text:write(Opts, fairnif_bench_report:json([], #{auto_rule => {Samples, Facts}})),
     case map_size(Samples) of
         0 -> 1;
         _ -> 0
@@ -60,8 +60,8 @@ bench(Opts, Runs) ->
     Results = [result(Row, maps:get(Id, Measured))
                || #{run := Id} = Row <- fairnif_bench_rows:rows(),
                   is_map_key(Id, Measured)],
-    text(Opts, fairnif_bench_report:table(Results)),
-    json(Opts, fairnif_bench_report:json(Results, Measured)),
+    fairnif_cli_text:note(Opts, "~ts", [fairnif_bench_report:table(Results)]),
+    fairnif_cli_text:write(Opts, fairnif_bench_report:json(Results, Measured)),
     Verdicts = [V || #{verdict := V} <- Results],
     case {lists:member(not_met, Verdicts) orelse lists:member(failed, Verdicts),
           lists:member(machine_busy, Verdicts)} of
@@ -187,14 +187,3 @@ verdict({Direction, Bound}, #{value := Value, sure_low := Low, sure_high := High
 holds(at_most, X, Bound) -> X =< Bound;
 holds(at_least, X, Bound) -> X >= Bound;
 holds(within, X, Bound) -> abs(X - 1) =< Bound.
-
-%% With `--json -' standard output is for the JSON alone.
-text(#{json := "-"}, Text) -> io:put_chars(standard_error, Text);
-text(_, Text) -> io:put_chars(Text).
-
-json(#{json := "-"}, Value) ->
-    io:put_chars([fairnif_lab_json:encode(Value), $\n]);
-json(#{json := File}, Value) ->
-    ok = file:write_file(File, [fairnif_lab_json:encode(Value), $\n]);
-json(_, _) ->
-    ok.

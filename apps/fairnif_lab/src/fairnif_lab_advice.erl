@@ -27,15 +27,15 @@ points(Results) ->
 %% in the logarithms of both; `below' or `above' what was measured.
 -spec size_at(number(), [map()]) -> pos_integer() | below | above | undefined.
 size_at(Ns, Results) ->
-    size_between(Ns, points(Results)).
-
-size_between(_, []) -> undefined;
-size_between(Ns, [{_, T} | _]) when Ns < T -> below;
-size_between(Ns, [{S0, T0}, {S1, T1} | _]) when Ns >= T0, Ns =< T1, T1 > T0 ->
-    Part = math:log(Ns / T0) / math:log(T1 / T0),
-    round(S0 * math:pow(S1 / S0, Part));
-size_between(Ns, [_ | Rest]) when Rest =/= [] -> size_between(Ns, Rest);
-size_between(_, _) -> above.
+    case points(Results) of
+        [] ->
+            undefined;
+        Points ->
+            case fairnif_lab_stats:crossing(Ns, Points) of
+                Size when is_float(Size) -> round(Size);
+                Outside -> Outside
+            end
+    end.
 
 %% @doc The mode that the field's rule of 2017 names for a call of so many ns.
 -spec rule_of_2017(number()) -> string().

@@ -65,7 +65,7 @@ steps(Opts) ->
                 #{file := _} -> 1;
                 _ -> length(?SIZES)
             end,
-    Sizes * (1 + 4 * Subjects).
+    Sizes * (1 + length(measurements()) * Subjects).
 
 %% ---- what is asked for ----
 
@@ -198,30 +198,36 @@ add(Role, More, Results) ->
 error_in(Role, Text, Results) ->
     add(Role, #{error => text(Text)}, Results).
 
-%% The other measurements: name, flags, function of the peer module, and what its answer says.
-%% Adding one means adding a row.
+%% The measurements beside time: name, flags, function of the peer module, what its answer says, and
+%% the properties that are judged by it. Adding one means adding a row.
+measurements() ->
+    [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1, [hold, charge]},
+     {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1, [share]},
+     {"on all schedulers", [], crowd, fun crowd/1, [delay]},
+     {"killed", [], kills, fun kills/1, [kill, leak]}].
+
 rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
     TimeMs = maps:get(time_ms, Opts),
     Common = #{time_ms => TimeMs, call_ns => CallNs, limit_ns => limit(Opts),
                patience_ms => maps:get(timeout_ms, Opts)},
-    lists:foldl(
-      fun({Name, Flags, Function, Read}, Acc) ->
-              step(Opts, Size, Name),
-              case measured(Flags, [Subject], Size, Opts, Function, [Subject, Common], CallNs) of
-                  {ok, Answer, Others} ->
-                      More = on_schedulers(merged(Acc, Read(Answer))),
-                      More#{others => [Others | maps:get(others, Acc)]};
-                  {error, Reason} ->
-                      merged(Acc, unanswered(Function, Name, Reason, Acc))
-              end
-      end, Figures,
-      %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
-      [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1},
-       {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1},
-       {"on all schedulers", [], crowd, fun crowd/1},
-       {"killed", [], kills, fun kills/1}]);
+    Measured =
+        lists:foldl(
+          fun({Name, Flags, Function, Read, Properties}, Acc) ->
+                  step(Opts, Size, Name),
+                  case measured(Flags, [Subject], Size, Opts, Function, [Subject, Common],
+                                CallNs) of
+                      {ok, Answer, Others} ->
+                          More = merged(Acc, Read(Answer)),
+                          More#{others => [Others | maps:get(others, Acc)]};
+                      {error, Reason} ->
+                          Text = text([Name, ": ", fairnif_lab_peer:format_error(Reason)]),
+                          merged(Acc, unanswered(Function, Reason, Properties, Text, Acc))
+                  end
+          end, Figures, measurements()),
+    %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
+    on_schedulers(Measured);
 rest(_, Size, Opts, Figures) ->
-    [step(Opts, Size, "not measured") || _ <- lists:seq(1, 4)],
+    [step(Opts, Size, "not measured") || _ <- measurements()],
     Figures.
 
 merged(#{unmeasured := Before} = Figures, #{unmeasured := Now} = More) ->
@@ -238,23 +244,17 @@ merged(Figures, More) ->
 %% - the node died under trace alone: nothing. Tracing is no part of it, and has faults of its own
 %%   (OTP 25 aborts when a traced process splits a binary in a quarter of a million parts);
 %% - anything else: that it fails.
-unanswered(crowd, _, {timeout, _}, _) ->
+unanswered(crowd, {timeout, _}, _, _, _) ->
     #{delay => #{beside => unanswered}};
-unanswered(Function, Name, Reason, Figures) ->
-    Text = text([Name, ": ", fairnif_lab_peer:format_error(Reason)]),
+unanswered(Function, Reason, Properties, Text, Figures) ->
     Nothing = element(1, Reason) =:= timeout
         orelse Function =:= holds andalso element(1, Reason) =:= down
         orelse Function =:= crowd andalso string:find(Text, "annot allocate") =/= nomatch,
     case Figures of
-        _ when Nothing -> unmeasured(judged_by(Function), Text);
+        _ when Nothing -> unmeasured(Properties, Text);
         #{error := undefined} -> #{error => Text};
         _ -> #{}
     end.
-
-judged_by(holds) -> [hold, charge];
-judged_by(shares) -> [share];
-judged_by(crowd) -> [delay];
-judged_by(kills) -> [kill, leak].
 
 unmeasured(Properties, Text) ->
     #{unmeasured => maps:from_list([{Property, Text} || Property <- Properties])}.
@@ -275,7 +275,7 @@ shares(Answers) ->
 %% Many a function is not made to be called by several at once, or is so by its expression only.
 crowd({ok, Crowd}) -> Crowd;
 crowd({error, Why}) ->
-    unmeasured(judged_by(crowd), text([raises(Why), " when several call it at once"])).
+    unmeasured([delay], text([raises(Why), " when several call it at once"])).
 
 kills({error, Why}) ->
     #{error => text([raises(Why), " where its callers are killed"])};
@@ -310,10 +310,11 @@ in_peer(Flags, Subjects, Size, #{timeout_ms := TimeoutMs} = Opts, Fun) ->
                   installed(fairnif_lab_peer:call(Peer, {fairnif_lab_check_peer, install,
                                                          [Subjects, Size, TimeoutMs]},
                                                   2 * TimeoutMs + Size div 10000)),
-                  Before = clock(Peer),
+                  Before = fairnif_lab_peer:cpu_clock(Peer),
                   case Fun(Peer) of
                       {ok, Value} ->
-                          {ok, Value, fairnif_lab_machine:others(Before, clock(Peer))};
+                          {ok, Value, fairnif_lab_machine:others(
+                                        Before, fairnif_lab_peer:cpu_clock(Peer))};
                       {error, _} = Error ->
                           Error
                   end
@@ -331,12 +332,6 @@ installed({ok, ok}) -> ok;
 installed({ok, {error, {Kind, Text}}}) -> throw({Kind, Text});
 installed({error, Reason}) -> throw({failed, ["while the input was made: ",
                                               fairnif_lab_peer:format_error(Reason)]}).
-
-clock(Peer) ->
-    case fairnif_lab_peer:call(Peer, {fairnif_lab_check_peer, clock, []}, 5000) of
-        {ok, Clock} -> Clock;
-        {error, _} -> unknown
-    end.
 
 memory_limit(#{memory := Bytes}) ->
     #{memory => Bytes};

@@ -4,7 +4,7 @@
 %% is never told as the function's.
 -module(fairnif_lab_check_peer).
 
--export([install/3, probe/1, times/2, holds/2, shares/2, crowd/2, kills/2, clock/0]).
+-export([install/3, probe/1, times/2, holds/2, shares/2, crowd/2, kills/2]).
 
 %% Trips whose median is taken, and the work between two: a scheduler that has just been to the
 %% dirty side finds it warm, which the calls of an application do not.
@@ -136,8 +136,3 @@ crowd(Subject, Opts) ->
           {ok, fairnif_lab_kill:result()} | {error, term()}.
 kills(Subject, Opts) ->
     fairnif_lab_kill:measure(fairnif_lab_subject:function(Subject), Opts).
-
-%% @doc For fairnif_lab_machine:others/2.
--spec clock() -> fairnif_lab_machine:cpu_clock().
-clock() ->
-    fairnif_lab_machine:cpu_clock().

@@ -80,12 +80,16 @@ steps(_) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.
 run(Opts) ->
-    Scale = scale(maps:get(scale, Opts, normal)),
+    Scale = scale(fairnif_lab_exp:scale(Opts)),
     Size = maps:get(size, Opts, maps:get(size, Scale)),
-    Progress = maps:get(progress, Opts, fairnif_lab_progress:none()),
     case enough_memory(Size, fairnif_lab_machine:memory_available()) of
-        ok -> run(Scale#{size := Size}, Progress, code:which(fairnif_lab_exor_peer:example()));
-        {error, _} = Error -> Error
+        ok ->
+            fairnif_lab_exp:needs([fairnif_lab_exor_peer:example()],
+                                  fun() ->
+                                          run(Scale#{size := Size}, fairnif_lab_exp:progress(Opts))
+                                  end);
+        {error, _} = Error ->
+            Error
     end.
 
 %% @doc The size of the binary in bytes when none is given.
@@ -120,10 +124,7 @@ enough_memory(Size, Available) ->
             ok
     end.
 
-run(_, _, non_existing) ->
-    {error, {failed, "the example bitwise is not built "
-                     "(rebar3 compile in examples/bitwise)"}};
-run(#{size := Size} = Scale, Progress, _) ->
+run(#{size := Size} = Scale, Progress) ->
     Rows = [row(Form, Note, Scale, Progress) || {Form, Note} <- forms()],
     fairnif_lab_progress:stop(Progress),
     {ok, #{ok => not lists:any(fun(R) -> is_map_key(error, R) end, Rows),

@@ -1,10 +1,9 @@
-%% What several experiments need: a peer node for one row of a table, the figures
-%% of what else the machine did meanwhile, and reading a curve backwards.
+%% What several experiments need: a peer node for one row of a table, and the
+%% figures of what else the machine did meanwhile.
 -module(fairnif_lab_exp).
 
 -export([scale/1, progress/1, needs/2]).
 -export([in_peer/3, failed/1, result/2, footnotes/2]).
--export([crossing/2]).
 
 -export_type([row/0]).
 
@@ -19,8 +18,6 @@
 %% than so many such figures are named.
 -define(OTHERS, 0.2).
 -define(NAMED, 4).
-%% For what a peer answers at once, on a machine that is very busy.
--define(AT_ONCE_MS, 10000).
 
 %% @doc How much is to be done.
 -spec scale(fairnif_lab_experiment:options()) -> quick | normal | full.
@@ -52,11 +49,12 @@ needs(Examples, Fun) ->
 in_peer(Flags, MFA, LimitMs) ->
     row(fairnif_lab_peer:with(
           Flags, fun(Peer) ->
-                         Before = clock(Peer),
+                         Before = fairnif_lab_peer:cpu_clock(Peer),
                          case fairnif_lab_peer:call(Peer, MFA, LimitMs) of
                              {ok, Value} ->
                                  {ok, Value,
-                                  fairnif_lab_machine:others(Before, clock(Peer))};
+                                  fairnif_lab_machine:others(
+                                    Before, fairnif_lab_peer:cpu_clock(Peer))};
                              {error, _} = Error ->
                                  Error
                          end
@@ -69,13 +67,6 @@ row({ok, Value, Others}) ->
 row({error, Reason}) ->
     #{error => text(fairnif_lab_peer:format_error(Reason)),
       timed_out => element(1, Reason) =:= timeout}.
-
-%% A node that is too busy to say how busy is still measured.
-clock(Peer) ->
-    case fairnif_lab_peer:call(Peer, {fairnif_lab_machine, cpu_clock, []}, ?AT_ONCE_MS) of
-        {ok, Clock} -> Clock;
-        {error, _} -> unknown
-    end.
 
 %% @doc Whether a row has no figures.
 -spec failed(#{atom() => term()}) -> boolean().
@@ -106,29 +97,6 @@ footnotes(Label, Rows) ->
          Noisy -> ["Other programs kept the machine busy: doubt ",
                    lists:join(", ", Noisy), ".\n"]
      end].
-
-%% @doc Where a rising curve, given as points, reaches a height: between two
-%% points along the straight line of their logarithms, so that a cost that grows
-%% with a power of the size is read exactly.  `below' the first point, `above'
-%% the last.  All numbers above 0, points in order of X; of a curve that wavers
-%% the first crossing.  Error `badarg' without points.
--spec crossing(number(), [{X :: number(), Y :: number()}]) -> float() | below | above.
-crossing(_, []) ->
-    error(badarg);
-crossing(Y, [{_, Y0} | _]) when Y < Y0 ->
-    below;
-crossing(Y, [{X0, Y0} | _]) when Y == Y0 ->
-    float(X0);
-crossing(Y, Points) ->
-    between(Y, Points).
-
-between(Y, [{X0, Y0}, {X1, Y1} | _]) when Y0 < Y, Y =< Y1 ->
-    Part = math:log(Y / Y0) / math:log(Y1 / Y0),
-    X0 * math:pow(X1 / X0, Part);
-between(Y, [_ | [_ | _] = Points]) ->
-    between(Y, Points);
-between(_, [_]) ->
-    above.
 
 text(Chardata) ->
     unicode:characters_to_binary(Chardata).

@@ -72,7 +72,7 @@ steps(Opts) ->
 -spec spec(fairnif_lab_experiment:options()) -> #{atom() => term()}.
 spec(Opts) ->
     Schedulers = schedulers(),
-    Spec = maps:merge(scale(maps:get(scale, Opts, normal)),
+    Spec = maps:merge(scale(fairnif_lab_exp:scale(Opts)),
                       maps:with([n, w, r, bw], Opts)),
     Spec#{n := case maps:get(n, Spec) of
                    {each, N} -> N * Schedulers;
@@ -87,15 +87,12 @@ spec(Opts) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.
 run(Opts) ->
-    case code:which(?PEER:example()) of
-        non_existing ->
-            {error, {failed, "the example spinsleep is not built "
-                             "(rebar3 compile in examples/spinsleep)"}};
-        _ ->
-            Progress = maps:get(progress, Opts, fairnif_lab_progress:none()),
-            rows(maps:get(scale, Opts, normal), spec(Opts), Progress,
-                 is_map_key(progress, Opts))
-    end.
+    fairnif_lab_exp:needs([?PEER:example()],
+                          fun() ->
+                                  rows(fairnif_lab_exp:scale(Opts), spec(Opts),
+                                       fairnif_lab_exp:progress(Opts),
+                                       is_map_key(progress, Opts))
+                          end).
 
 %% @doc One run of the form md5 in this node, as the original's: N processes
 %% hash W bytes R times, with BW rounds of busy wait after each.  Prints a

@@ -177,7 +177,7 @@ published_length(Rates) ->
     Points = [{Length, 1 / rate_of(unfair_levenshtein, Forms)}
               || #{length := Length, forms := Forms} <- Rates],
     ["Random bytes, one process calling.  Published without a length",
-     case Points =/= [] andalso fairnif_lab_exp:crossing(1 / Unfair, Points) of
+     case Points =/= [] andalso fairnif_lab_stats:crossing(1 / Unfair, Points) of
          Length when is_float(Length) ->
              io_lib:format("; the plain NIF makes as many calls here with about ~b bytes",
                            [round(Length)]);

@@ -32,7 +32,7 @@ description() ->
 %% @doc One per mode and duration.
 -spec steps(fairnif_lab_experiment:options()) -> pos_integer().
 steps(Opts) ->
-    length(groups(?PLAN:cells(scale(Opts)))).
+    length(groups(?PLAN:cells(fairnif_lab_exp:scale(Opts)))).
 
 %% @doc Measures the cells of `scale' (quick: some seconds; normal: about five
 %% minutes; full: hours).  A cell that fails or takes longer than ten times its
@@ -42,14 +42,12 @@ steps(Opts) ->
           {ok, fairnif_lab_experiment:result()}
         | {error, fairnif_lab_experiment:error()}.
 run(Opts) ->
-    case code:which(?PEER:example()) of
-        non_existing ->
-            {error, {failed, "the example spinsleep is not built "
-                             "(rebar3 compile in examples/spinsleep)"}};
-        _ ->
-            run(scale(Opts), maps:get(limit_ms, Opts, ?LIMIT_MS),
-                maps:get(progress, Opts, fairnif_lab_progress:none()))
-    end.
+    fairnif_lab_exp:needs([?PEER:example()],
+                          fun() ->
+                                  run(fairnif_lab_exp:scale(Opts),
+                                      maps:get(limit_ms, Opts, ?LIMIT_MS),
+                                      fairnif_lab_exp:progress(Opts))
+                          end).
 
 %% @doc The tables, as heat maps where standard output can show them.
 -spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
@@ -204,9 +202,6 @@ least(#{job := spinwork, duration_us := Us, multiple := Multiple}, Scale) ->
 
 failed(Cell, Why) ->
     Cell#{status => failed, why => unicode:characters_to_binary(Why)}.
-
-scale(Opts) ->
-    maps:get(scale, Opts, normal).
 
 %% All defaults, but room for many processes on many cores.
 flags() ->

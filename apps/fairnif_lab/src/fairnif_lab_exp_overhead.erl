@@ -152,7 +152,7 @@ functions(#{value := Functions}, Rows) ->
     [#{function => Title,
        points => [#{size => Size, ns => Ns} || {Size, Ns} <- Points],
        cutoffs => [#{set => Set, trip_ns => Trip,
-                     size => fairnif_lab_exp:crossing(Trip / ?COST, Points)}
+                     size => fairnif_lab_stats:crossing(Trip / ?COST, Points)}
                    || {Set, Trip} <- Trips]}
      || #{function := Title, points := Points} <- Functions];
 functions(_, _) ->
@@ -249,7 +249,7 @@ cutoff_table([#{cutoffs := First} | _] = Functions) ->
     [fairnif_lab_table:render(
        [{"on a normal scheduler", left}, {"1 ms takes", right}
         | [{["flags: ", title(Set), "\ncutoff"], right} || #{set := Set} <- First]],
-       [[Title, cutoff(fairnif_lab_exp:crossing(1000000, [{S, Ns} || #{size := S, ns := Ns}
+       [[Title, cutoff(fairnif_lab_stats:crossing(1000000, [{S, Ns} || #{size := S, ns := Ns}
                                                                        <- Points]))
          | [cutoff(Size) || #{size := Size} <- Cutoffs]]
         || #{function := Title, points := Points, cutoffs := Cutoffs} <- Functions]),

@@ -17,8 +17,8 @@
 %% So large that no collection comes between two stamps.
 -define(HEAP_WORDS, 4000000).
 -define(WATCH_MS, 600).
-%% A batch of calls lasts at least so long.
--define(BATCH_NS, 300000).
+%% The number of batches decides; this is more than any takes.
+-define(TIME_MS, 60000).
 
 %% @doc The modules whose NIFs are timed: projects of their own, found in the
 %% code path when they are built, and called by these names alone.
@@ -92,28 +92,9 @@ on_bytes(Call) ->
     end.
 
 time(Call, Batches) ->
-    Calls = enough(Call, 1),
-    fairnif_lab_stats:median([batch(Call, Calls) / Calls || _ <- lists:seq(1, Batches)]).
-
-enough(Call, Calls) ->
-    case batch(Call, Calls) of
-        Ns when Ns < ?BATCH_NS, Calls < 1 bsl 20 -> enough(Call, 2 * Calls);
-        _ -> Calls
-    end.
-
-batch(Call, Calls) ->
-    From = erlang:monotonic_time(nanosecond),
-    repeat(Call, Calls),
-    Ns = erlang:monotonic_time(nanosecond) - From,
-    %% What the calls made is freed between batches, and is in no time.
-    erlang:garbage_collect(),
+    [#{time := #{median := Ns}}] =
+        fairnif_lab_time:measure([Call], #{runs => Batches, time_ms => ?TIME_MS}),
     Ns.
-
-repeat(_, 0) ->
-    ok;
-repeat(Call, N) ->
-    _ = Call(),
-    repeat(Call, N - 1).
 
 alone(Fun) ->
     {Pid, Monitor} = spawn_opt(fun() -> exit({answer, Fun()}) end,

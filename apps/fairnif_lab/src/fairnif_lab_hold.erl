@@ -22,7 +22,7 @@
                    close_part := float(),               % stretches over the limit; near it or over
                    longest := non_neg_integer(),        % hold, ns
                    repeated := non_neg_integer(),       % the longest that another call reached too
-                   taken := non_neg_integer(),          % ns that others had the processor
+                   taken := non_neg_integer(),          % ns of slices that others had the processor
                    elapsed := non_neg_integer()}.       % ns inside calls
 -type result() :: #{normal := fairnif_lab_stats:summary(), dirty := fairnif_lab_stats:summary(),
                     gc := fairnif_lab_stats:summary(),
@@ -129,10 +129,10 @@ pass(Fun, TimeMs) ->
 loop(Fun, Until, N, Spans) ->
     erlang:garbage_collect(),
     erlang:yield(),
-    {From, _, Waited0, _} = fairnif_lab_nif:thread_times(),
+    From = fairnif_lab_nif:now(),
     _ = Fun(),
-    {To, _, Waited1, _} = fairnif_lab_nif:thread_times(),
-    Spans1 = [{From, To, max(0, Waited1 - Waited0)} | Spans],
+    To = fairnif_lab_nif:now(),
+    Spans1 = [{From, To} | Spans],
     Left = Until - To,
     case N + 1 of
         ?MOST_CALLS -> lists:reverse(Spans1);
@@ -152,7 +152,7 @@ by_call(Spans, Slices, Gcs) ->
 
 by_call([], _, _, Calls, Slices, Gcs) ->
     {lists:reverse(Calls), lists:append(lists:reverse(Slices)), lists:append(lists:reverse(Gcs))};
-by_call([{From, To, Taken} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
+by_call([{From, To} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
     Later = lists:dropwhile(fun({_, End, _, _}) -> End =< From end, Slices),
     LaterGcs = lists:dropwhile(fun({_, End}) -> End =< From end, Gcs),
     Mine = [{max(S, From), min(E, To), Kind, Waited}
@@ -161,6 +161,7 @@ by_call([{From, To, Taken} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
     Net = [{Kind, Ns, Waited} || {{Kind, Ns}, {_, _, _, Waited}} <-
                                      lists:zip(fairnif_lab_slices:without_gc(Mine, MyGcs), Mine)],
     Own = [max(0, Ns - Waited) || {normal, Ns, Waited} <- Net],
+    Taken = lists:sum([Waited || {_, _, Waited} <- Net]),
     Seen = [{Own, Taken, To - From} || Net =/= []],
     by_call(Spans, Later, LaterGcs, Seen ++ Calls,
             [Net | AccS], [[E - S || {S, E} <- MyGcs] | AccG]).

@@ -10,7 +10,7 @@
 %% keeps the lab's tables alone.
 -module(fairnif_lab_peer).
 
--export([start/1, start/2, call/3, stop/1, run/3, with/2, with/3, format_error/1]).
+-export([start/1, start/2, call/3, cpu_clock/1, stop/1, run/3, with/2, with/3, format_error/1]).
 -export([served/3]).
 
 -export_type([peer/0, reason/0, options/0]).
@@ -27,6 +27,8 @@
 
 %% Slow machines take a second to boot a node.
 -define(BOOT_MS, 30000).
+%% For what is answered at once, on a machine that is very busy.
+-define(AT_ONCE_MS, 10000).
 %% How often a waiting call asks whether the node still lives.
 -define(LOOK_MS, 100).
 %% How long a killed node may take to be gone: the kernel frees gigabytes.
@@ -91,6 +93,15 @@ call(#{control := Control, last_words := LastWords}, {M, F, A}, LimitMs) ->
             end;
         _ ->
             Answer
+    end.
+
+%% @doc How much that node and the machine have computed, for
+%% fairnif_lab_machine:others/2; `unknown' of one that is too busy to say.
+-spec cpu_clock(peer()) -> fairnif_lab_machine:cpu_clock().
+cpu_clock(Peer) ->
+    case call(Peer, {fairnif_lab_machine, cpu_clock, []}, ?AT_ONCE_MS) of
+        {ok, Clock} -> Clock;
+        {error, _} -> unknown
     end.
 
 %% @doc Ends the node, whatever state it is in, and waits until it is gone.

@@ -4,7 +4,7 @@
 %% system disturbed must not move a result.
 -module(fairnif_lab_stats).
 
--export([median/1, percentile/2, spread/1, summary/1, mann_whitney/2]).
+-export([median/1, percentile/2, spread/1, summary/1, mann_whitney/2, crossing/2]).
 
 -export_type([summary/0]).
 
@@ -94,6 +94,29 @@ ranks([{V, _} | _] = Sorted, Rank, Sum, Ties) ->
     T = length(Equal),
     Mean = Rank + (T - 1) / 2,
     ranks(Rest, Rank + T, Sum + Mean * length([a || {_, a} <- Equal]), Ties + T * T * T - T).
+
+%% @doc Where a rising curve, given as points, reaches a height: between two
+%% points along the straight line of their logarithms, so that a cost that grows
+%% with a power of the size is read exactly.  `below' the first point, `above'
+%% the last.  All numbers above 0, points in order of X; of a curve that wavers
+%% the first crossing.  Error `badarg' without points.
+-spec crossing(number(), [{X :: number(), Y :: number()}]) -> float() | below | above.
+crossing(_, []) ->
+    error(badarg);
+crossing(Y, [{_, Y0} | _]) when Y < Y0 ->
+    below;
+crossing(Y, [{X0, Y0} | _]) when Y == Y0 ->
+    float(X0);
+crossing(Y, Points) ->
+    between(Y, Points).
+
+between(Y, [{X0, Y0}, {X1, Y1} | _]) when Y0 < Y, Y =< Y1 ->
+    Part = math:log(Y / Y0) / math:log(Y1 / Y0),
+    X0 * math:pow(X1 / X0, Part);
+between(Y, [_ | [_ | _] = Points]) ->
+    between(Y, Points);
+between(_, [_]) ->
+    above.
 
 ranked(P, Sorted) ->
     Rank = ceil(P * tuple_size(Sorted) / 100),
