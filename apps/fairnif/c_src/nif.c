@@ -55,6 +55,10 @@ static const struct setting {
     {"adapt_gap_ns", &fair__config.adapt_gap_ns, NULL, 10000, 1000000000000},
     {"max_tasks", &fair__config.max_tasks, NULL, 0, INT32_MAX},
     {"dirty_cpus", &fair__config.dirty_cpus, NULL, 1, 4096},
+    {"threads", &fair__config.threads, NULL, 1, 1024},
+    {"max_queued", &fair__config.max_queued, NULL, 1, INT32_MAX},
+    {"overload_ns", &fair__config.overload_ns, NULL, 0, 86400000000000},
+    {"spin", &fair__config.spin, NULL, 0, 1},
     {"pause_every_tick", NULL, &fair__config.pause_every_tick, 0, 1},
     {"check_terms", NULL, &fair__config.check_terms, 0, 1},
     {"measure_cpu", NULL, &fair__config.measure_cpu, 0, 1},
@@ -239,7 +243,7 @@ static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static const char *const where_names[] = {
     [W_NORMAL] = "normal", [W_DIRTY_CPU] = "dirty_cpu",
-    [W_DIRTY_IO] = "dirty_io", [W_OTHER] = "other"
+    [W_DIRTY_IO] = "dirty_io", [W_THREAD] = "thread", [W_OTHER] = "other"
 };
 
 enum {

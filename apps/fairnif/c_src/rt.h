@@ -10,7 +10,9 @@
  *     runs it belongs to the thread that runs it.  While it is suspended it
  *     belongs to the resource object in the arguments of its scheduled NIF:
  *     if that object is destroyed, the task is dropped, on whatever thread
- *     the VM does it.
+ *     the VM does it.  While it waits (await.c) it belongs to its pending
+ *     value, a resource object of the runtime; while a thread of the pool
+ *     works for it, to that thread.
  *
  * What must never be done here: keep a pointer into an author's library
  * longer than a resource object of that library's task type lives; register
@@ -87,7 +89,11 @@ enum {
 
 /* -- functions ----------------------------------------------------------- */
 
-enum fair__where { W_NORMAL, W_DIRTY_CPU, W_DIRTY_IO, W_OTHER };
+enum fair__where {
+    W_NORMAL, W_DIRTY_CPU, W_DIRTY_IO,
+    W_THREAD,                   /* one of the pool's */
+    W_OTHER
+};
 
 /* Modes as data. */
 struct fair__mode {
@@ -96,7 +102,7 @@ struct fair__mode {
     bool yields;                /* gives way when its slice is up */
     bool adapts;                /* may begin elsewhere: AUTO */
 };
-extern FAIR_HIDDEN const struct fair__mode fair__modes[FAIR_AUTO + 1];
+extern FAIR_HIDDEN const struct fair__mode fair__modes[FAIR_THREADED + 1];
 
 struct fair__func {
     unsigned index;
@@ -122,6 +128,10 @@ struct fair__func {
                                    calls without; bounded */
     _Atomic bool adapted;       /* AUTO: ticks too far apart, begin dirty */
     _Atomic int64_t active;     /* calls under way, counted under a limit */
+    struct fair__turns {        /* those that wait for one of them to end */
+        struct fair__task *first, *last;
+        struct fair__func *next;    /* function with such */
+    } turns;
     struct fair__fstat *elsewhere;  /* counters of threads without their own;
                                        several writers */
 };
@@ -185,11 +195,48 @@ struct fair__ctx {
 enum fair__state {
     S_RUNNING,
     S_SUSPENDED,                /* waits for its next slice on a normal one */
-    S_QUEUED                    /* waits for a dirty scheduler */
+    S_QUEUED,                   /* waits for a dirty scheduler */
+    S_WAITING                   /* in fairnif:await/1: see fair__task.stage */
 };
 
 /* Why the task's stack was left. */
-enum fair__exit { X_DONE, X_PAUSE, X_DROP };
+enum fair__exit {
+    X_DONE, X_PAUSE,
+    X_WAIT,                     /* goes on when `stage` has come to its end */
+    X_RAISE,                    /* of the runtime's: `error` says what */
+    X_DROP
+};
+
+/* What a waiting task waits for, as data in await.c. */
+enum fair__stage {
+    P_RUNS,                     /* for nothing: it has begun or goes on */
+    P_TURN,                     /* one of the calls under way to end */
+    P_POOL,                     /* a thread, and then its work */
+    P_LOCK,
+    P_FD,
+    P_SLEEP,
+    P_READY                     /* to be resumed by fairnif:await/1 */
+};
+
+/* -- the pool of threads ------------------------------------------------------ */
+
+enum fair__job_state { J_IDLE, J_QUEUED, J_OVERFLOW, J_RUNNING };
+
+/* Belongs to who put it, who may free it when it was withdrawn or when `run`
+ * was called. */
+struct fair__job {
+    void (*run)(struct fair__job *job);
+    enum fair__job_state state;     /* under the waiting lock, as all of it */
+    uint64_t since_ns;
+    struct fair__job *prev, *next;
+};
+
+struct fair__pool_counts {
+    uint64_t threads, busy, queued, overflowing;    /* now */
+    uint64_t done, overflows, failed_starts;        /* so far */
+    uint64_t wait_ns, longest_wait_ns;              /* for a thread, by the
+                                                       coarse clock */
+};
 
 /* Keeps the binaries of one slice alive: copies of their terms, which refer
  * to the same bytes. */
@@ -253,6 +300,21 @@ struct fair__check {
 #endif
 };
 
+/* A pending value's resource object, of a type of the runtime's.  One for each
+ * wait: it owns the task until it is resumed, or until a thread of the pool
+ * finds that it has gone.  All of it under the waiting lock. */
+struct fair__pending {
+    struct fair__task *task;    /* NULL once resumed, or ended */
+    ErlNifPid owner;
+    /* fairnif:await/1 waits for a message with this reference; or NULL */
+    ErlNifEnv *armed;
+    ERL_NIF_TERM ref;
+    /* FAIR_THREADED, ended: what await answers, in an environment of its own */
+    ErlNifEnv *answer;
+    ERL_NIF_TERM result;
+    bool raises;
+};
+
 struct fair__task {
     struct fair_task pub;
     struct fair__ctx ctx;
@@ -308,6 +370,27 @@ struct fair__task {
     double debt_ns;
     uint64_t call_ns;           /* of the last fair_call or fair_blocking;
                                    it ended at `now` */
+    /* waiting; under the waiting lock where a thread may be at it */
+    struct fair__pending *pending;
+    _Atomic int stage;          /* enum fair__stage */
+    struct fair__job job;       /* for P_POOL */
+    void (*work)(void *);       /* what it does; NULL: the body itself */
+    void *work_arg;
+    uint64_t deadline_ns;       /* 0: none */
+    bool timed_out;
+    bool pinned;                /* the runtime holds a reference to `handle`,
+                                   since no term does */
+    _Atomic bool cancelled;     /* FAIR_THREADED: nobody wants the result */
+    void *priv;                 /* the author's; where pub.env has it not */
+    bool foreign;               /* pub.env is not of the author's library */
+    ErlNifEnv *own_env;         /* FAIR_THREADED: of the call */
+    ERL_NIF_TERM *own_argv;
+    const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
+                                   or overloaded */
+    struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
+    fair_mutex *wants, *holds;
+    struct fair__fd_wait *fd_wait;      /* P_FD: wait.c's */
+    struct fair__fd_held *fds;          /* descriptors from fair_get_fd */
     /* what goes with the task */
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
@@ -338,6 +421,11 @@ struct fair__config {
                                    dirty */
     fair__u64 max_tasks;        /* 0: no limit */
     fair__u64 dirty_cpus;       /* dirty CPU schedulers online */
+    fair__u64 threads;          /* of the pool, at most */
+    fair__u64 max_queued;       /* jobs that wait for one */
+    fair__u64 overload_ns;      /* how long a call waits for room */
+    fair__u64 spin;             /* more than one processor: a thread of the
+                                   pool may look for work without sleeping */
     _Atomic bool pause_every_tick;
     _Atomic bool check_terms;
     _Atomic bool measure_cpu;
@@ -355,8 +443,19 @@ FAIR_HIDDEN int fair__thread_id(void);
 FAIR_HIDDEN unsigned fair__thread_number(void);
 FAIR_HIDDEN bool fair__stay_loaded(void);
 
+/* In a loop that waits for another processor. */
+static inline void fair__relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* thread.c */
 FAIR_HIDDEN struct fair__thread *fair__self(void);
+FAIR_HIDDEN struct fair__thread *fair__thread_adopt(struct fair__thread *th);
 FAIR_HIDDEN struct fair__thread *fair__threads(void);
 FAIR_HIDDEN struct fair__task *fair__current_task(void);
 FAIR_HIDDEN void fair__slot_enter(struct fair__thread *th,
@@ -432,6 +531,16 @@ FAIR_HIDDEN void fair__call(fair_task *pub, size_t units, void (*fn)(void *),
 FAIR_HIDDEN void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg);
 /* The fewest units with which a fair_call would go to a dirty scheduler now. */
 FAIR_HIDDEN double fair__call_cutoff(const struct fair__func *f);
+
+/* pool.c; what says "locked" is called with the waiting lock held */
+FAIR_HIDDEN void fair__wait_lock(void);
+FAIR_HIDDEN void fair__wait_unlock(void);
+FAIR_HIDDEN void fair__pool_put(struct fair__job *job);         /* locked */
+FAIR_HIDDEN void fair__pool_put_back(struct fair__job *job);    /* locked */
+FAIR_HIDDEN bool fair__pool_withdraw(struct fair__job *job);    /* locked */
+FAIR_HIDDEN bool fair__pool_kick(void);
+FAIR_HIDDEN bool fair__pool_presses(void);
+FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* debug.c: rules of a body */
 FAIR_HIDDEN void fair__held_lock(int change);

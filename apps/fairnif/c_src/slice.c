@@ -23,6 +23,9 @@ struct fair__config fair__config = {
     .dirty_trip_ns = 2000,
     .adapt_gap_ns = 1000000,
     .dirty_cpus = 1,
+    .threads = 16,
+    .max_queued = 1000,
+    .overload_ns = 5000000000,
 };
 
 /* Part of a slice after which the clock is read first; part from which a
