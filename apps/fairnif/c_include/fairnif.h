@@ -145,8 +145,7 @@ typedef struct {
  * where the author wants it (static, or in a resource object) and must stay
  * there while a task holds it or waits for it.  The rest is the runtime's. */
 typedef struct {
-    fair_task *holder, *first, *last;
-    void *next;
+    void *holder, *first, *last, *next;
 } fair_mutex;
 #define FAIR_MUTEX_INIT {0, 0, 0, 0}
 
@@ -801,7 +800,7 @@ static const char *const fair__module = #NAME;                              \
 static const fair__load_fn fair__authors_load = LOAD;                       \
 static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
 static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
-FAIR__LIB_OPS                                                               \
+const struct fair__ops *fair__lib_ops;                                      \
 FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
 FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
 static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
@@ -855,15 +854,49 @@ ERL_NIF_INIT_DECL(NAME)                                                     \
 ERL_NIF_INIT_EPILOGUE
 
 /* ------------------------------------------------------------------------
+ * After a wait a body runs from another module's NIF, in FAIR_THREADED in an
+ * environment of its own: there these functions of the VM answer for the wrong
+ * library, or end the node.  So they go through the runtime, which knows the
+ * task.  Everywhere else they are the VM's.
+ * ------------------------------------------------------------------------ */
+extern __attribute__((visibility("hidden")))
+const struct fair__ops *fair__lib_ops;      /* defined by FAIR_NIF_INIT */
+
+#define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
+    static inline TYPE fair__vm_##NAME PARAMS                                  \
+    {                                                                       \
+        return fair__lib_ops ? fair__lib_ops->OP ARGS : enif_##NAME ARGS;   \
+    }
+FAIR__THROUGH(void *, priv_data, priv_data, (ErlNifEnv *env), (env))
+FAIR__THROUGH(ErlNifPid *, self, self, (ErlNifEnv *env, ErlNifPid *pid),
+              (env, pid))
+FAIR__THROUGH(int, is_current_process_alive, is_alive, (ErlNifEnv *env),
+              (env))
+FAIR__THROUGH(int, consume_timeslice, consume, (ErlNifEnv *env, int percent),
+              (env, percent))
+FAIR__THROUGH(int, send, send, (ErlNifEnv *env, const ErlNifPid *to,
+                                ErlNifEnv *msg_env, ERL_NIF_TERM msg),
+              (env, to, msg_env, msg))
+#undef FAIR__THROUGH
+#ifndef FAIR__RUNTIME
+#  undef enif_priv_data
+#  undef enif_self
+#  undef enif_is_current_process_alive
+#  undef enif_consume_timeslice
+#  undef enif_send
+#  define enif_priv_data(E) fair__vm_priv_data(E)
+#  define enif_self(E, P) fair__vm_self(E, P)
+#  define enif_is_current_process_alive(E) fair__vm_is_current_process_alive(E)
+#  define enif_consume_timeslice(E, N) fair__vm_consume_timeslice(E, N)
+#  define enif_send(E, P, M, T) fair__vm_send(E, P, M, T)
+#endif
+
+/* ------------------------------------------------------------------------
  * Compiled with -DFAIR_DEBUG, a library reports ticks taken while one of the
  * VM's mutexes is held, and with fairnif:debug/1's check_terms also arguments
  * kept across a tick.  (The switches of fairnif:debug/1 need no compilation.)
  * ------------------------------------------------------------------------ */
 #ifdef FAIR_DEBUG
-extern __attribute__((visibility("hidden")))
-const struct fair__ops *fair__lib_ops;
-#  define FAIR__LIB_OPS const struct fair__ops *fair__lib_ops;
-#  define FAIR__SET_LIB_OPS(OPS) fair__lib_ops = (OPS);
 static inline void fair__locked(int change)
 {
     if (fair__lib_ops)
@@ -875,9 +908,6 @@ static inline void fair__locked(int change)
 #  define enif_rwlock_runlock(L) (fair__locked(-1), enif_rwlock_runlock(L))
 #  define enif_rwlock_rwlock(L) (enif_rwlock_rwlock(L), fair__locked(1))
 #  define enif_rwlock_rwunlock(L) (fair__locked(-1), enif_rwlock_rwunlock(L))
-#else
-#  define FAIR__LIB_OPS
-#  define FAIR__SET_LIB_OPS(OPS)
 #endif
 
 /* Loads are serialised by the VM.  An instance that is claimed still was
@@ -904,7 +934,7 @@ static inline int fair__loaded(struct fair__lib *lib,
     if (!error) {
         lib->ops = hs->ops;
         lib->type = hs->type;
-        FAIR__SET_LIB_OPS(hs->ops)
+        fair__lib_ops = hs->ops;
     }
     lib->state = error ? FAIR__FREE : FAIR__LOADED;
     return error;

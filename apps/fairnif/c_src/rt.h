@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define FAIR__RUNTIME
 #include "fairnif.h"
 
 /* Which file of arch/ this is built with.  Without one that can switch stacks
@@ -389,8 +390,6 @@ struct fair__task {
                                    or overloaded */
     struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
     fair_mutex *wants, *holds;
-    struct fair__fd_wait *fd_wait;      /* P_FD: wait.c's */
-    struct fair__fd_held *fds;          /* descriptors from fair_get_fd */
     /* what goes with the task */
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
@@ -498,9 +497,23 @@ FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
 FAIR_HIDDEN void fair__outside(struct fair__task *t, void (*fn)(void *),
                                void *arg);
 FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
+/* For await.c.  A pin keeps the author's library mapped while no term holds the
+ * handle. */
+FAIR_HIDDEN bool fair__pin(struct fair__task *t);
+FAIR_HIDDEN void fair__let_go(struct fair__task *t);
+FAIR_HIDDEN void fair__task_end(struct fair__task *t,
+                                struct fair__thread *th);
+FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t);
+FAIR_HIDDEN ERL_NIF_TERM fair__reschedule(struct fair__task *t,
+                                          struct fair__thread *th);
+FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
+                                           ErlNifEnv *env, int argc,
+                                           const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN void fair__thread_slice(struct fair__task *t,
+                                    struct fair__thread *th);
 struct fair__seen_task {        /* for readers: a copy */
     struct fair__func *func;
-    int state, target;
+    int state, target, stage;
     uint64_t since_ns, yields;
     ErlNifPid owner;
 };
@@ -520,6 +533,7 @@ FAIR_HIDDEN void fair__work_begin(struct fair__task *t);
 FAIR_HIDDEN void fair__work(struct fair__task *t);
 FAIR_HIDDEN void fair__work_end(struct fair__task *t);
 FAIR_HIDDEN void fair__go(struct fair__task *t, enum fair__where where);
+FAIR_HIDDEN void fair__go_waiting(struct fair__task *t);
 FAIR_HIDDEN void fair__announced(struct fair__task *t, uint64_t ns);
 FAIR_HIDDEN void fair__force_look(struct fair__task *t);
 
@@ -541,6 +555,44 @@ FAIR_HIDDEN bool fair__pool_withdraw(struct fair__job *job);    /* locked */
 FAIR_HIDDEN bool fair__pool_kick(void);
 FAIR_HIDDEN bool fair__pool_presses(void);
 FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
+
+/* await.c */
+struct fair__wake;
+FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
+FAIR_HIDDEN void fair__dismiss(struct fair__task *t);
+FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
+FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);
+FAIR_HIDDEN void fair__locks_release(struct fair__task *t);
+FAIR_HIDDEN void fair__offload(fair_task *pub, void (*fn)(void *), void *arg);
+FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__stage stage);
+FAIR_HIDDEN __attribute__((noreturn)) void fair__fail(struct fair__task *t,
+                                                      const char *error);
+FAIR_HIDDEN ERL_NIF_TERM fair__park(struct fair__task *t,
+                                    struct fair__thread *th);
+FAIR_HIDDEN ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
+                                              struct fair__thread *th);
+FAIR_HIDDEN bool fair__await_open(ErlNifEnv *env);
+FAIR_HIDDEN ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc,
+                                     const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc,
+                                      const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN const char *fair__stage_name(int stage);
+
+/* wait.c */
+FAIR_HIDDEN int fair__wait(fair_task *pub, int fd, unsigned events,
+                           int timeout_ms);
+
+/* env.c: what the environment of a task's slice does not know */
+FAIR_HIDDEN bool fair__alive(const struct fair__task *t);
+FAIR_HIDDEN void fair__caller(fair_task *pub, ErlNifPid *pid);
+FAIR_HIDDEN void *fair__env_priv_data(ErlNifEnv *env);
+FAIR_HIDDEN ErlNifPid *fair__env_self(ErlNifEnv *env, ErlNifPid *pid);
+FAIR_HIDDEN int fair__env_is_alive(ErlNifEnv *env);
+FAIR_HIDDEN int fair__env_consume(ErlNifEnv *env, int percent);
+FAIR_HIDDEN int fair__env_send(ErlNifEnv *env, const ErlNifPid *to,
+                               ErlNifEnv *msg_env, ERL_NIF_TERM msg);
+FAIR_HIDDEN ERL_NIF_TERM fair__error_term(const struct fair__task *t,
+                                          ErlNifEnv *env);
 
 /* debug.c: rules of a body */
 FAIR_HIDDEN void fair__held_lock(int change);
