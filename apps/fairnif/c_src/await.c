@@ -1,9 +1,9 @@
 /*
- * await.c - waiting without a scheduler: pending values, and FAIR_THREADED.
+ * await.c - waiting without a scheduler: pending values.
  *
- * No NIF can suspend a process.  So a call that must wait returns, to Erlang, a
- * pending value; fairnif:await/1 waits for it in a receive, and calls nif_await,
- * which goes on with the task or answers what it came to.
+ * No NIF can suspend a process.  So a call that must wait returns, to Erlang,
+ * a pending value; fairnif:await/1 waits for it in a receive, and calls
+ * nif_await, which goes on with the task or answers what it came to.
  *
  *     {fairnif_pending, Object, Arguments..., Roots...}
  *
@@ -19,35 +19,17 @@
  *      ^                                                                |
  *      '------------------- resume <-- nif_await <-- fairnif:await/1 <--'
  *
- * A FAIR_THREADED body never comes back: it has an environment of its own, with
- * copies of its arguments, and runs on threads of the pool; its end is sent.
- *
  * What is decided about a task is decided under the waiting lock; messages are
  * sent and memory is freed without it.  After the lock was let go a task that
  * was made ready belongs to its caller: it may have ended.
  */
-#include <stdlib.h>
-
-#include "checkers.h"
+#include "wait.h"
 
 static ErlNifResourceType *pending_type;
 
-#define TASK_OF(JOB) \
-    ((struct fair__task *)(void *)((char *)(JOB) \
-                                   - offsetof(struct fair__task, job)))
+/* -- messages ------------------------------------------------------------- */
 
-/* -- messages ---------------------------------------------------------------- */
-
-/* What is sent once the lock is let go. */
-struct fair__wake {
-    ErlNifEnv *env;             /* NULL: nothing */
-    ERL_NIF_TERM ref;
-    ErlNifPid to;
-    bool kick;                  /* the pool has got work */
-};
-
-/* Takes what await waits for; locked. */
-static void disarm(struct fair__pending *p, struct fair__wake *w)
+void fair__disarm(struct fair__pending *p, struct fair__wake *w)
 {
     w->env = p->armed;
     w->ref = p->ref;
@@ -55,26 +37,18 @@ static void disarm(struct fair__pending *p, struct fair__wake *w)
     p->armed = NULL;
 }
 
-/* A message ends the environment it is made in. */
-static void send_and_free(ErlNifPid *to, ErlNifEnv *env, ERL_NIF_TERM message)
-{
-    enif_send(NULL, to, env, message);
-    enif_free_env(env);
-}
-
 void fair__wake_send(struct fair__wake *w)
 {
     if (w->kick)
         fair__pool_kick();
     if (w->env)
-        send_and_free(&w->to, w->env,
+        fair__send_and_free(&w->to, w->env,
                       enif_make_tuple2(w->env, w->ref,
                                        enif_make_atom(w->env, "go")));
 }
 
-/* -- ready -------------------------------------------------------------------- */
+/* -- ready ---------------------------------------------------------------- */
 
-/* The task may go on: where it runs, or in its caller's await.  Locked. */
 void fair__make_ready(struct fair__task *t, struct fair__wake *w)
 {
     t->job.state = J_IDLE;
@@ -85,227 +59,10 @@ void fair__make_ready(struct fair__task *t, struct fair__wake *w)
         return;
     }
     SET(t->stage, P_READY);
-    disarm(t->pending, w);
+    fair__disarm(t->pending, w);
 }
 
-/* -- turns: under a limit of calls under way ------------------------------------ */
-
-static struct fair__func *limited;      /* functions with calls that wait */
-static _Atomic size_t turns_waiting;
-
-static bool admit(struct fair__func *f, int64_t own, int64_t all)
-{
-    if (atomic_fetch_add(&f->active, 1) >= own && own)
-        goto refused;
-    if (atomic_fetch_add(&fair__config.active, 1) >= all && all) {
-        atomic_fetch_sub(&fair__config.active, 1);
-        goto refused;
-    }
-    return true;
-refused:
-    atomic_fetch_sub(&f->active, 1);
-    return false;
-}
-
-/* Counts only where a limit is set: the counters are shared by all threads. */
-bool fair__admit(const struct fair__nif *nif, bool *counted)
-{
-    int64_t own = nif->max_tasks, all = (int64_t)GET(fair__config.max_tasks);
-
-    *counted = own || all;
-    if (fair_likely(!*counted))
-        return true;
-    *counted = admit(nif->func, own, all);
-    return *counted;
-}
-
-static void append(struct fair__task *t, struct fair__task **first,
-                   struct fair__task **last)
-{
-    t->wait_next = NULL;
-    t->wait_prev = *last;
-    *(*last ? &(*last)->wait_next : first) = t;
-    *last = t;
-}
-
-static void take_off(struct fair__task *t, struct fair__task **first,
-                     struct fair__task **last)
-{
-    *(t->wait_prev ? &t->wait_prev->wait_next : first) = t->wait_next;
-    *(t->wait_next ? &t->wait_next->wait_prev : last) = t->wait_prev;
-}
-
-static void begin_turn(struct fair__task *t)
-{
-    struct fair__func *f = t->func;
-
-    if (!f->turns.first) {
-        f->turns.next = limited;
-        limited = f;
-    }
-    append(t, &f->turns.first, &f->turns.last);
-    ADD(turns_waiting, 1);
-}
-
-static void end_turn(struct fair__task *t)
-{
-    struct fair__func *f = t->func, **at = &limited;
-
-    take_off(t, &f->turns.first, &f->turns.last);
-    ADD(turns_waiting, (size_t)-1);
-    if (f->turns.first)
-        return;
-    while (*at != f)
-        at = &(*at)->turns.next;
-    *at = f->turns.next;
-}
-
-/* One that waits is let in, if it may; locked. */
-static bool grant_turn(struct fair__wake *w)
-{
-    for (struct fair__func *f = limited; f; f = f->turns.next) {
-        struct fair__task *t = f->turns.first;
-
-        if (!admit(f, t->nif->max_tasks,
-                   (int64_t)GET(fair__config.max_tasks)))
-            continue;
-        t->counted = true;
-        end_turn(t);
-        fair__make_ready(t, w);
-        return true;
-    }
-    return false;
-}
-
-/* A counted call is over. */
-void fair__dismiss(struct fair__task *t)
-{
-    struct fair__wake w[2] = {{0}};
-
-    t->counted = false;
-    atomic_fetch_sub(&t->func->active, 1);
-    atomic_fetch_sub(&fair__config.active, 1);
-    if (fair_likely(GET(turns_waiting) == 0))
-        return;
-    fair__wait_lock();
-    /* Two, so that a limit that was raised is made use of. */
-    if (grant_turn(&w[0]))
-        grant_turn(&w[1]);
-    fair__wait_unlock();
-    fair__wake_send(&w[0]);
-    fair__wake_send(&w[1]);
-}
-
-/* -- locks ---------------------------------------------------------------------- */
-
-static void hold(struct fair__task *t, fair_mutex *m)
-{
-    m->holder = t;
-    m->next = t->holds;
-    t->holds = m;
-}
-
-static void begin_waiting_for(struct fair__task *t, fair_mutex *m)
-{
-    struct fair__task *first = m->first, *last = m->last;
-
-    append(t, &first, &last);
-    m->first = first;
-    m->last = last;
-}
-
-static void begin_lock(struct fair__task *t, struct fair__wake *w)
-{
-    fair_mutex *m = t->wants;
-
-    if (!m->holder) {
-        hold(t, m);
-        fair__make_ready(t, w);
-    } else {
-        begin_waiting_for(t, m);
-    }
-}
-
-static void end_lock(struct fair__task *t)
-{
-    struct fair__task *first = t->wants->first, *last = t->wants->last;
-
-    take_off(t, &first, &last);
-    t->wants->first = first;
-    t->wants->last = last;
-}
-
-/* The next one that waits gets it; locked. */
-static void pass_on(fair_mutex *m, struct fair__wake *w)
-{
-    struct fair__task *next = m->first;
-
-    m->holder = NULL;
-    if (!next)
-        return;
-    end_lock(next);
-    hold(next, m);
-    fair__make_ready(next, w);
-}
-
-int fair__lock(fair_task *pub, fair_mutex *m, int wait)
-{
-    struct fair__task *t = fair__of(pub);
-    bool got, own;
-
-    fair__wait_lock();
-    own = m->holder == t;
-    got = !m->holder;
-    if (got)
-        hold(t, m);
-    fair__wait_unlock();
-    if (got || !wait)
-        return got;
-    if (own)
-        fair__fail(t, "deadlock");
-    t->wants = m;
-    fair__wait_for(t, P_LOCK);
-    return 1;
-}
-
-static void let_loose(struct fair__task *t, fair_mutex *m)
-{
-    fair_mutex *before = t->holds;
-
-    if (before == m) {
-        t->holds = m->next;
-        return;
-    }
-    while (before->next != m)
-        before = before->next;
-    before->next = m->next;
-}
-
-int fair__unlock(fair_task *pub, fair_mutex *m)
-{
-    struct fair__task *t = fair__of(pub);
-    struct fair__wake w = {0};
-    bool held;
-
-    fair__wait_lock();
-    held = m->holder == t;
-    if (held) {
-        let_loose(t, m);
-        pass_on(m, &w);
-    }
-    fair__wait_unlock();
-    fair__wake_send(&w);
-    return held;
-}
-
-/* The task ends. */
-void fair__locks_release(struct fair__task *t)
-{
-    while (t->holds)
-        fair__unlock(&t->pub, t->holds);
-}
-
-/* -- stages --------------------------------------------------------------------- */
+/* -- stages --------------------------------------------------------------- */
 
 /* How a wait begins, and how a task is taken off its list again when nobody
  * wants it any more; locked.  What has neither only waits for its time. */
@@ -315,13 +72,13 @@ static const struct {
     void (*end)(struct fair__task *t);
     bool by_await;              /* fairnif:await/1 knows when it is over */
 } stages[] = {
-    [P_RUNS]  = {"none",       NULL,       NULL,     false},
-    [P_TURN]  = {"turn",       NULL,       end_turn, false},
-    [P_POOL]  = {"pool",       NULL,       NULL,     false},
-    [P_LOCK]  = {"lock",       begin_lock, end_lock, false},
-    [P_FD]    = {"descriptor", NULL,       NULL,     true},
-    [P_SLEEP] = {"time",       NULL,       NULL,     true},
-    [P_READY] = {"await",      NULL,       NULL,     false},
+    [P_RUNS]  = {"none",       NULL,             NULL,           false},
+    [P_TURN]  = {"turn",       NULL,             fair__turn_end, false},
+    [P_POOL]  = {"pool",       NULL,             NULL,           false},
+    [P_LOCK]  = {"lock",       fair__lock_begin, fair__lock_end, false},
+    [P_FD]    = {"descriptor", NULL,             NULL,           true},
+    [P_SLEEP] = {"time",       NULL,             NULL,           true},
+    [P_READY] = {"await",      NULL,             NULL,           false},
 };
 
 const char *fair__stage_name(int stage)
@@ -334,7 +91,7 @@ static void set_limit(struct fair__task *t)
     t->deadline_ns = fair__now() + GET(fair__config.overload_ns);
 }
 
-static void begin_waiting(struct fair__task *t, struct fair__wake *w)
+void fair__begin_waiting(struct fair__task *t, struct fair__wake *w)
 {
     int stage = GET(t->stage);
 
@@ -345,13 +102,12 @@ static void begin_waiting(struct fair__task *t, struct fair__wake *w)
         w->kick = true;
     } else if (stage == P_TURN) {
         set_limit(t);
-        begin_turn(t);
-        grant_turn(w);          /* one may have ended meanwhile */
+        fair__turn_begin(t, w);
     } else if (stages[stage].begin) {
         stages[stage].begin(t, w);
     } else if (stages[stage].by_await && t->own_env) {
         /* Await waits for the end of the call: it has to know. */
-        disarm(t->pending, w);
+        fair__disarm(t->pending, w);
     }
 }
 
@@ -406,7 +162,7 @@ bool fair__await_open(ErlNifEnv *env)
     return type != NULL;
 }
 
-/* -- from a body ------------------------------------------------------------------ */
+/* -- from a body ---------------------------------------------------------- */
 
 /* Ends the call with error:{fairnif, {Error, Function}}; does not return. */
 void fair__fail(struct fair__task *t, const char *error)
@@ -440,13 +196,13 @@ void fair__offload(fair_task *pub, void (*fn)(void *), void *arg)
     t->work = NULL;
 }
 
-/* -- on a thread of the pool ---------------------------------------------------------- */
+/* -- on a thread of the pool ---------------------------------------------- */
 
-/* fair_offload's function.  It may use the task's stack, so the task stays until
- * it has returned, whatever happened to the caller. */
+/* fair_offload's function.  It may use the task's stack, so the task stays
+ * until it has returned, whatever happened to the caller. */
 static void run_work(struct fair__job *job)
 {
-    struct fair__task *t = TASK_OF(job);
+    struct fair__task *t = fair__task_of(job);
     struct fair__thread *th = fair__self();
     struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
     uint64_t begin = fair__now();
@@ -473,122 +229,7 @@ static void run_work(struct fair__job *job)
         fair__drop_elsewhere(t);
 }
 
-/* What the call came to, in the task's own environment. */
-static ERL_NIF_TERM answer_of(struct fair__task *t, bool *raises)
-{
-    ErlNifEnv *env = t->own_env;
-    ERL_NIF_TERM reason;
-
-    *raises = true;
-    if (t->error)
-        return fair__error_term(t, env);
-    if (enif_has_pending_exception(env, &reason))
-        return reason;
-    if (!t->result) {
-        fair__misuse(t, "returned no term");
-        return enif_make_atom(env, "badreturn");
-    }
-    *raises = false;
-    return t->result;
-}
-
-static ERL_NIF_TERM answer_message(ErlNifEnv *env, ERL_NIF_TERM ref,
-                                   ERL_NIF_TERM result, bool raises)
-{
-    return enif_make_tuple3(env, enif_make_copy(env, ref),
-                            enif_make_atom(env, raises ? "raise" : "value"),
-                            result);
-}
-
-/* A threaded call is over: its answer goes to await, or lies in the pending
- * value until that comes.  What the task held is let go first: the caller may
- * rely on that. */
-static void answer(struct fair__task *t)
-{
-    ErlNifEnv *env = t->own_env;
-    bool raises;
-    ERL_NIF_TERM result = answer_of(t, &raises);
-    struct fair__wake w = {0};
-    struct fair__pending *p;
-
-    fair__let_go(t);
-    fair__wait_lock();
-    p = t->pending;
-    if (p) {
-        t->own_env = NULL;
-        t->pending = NULL;
-        p->task = NULL;
-        disarm(p, &w);
-        if (!w.env) {
-            p->answer = env;
-            p->result = result;
-            p->raises = raises;
-        }
-    }
-    t->job.state = J_IDLE;
-    fair__wait_unlock();
-    fair__task_end(t, fair__self());
-    if (w.env) {
-        send_and_free(&w.to, env, answer_message(env, w.ref, result, raises));
-        enif_free_env(w.env);
-    }
-}
-
-/* The body paused or waits: false when nobody wants it any more. */
-static bool put_by(struct fair__task *t)
-{
-    struct fair__wake w = {0};
-    bool wanted;
-
-    fair__wait_lock();
-    wanted = t->pending != NULL;
-    if (wanted) {
-        t->job.state = J_IDLE;
-        if (t->exit == X_PAUSE) {
-            SET(t->stage, P_POOL);
-            fair__pool_put_back(&t->job);   /* this thread looks next */
-        } else {
-            begin_waiting(t, &w);
-        }
-    }
-    fair__wait_unlock();
-    if (wanted)
-        fair__wake_send(&w);
-    return wanted;
-}
-
-static void run_body(struct fair__job *job)
-{
-    struct fair__task *t = TASK_OF(job);
-    struct fair__thread *th = fair__self();
-    struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
-
-    if (!st) {
-        t->error = "enomem";
-        answer(t);
-        return;
-    }
-    t->thread = th;
-    t->stat = st;
-    fair__thread_slice(t, th);
-    switch (t->exit) {
-    case X_PAUSE:
-        ADD(st->yields, 1);
-        /* fall through */
-    case X_WAIT:
-        if (put_by(t))
-            return;
-        /* fall through */
-    case X_DROP:
-        ADD(st->cancels, 1);
-        fair__task_end(t, th);
-        break;
-    default:
-        answer(t);
-    }
-}
-
-/* -- parking ------------------------------------------------------------------------------ */
+/* -- parking -------------------------------------------------------------- */
 
 /* {fairnif_pending, Object, Arguments..., Roots...} */
 static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
@@ -618,14 +259,15 @@ static void withdraw(struct fair__pending *p)
         && fair__pool_withdraw(&p->task->job)) {
         p->task->error = "enomem";
         SET(p->task->stage, P_READY);
-        disarm(p, &w);
+        fair__disarm(p, &w);
     }
     fair__wait_unlock();
     fair__wake_send(&w);
 }
 
-/* On a scheduler: the caller gets a pending value, for the stage the task is in.
- * After the lock was let go the task may be running elsewhere, or have ended. */
+/* On a scheduler: the caller gets a pending value, for the stage the task is
+ * in.  After the lock was let go the task may be running elsewhere, or have
+ * ended. */
 ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
@@ -644,7 +286,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     if (t->where == W_NORMAL)
         fair__charge(env, &t->debt_ns, false);
     ADD(t->stat->waits, 1);
-    t->job.run = t->own_env ? run_body : run_work;
+    t->job.run = t->own_env ? fair__run_body : run_work;
     t->job.state = J_IDLE;
     t->deadline_ns = GET(t->stage) == P_SLEEP || GET(t->stage) == P_FD
         ? t->deadline_ns : 0;
@@ -653,7 +295,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     fair__wait_lock();
     p->task = t;
     t->pending = p;
-    begin_waiting(t, &w);
+    fair__begin_waiting(t, &w);
     fair__wait_unlock();
     if (w.kick && !fair__pool_kick())
         withdraw(p);
@@ -668,100 +310,7 @@ no_memory:
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
 }
 
-/* -- FAIR_THREADED begins -------------------------------------------------------------------- */
-
-enum {
-    COPY_WORDS = 4096,          /* of terms are copied in place: some 10 us */
-    COPY_DEPTH = 64
-};
-
-/* Takes the size of a term, in words as far as matters, off *left; false when
- * there is not so much. */
-static bool fits(ErlNifEnv *env, ERL_NIF_TERM term, unsigned depth, long *left)
-{
-    ERL_NIF_TERM head, value;
-    const ERL_NIF_TERM *elems;
-    int arity;
-
-    if (--*left < 0 || depth == 0)
-        return false;
-    switch (enif_term_type(env, term)) {
-    case ERL_NIF_TERM_TYPE_LIST:
-        while (enif_get_list_cell(env, term, &head, &term))
-            if (--*left < 0 || !fits(env, head, depth - 1, left))
-                return false;
-        return true;
-    case ERL_NIF_TERM_TYPE_TUPLE:
-        enif_get_tuple(env, term, &arity, &elems);
-        for (int i = 0; i < arity; i++)
-            if (!fits(env, elems[i], depth - 1, left))
-                return false;
-        return true;
-    case ERL_NIF_TERM_TYPE_MAP: {
-        ErlNifMapIterator iter;
-        bool fit = true;
-
-        if (!enif_map_iterator_create(env, term, &iter,
-                                      ERL_NIF_MAP_ITERATOR_FIRST))
-            return false;
-        while (fit && enif_map_iterator_get_pair(env, &iter, &head, &value)) {
-            fit = fits(env, head, depth - 1, left)
-                && fits(env, value, depth - 1, left);
-            enif_map_iterator_next(env, &iter);
-        }
-        enif_map_iterator_destroy(env, &iter);
-        return fit;
-    }
-    default:
-        return true;
-    }
-}
-
-/* Whether the arguments may be copied on a normal scheduler: the VM copies a term
- * in one go. */
-static bool small_arguments(const struct fair__task *t)
-{
-    long left = COPY_WORDS;
-
-    for (unsigned i = 0; i < t->pub.argc; i++)
-        if (!fits(t->pub.env, t->pub.argv[i], COPY_DEPTH, &left))
-            return false;
-    return true;
-}
-
-static bool copy_arguments(struct fair__task *t)
-{
-    unsigned argc = t->pub.argc;
-
-    t->own_env = enif_alloc_env();
-    t->own_argv = enif_alloc((argc + 1) * sizeof *t->own_argv);
-    if (!t->own_env || !t->own_argv)
-        return false;
-    for (unsigned i = 0; i < argc; i++)
-        t->own_argv[i] = enif_make_copy(t->own_env, t->pub.argv[i]);
-    return true;
-}
-
-/* On a scheduler: the body is given to the pool.  Large arguments are copied on a
- * dirty scheduler. */
-ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
-                                  struct fair__thread *th)
-{
-    ErlNifEnv *env = t->pub.env;
-
-    if (t->where == W_NORMAL && !small_arguments(t)) {
-        SET(t->target, W_DIRTY_CPU);
-        return fair__reschedule(t, th);
-    }
-    if (!copy_arguments(t)) {
-        fair__task_end(t, th);
-        return enif_raise_exception(env, enif_make_atom(env, "enomem"));
-    }
-    SET(t->stage, P_POOL);
-    return fair__park(t, th);
-}
-
-/* -- fairnif:await/1 ----------------------------------------------------------------------------- */
+/* -- fairnif:await/1 ------------------------------------------------------ */
 
 static ERL_NIF_TERM refuse(ErlNifEnv *env, const char *why)
 {
@@ -799,27 +348,6 @@ static ERL_NIF_TERM wait_answer(ErlNifEnv *env, ERL_NIF_TERM ref,
     return enif_make_tuple2(env, ref,
                             enif_make_uint64(env, ms < INT32_MAX ? ms
                                              : INT32_MAX));
-}
-
-/* A threaded call ended before it was awaited.  What has no size is copied;
- * the rest is sent, which costs no copy. */
-static ERL_NIF_TERM take_answer(ErlNifEnv *env, struct fair__pending *p,
-                                ErlNifEnv *answer, ERL_NIF_TERM ref)
-{
-    ERL_NIF_TERM result = p->result;
-
-    switch (enif_term_type(answer, result)) {
-    case ERL_NIF_TERM_TYPE_LIST:
-    case ERL_NIF_TERM_TYPE_TUPLE:
-    case ERL_NIF_TERM_TYPE_MAP:
-        send_and_free(&p->owner, answer,
-                      answer_message(answer, ref, result, p->raises));
-        return wait_answer(env, ref, 0);
-    default:
-        result = enif_make_copy(env, result);
-        enif_free_env(answer);
-        return p->raises ? enif_raise_exception(env, result) : result;
-    }
 }
 
 /* The task is its caller's again. */
@@ -889,7 +417,7 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (t)
         return resume(t, env, arity, elems);
     if (answer)
-        return take_answer(env, p, answer, argv[1]);
+        return fair__take_answer(env, p, answer, argv[1]);
     return wait_answer(env, argv[1], deadline);
 }
 
@@ -905,7 +433,7 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
         return 1;
     if (!t->pending->armed)
         return 1;
-    disarm(t->pending, w);
+    fair__disarm(t->pending, w);
     if (!due)
         return 0;
     if (stage == P_SLEEP) {
@@ -915,7 +443,7 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
     } else if (stage == P_TURN
                || (stage == P_POOL && t->job.state == J_OVERFLOW)) {
         if (stage == P_TURN)
-            end_turn(t);
+            fair__turn_end(t);
         else
             fair__pool_withdraw(&t->job);
         t->error = "overloaded";

@@ -52,7 +52,7 @@ static struct fair__pool_counts counts;
 void fair__wait_lock(void) { pthread_mutex_lock(&lock); }
 void fair__wait_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* -- lists ------------------------------------------------------------------ */
+/* -- lists ---------------------------------------------------------------- */
 
 static void append(struct list *l, struct fair__job *job)
 {
@@ -85,7 +85,7 @@ static void fill_queue(void)
     SET(queued, queue.count);
 }
 
-/* -- work comes ---------------------------------------------------------------- */
+/* -- work comes ----------------------------------------------------------- */
 
 /* With the lock held.  fair__pool_kick must follow, without it. */
 void fair__pool_put(struct fair__job *job)
@@ -182,7 +182,7 @@ bool fair__pool_kick(void)
     return will_be_done;
 }
 
-/* -- a thread ------------------------------------------------------------------- */
+/* -- a thread ------------------------------------------------------------- */
 
 static void note_wait(const struct fair__job *job)
 {
@@ -277,7 +277,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* -- for readers -------------------------------------------------------------------- */
+/* -- for readers ---------------------------------------------------------- */
 
 struct fair__pool_counts fair__pool_counts(void)
 {

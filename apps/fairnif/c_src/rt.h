@@ -557,7 +557,6 @@ FAIR_HIDDEN bool fair__pool_presses(void);
 FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* await.c */
-struct fair__wake;
 FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
 FAIR_HIDDEN void fair__dismiss(struct fair__task *t);
 FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);

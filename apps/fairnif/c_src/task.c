@@ -104,7 +104,7 @@ struct fair__seen_task *fair__suspended(size_t *count)
     return all;
 }
 
-/* -- the switch ------------------------------------------------------------ */
+/* -- the switch ----------------------------------------------------------- */
 
 static FAIR_NO_TSAN void body_main(void *arg)
 {
@@ -165,7 +165,7 @@ static void switch_to(struct fair__task *t)
     fair__check_back(t);
 }
 
-/* -- ends -------------------------------------------------------------------*/
+/* -- ends ----------------------------------------------------------------- */
 
 /* Everything the task holds; nothing when it is called again. */
 void fair__let_go(struct fair__task *t)
@@ -336,7 +336,7 @@ static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
     return pay(th, env, nif, pid, normal, debt, result);
 }
 
-/* -- between slices ----------------------------------------------------------*/
+/* -- between slices ------------------------------------------------------- */
 
 static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[]);
@@ -527,7 +527,7 @@ void fair__thread_slice(struct fair__task *t, struct fair__thread *th)
     run_slice(t, th, GET(t->since_ns));
 }
 
-/* -- the first slice ---------------------------------------------------------*/
+/* -- the first slice ------------------------------------------------------ */
 
 static void init(struct fair__task *t, struct fair__nif *nif,
                  struct fair__thread *th, struct fair__fstat *st,
