@@ -282,6 +282,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     if (!p)
         goto no_memory;
     *p = (struct fair__pending){.owner = t->owner};
+    fair__env_note_time();
     if (!fair__pin(t) || (!t->own_env && !fair__bins_pause(t)))
         goto no_memory;
     if (!t->foreign)
