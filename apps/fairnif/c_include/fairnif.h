@@ -346,8 +346,9 @@ static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
  * ------------------------------------------------------------------------ */
 
 /* Runs fn(arg), code that waits or works for long and cannot tick, on a thread
- * of the runtime's pool, and comes back.  `fn` must not use the task; it runs
- * to its end also when the caller dies, and what it uses stays until then.
+ * of the runtime's pool (in FAIR_THREADED: in place), and comes back.  `fn`
+ * must not use the task; it runs to its end also when the caller dies, and what
+ * it uses stays until then.
  * When the pool's queue is full the caller waits its turn, and raises
  * error:overloaded when that takes too long (fairnif's `overload_ms`).
  * Pauses. */

@@ -366,7 +366,7 @@ static ERL_NIF_TERM resume(struct fair__task *t, ErlNifEnv *env, int arity,
         ERL_NIF_TERM error = fair__error_term(t, env);
 
         if (strcmp(t->error, "overloaded") == 0)
-            ADD(t->func->elsewhere->overloaded, 1);
+            atomic_fetch_add(&t->func->elsewhere->overloaded, 1);
         fair__task_end(t, NULL);
         return enif_raise_exception(env, error);
     }
