@@ -308,6 +308,7 @@ struct fair__check {
  * finds that it has gone.  All of it under the waiting lock. */
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
+    int arity;                  /* of the value that it is in */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
     ErlNifEnv *armed;

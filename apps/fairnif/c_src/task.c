@@ -167,12 +167,10 @@ static void switch_to(struct fair__task *t)
 
 /* -- ends ----------------------------------------------------------------- */
 
-/* Everything the task holds; nothing when it is called again. */
+/* Everything the task holds, locks too; nothing when it is called again. */
 void fair__let_go(struct fair__task *t)
 {
     fair__hold_release(t);
-    if (fair_unlikely(t->holds != NULL))
-        fair__locks_release(t);
 }
 
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
