@@ -565,7 +565,7 @@ FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* await.c */
 FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
-FAIR_HIDDEN void fair__dismiss(struct fair__task *t);
+FAIR_HIDDEN void fair__dismiss(struct fair__func *f);
 FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
 FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);
 FAIR_HIDDEN void fair__locks_release(struct fair__task *t);

@@ -192,7 +192,7 @@ static void end(struct fair__task *t, struct fair__thread *th)
     fair__let_go(t);
     delist(t);
     if (t->counted)
-        fair__dismiss(t);
+        fair__dismiss(t->func);
     if (fair_unlikely(t->own_argv != NULL))
         free_own_env(t);
     if (handle)
@@ -621,10 +621,8 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     }
     t = fair__stack_take(th, nif->stack_class, &error);
     if (fair_unlikely(!t)) {
-        if (counted) {
-            atomic_fetch_sub(&f->active, 1);
-            atomic_fetch_sub(&fair__config.active, 1);
-        }
+        if (counted)
+            fair__dismiss(f);
         goto failed;
     }
     t->counted = counted;

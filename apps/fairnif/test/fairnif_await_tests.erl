@@ -19,6 +19,8 @@ await_test_() ->
              {"a lock is everybody's once, in every mode", fun contended/1},
              {"a pending value that was changed is refused, and stays good itself", fun changed/1},
              {"what the VM offers answers on a thread of the pool", fun vm/1},
+             {"work that waited for room does not wait for the work before it", fun room/1},
+             {"functions take turns under the limit of all calls", fun turns_of_functions/1},
              {"arguments and roots come back from every offload", fun offloads/1}]].
 
 in_peer(Fun) ->
@@ -83,4 +85,24 @@ vm(Peer) ->
 offloads(Peer) ->
     [?assertEqual([{answers, [{100, [100]}]}], await_often(Peer, 8, 5, Function, [100]))
      || Function <- [nif_offloads, nif_offloads_dirty]],
+    idle(Peer).
+
+room(Peer) ->
+    ok = fairnif_test:call(Peer, application, set_env, [fairnif, max_queued, 1]),
+    ok = fairnif_test:call(Peer, fairnif, configure, []),
+    _ = await_often(Peer, 8, 1, nif_blocks, [50]),
+    fairnif_test:retry(3, fun() ->
+                                  case fairnif_test:call(Peer, ?M, longest_of, [30, 3, 100]) of
+                                      Ms when Ms < 180 -> ok;
+                                      Ms -> {ms, Ms}
+                                  end
+                          end).
+
+one_task(Peer) ->
+    ok = fairnif_test:call(Peer, application, set_env, [fairnif, max_tasks, 1]),
+    ok = fairnif_test:call(Peer, fairnif, configure, []).
+
+turns_of_functions(Peer) ->
+    one_task(Peer),
+    ?assertEqual({nif_one_at_a_time, 0}, fairnif_test:call(Peer, ?M, first_to_end, [])),
     idle(Peer).

@@ -2,6 +2,8 @@
  * fairnif_test_pending.c - bodies for fairnif_await_tests: what goes with a
  * task that waits, and what the VM offers to one on a thread of the pool.
  */
+#include <unistd.h>
+
 #include <fairnif.h>
 
 static ErlNifResourceType *locked_type;
@@ -82,6 +84,22 @@ static ERL_NIF_TERM offloads(fair_task *t)
     for (unsigned i = 0; i < n; i++)
         fair_offload(t, nothing, NULL);
     return enif_make_tuple2(fair_env(t), fair_arg(t, 0), fair_kept(t, 0));
+}
+
+static void sleep_ms(void *arg)
+{
+    usleep(*(unsigned *)arg * 1000);
+}
+
+/* blocks(Ms) -> Ms, spent on a thread of the pool */
+static ERL_NIF_TERM blocks(fair_task *t)
+{
+    unsigned ms;
+
+    if (!fair_get_uint(t, 0, &ms))
+        return fair_badarg(t);
+    fair_offload(t, ms ? sleep_ms : nothing, &ms);
+    return enif_make_uint(fair_env(t), ms);
 }
 
 /* locked() -> Object with a lock in it */
@@ -183,6 +201,8 @@ static ERL_NIF_TERM vm(fair_task *t)
     return fair_badarg(t);
 }
 
+static const fair_options one = {.body = blocks, .max_tasks = 1};
+
 static ErlNifFunc nifs[] = {
     {"locked", 0, locked, 0},
     FAIR_NIF("nif_defers", 1, defers, FAIR_THREADED),
@@ -190,6 +210,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("nif_naps_auto", 1, naps, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_offloads", 1, offloads, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_offloads_dirty", 1, offloads, FAIR_DIRTY_IO | FAIR_AWAITED),
+    FAIR_NIF("nif_blocks", 1, blocks, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_NIF_OPTIONS("nif_one_at_a_time", 1, &one, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_hold", 1, hold, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_hold_threaded", 1, hold, FAIR_THREADED),
     FAIR_NIF("nif_take", 2, take, FAIR_AUTO | FAIR_AWAITED),

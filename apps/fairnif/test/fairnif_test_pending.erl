@@ -16,6 +16,8 @@ nif_naps(_N) -> ?NIF.
 nif_naps_auto(_N) -> ?NIF.
 nif_offloads(_N) -> ?NIF.
 nif_offloads_dirty(_N) -> ?NIF.
+nif_blocks(_Ms) -> ?NIF.
+nif_one_at_a_time(_Ms) -> ?NIF.
 nif_hold(_Object) -> ?NIF.
 nif_hold_threaded(_Object) -> ?NIF.
 nif_take(_Object, _N) -> ?NIF.
@@ -64,3 +66,33 @@ contended(Processes, N) ->
 
 raised(Function, Args) ->
     try {value, await(Function, Args)} catch error:Reason -> Reason end.
+
+%% @doc After a short job, so that its thread still looks for more, so many jobs at once that sleep:
+%% the longest of them, in ms, of so many rounds.
+longest_of(Rounds, Jobs, Ms) ->
+    lists:max([round_of(Jobs, Ms, Round rem 7) || Round <- lists:seq(1, Rounds)]).
+
+round_of(Jobs, Ms, Pause) ->
+    _ = await(nif_blocks, [0]),
+    [erlang:yield() || _ <- lists:seq(1, Pause)],
+    Begin = erlang:monotonic_time(millisecond),
+    Calls = [spawn_monitor(fun() -> await(nif_blocks, [Ms]) end) || _ <- lists:seq(1, Jobs)],
+    [receive {'DOWN', Monitor, process, _, normal} -> ok end || {_, Monitor} <- Calls],
+    erlang:monotonic_time(millisecond) - Begin.
+
+%% @doc One call of a function begins to wait its turn, then very many of another one: which of them
+%% ends first.
+first_to_end() ->
+    Self = self(),
+    Call = fun(Function, Args, Times) ->
+                   spawn_link(fun() ->
+                                      _ = [await(Function, Args) || _ <- lists:seq(1, Times)],
+                                      Self ! {ended, Function, hd(Args)}
+                              end),
+                   timer:sleep(50)
+           end,
+    Call(nif_blocks, [400], 1),
+    Call(nif_one_at_a_time, [0], 1),
+    [Call(nif_blocks, [1], 100) || _ <- lists:seq(1, 4)],
+    receive {ended, nif_blocks, 400} -> ok end,
+    receive {ended, Function, Ms} -> {Function, Ms} end.
