@@ -250,6 +250,7 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
         for (unsigned i = 0; i < t->roots_used; i++)
             terms[n++] = t->roots[i];
     }
+    p->arity = (int)n;
     return enif_make_tuple_from_array(env, terms, n);
 }
 
@@ -324,6 +325,8 @@ static ERL_NIF_TERM refuse(ErlNifEnv *env, const char *why)
                               enif_make_atom(env, why)));
 }
 
+/* A tuple that somebody made longer or shorter is none: the task would take
+ * what is not there for its arguments. */
 static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
                         struct fair__pending **p, int *arity,
                         const ERL_NIF_TERM **elems)
@@ -331,7 +334,8 @@ static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
     return enif_get_tuple(env, term, arity, elems) && *arity >= 2
         && enif_is_identical((*elems)[0],
                              enif_make_atom(env, "fairnif_pending"))
-        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p);
+        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p)
+        && *arity == (*p)->arity;
 }
 
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
@@ -409,7 +413,8 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         p->armed = armed;
         p->ref = ref;
         armed = before;
-        deadline = t->deadline_ns;
+        if (t->job.state != J_RUNNING)
+            deadline = t->deadline_ns;
         t = NULL;
     } else if (!answer) {
         fair__wait_unlock();
@@ -432,14 +437,13 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
 {
     struct fair__wake unsent = {0};
     int stage = GET(t->stage);
-    bool due = t->deadline_ns && fair__now() >= t->deadline_ns;
 
-    if (stage == P_READY)
-        return 1;
-    if (!t->pending->armed)
+    if (stage == P_READY || !t->pending->armed)
         return 1;
     fair__disarm(t->pending, w);
-    if (!due)
+    /* A body that a thread runs is not there yet, whatever its stage says. */
+    if (t->job.state == J_RUNNING || !t->deadline_ns
+        || fair__now() < t->deadline_ns)
         return 0;
     if (stage == P_SLEEP) {
         t->timed_out = true;
