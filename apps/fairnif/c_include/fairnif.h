@@ -278,6 +278,7 @@ struct fair__ops {
     int (*consume)(ErlNifEnv *env, int percent);
     int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
                 ERL_NIF_TERM msg);
+    ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
 };
 
 /* ------------------------------------------------------------------------
@@ -878,12 +879,24 @@ FAIR__THROUGH(int, send, send, (ErlNifEnv *env, const ErlNifPid *to,
                                 ErlNifEnv *msg_env, ERL_NIF_TERM msg),
               (env, to, msg_env, msg))
 #undef FAIR__THROUGH
+
+/* The VM has no time for threads that are not its own. */
+static inline ErlNifTime fair__vm_monotonic_time(ErlNifTimeUnit unit)
+{
+    ErlNifTime now = enif_monotonic_time(unit);
+
+    return now == ERL_NIF_TIME_ERROR && fair__lib_ops
+        ? fair__lib_ops->monotonic_time(unit) : now;
+}
+
 #ifndef FAIR__RUNTIME
+#  undef enif_monotonic_time
 #  undef enif_priv_data
 #  undef enif_self
 #  undef enif_is_current_process_alive
 #  undef enif_consume_timeslice
 #  undef enif_send
+#  define enif_monotonic_time(U) fair__vm_monotonic_time(U)
 #  define enif_priv_data(E) fair__vm_priv_data(E)
 #  define enif_self(E, P) fair__vm_self(E, P)
 #  define enif_is_current_process_alive(E) fair__vm_is_current_process_alive(E)
