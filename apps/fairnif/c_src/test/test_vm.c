@@ -98,8 +98,6 @@ static ERL_NIF_TERM nif_expire(ErlNifEnv *env, int argc,
 {
     (void)argc, (void)argv;
     note(" expire");
-    if (*script == 'd')
-        return vm_parse(env, "delivered");
     return enif_make_int(env, *script++ - '0');
 }
 
@@ -528,14 +526,6 @@ TEST(await_time, "a wait that times out says so, takes what came late, and "
     CHECK(tell("value, late"));
     CHECK_TEXT(finished(p), "{a,[value]}");
     CHECK_TEXT(notes(), " await expire await");
-
-    p = await_with("td");
-    while (!strstr(notes(), "expire"))
-        vm_step(p);
-    CHECK(vm_step(p) == VM_WAITING);
-    CHECK(tell("value, late"));
-    CHECK_TEXT(finished(p), "late");
-    CHECK_TEXT(notes(), " await expire");
     end_await();
 }
 

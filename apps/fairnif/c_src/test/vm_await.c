@@ -11,16 +11,8 @@
  *                     {Ref, value, Result} -> Result;
  *                     {Ref, raise, Reason} -> error(Reason)
  *                 after Timeout ->
- *                     case nif_expire(Pending) of
- *                         delivered ->
- *                             receive
- *                                 {Ref, value, Result} -> Result;
- *                                 {Ref, raise, Reason} -> error(Reason)
- *                             end;
- *                         Messages ->
- *                             flush(Ref, Messages),
- *                             await(Pending)
- *                     end
+ *                     flush(Ref, nif_expire(Pending)),
+ *                     await(Pending)
  *                 end;
  *             Value -> await(Value)
  *         end;
@@ -104,8 +96,6 @@ static enum vm_state expired(vm_proc *p, vm_term answer)
 {
     __int128 n;
 
-    if (answer == vm__atom("delivered", 9))
-        return wait(p, A_DELIVERED, UINT64_MAX);
     if (!vm__integer(answer, &n) || n < 0)
         vm_misuse("nif_expire: no number of messages");
     p->await.flush = (long)n;
@@ -127,7 +117,6 @@ enum vm_state vm__await_answered(vm_proc *p, enum vm_state state)
     case A_EXPIRE:
         return expired(p, p->result);
     case A_RECEIVE:
-    case A_DELIVERED:
     case A_FLUSH:
         break;
     }
@@ -152,7 +141,7 @@ enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
     vm__message_free(m);
     size = HSIZE(message[0]);
     what = size > 1 ? message[2] : VM_NIL;
-    if (size == 2 && what == vm__atom("go", 2) && p->await.at == A_RECEIVE)
+    if (size == 2 && what == vm__atom("go", 2))
         return await(p, p->await.regs[0]);
     if (size == 3 && what == vm__atom("value", 5))
         return finish(p, VM_DONE, message[3]);

@@ -134,7 +134,6 @@ struct vm_await {
         A_ASK,              /* nif_await */
         A_RECEIVE,
         A_EXPIRE,           /* nif_expire */
-        A_DELIVERED,        /* receives the answer, which is on its way */
         A_FLUSH             /* takes messages that came too late */
     } at;
     vm_term regs[2];        /* Pending and Ref, moved by collections */
