@@ -37,12 +37,12 @@ void fair__disarm(struct fair__pending *p, struct fair__wake *w)
     p->armed = NULL;
 }
 
-void fair__wake_send(struct fair__wake *w)
+void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
 {
     if (w->kick)
         fair__pool_kick();
     if (w->env)
-        fair__send_and_free(&w->to, w->env,
+        fair__send_and_free(env, &w->to, w->env,
                       enif_make_tuple2(w->env, w->ref,
                                        enif_make_atom(w->env, "go")));
 }
@@ -134,7 +134,6 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     struct fair__pending *p = obj;
     struct fair__task *t;
 
-    (void)env;
     fair__wait_lock();
     t = p->task;
     p->task = NULL;
@@ -148,7 +147,7 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     if (p->handle)
         enif_release_resource(p->handle);
     if (t)
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, env);
 }
 
 /* Opened through the runtime that is at work, whichever copy of its library the
@@ -228,9 +227,9 @@ static void run_work(struct fair__job *job)
     }
     fair__wait_unlock();
     if (wanted)
-        fair__wake_send(&w);
+        fair__wake_send(NULL, &w);
     else
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, NULL);
 }
 
 /* -- parking -------------------------------------------------------------- */
@@ -255,7 +254,7 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
 }
 
 /* No thread could be started for it, and none is there. */
-static void withdraw(struct fair__pending *p)
+static void withdraw(ErlNifEnv *env, struct fair__pending *p)
 {
     struct fair__wake w = {0};
 
@@ -267,7 +266,7 @@ static void withdraw(struct fair__pending *p)
         fair__disarm(p, &w);
     }
     fair__wait_unlock();
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
 }
 
 /* On a scheduler: the caller gets a pending value, for the stage the task is
@@ -304,9 +303,9 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     fair__begin_waiting(t, &w);
     fair__wait_unlock();
     if (w.kick && !fair__pool_kick())
-        withdraw(p);
+        withdraw(env, p);
     w.kick = false;
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
     enif_release_resource(p);
     return term;
 no_memory:
@@ -336,6 +335,12 @@ static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
                              enif_make_atom(env, "fairnif_pending"))
         && enif_get_resource(env, (*elems)[1], pending_type, (void **)p)
         && *arity == (*p)->arity;
+}
+
+/* All the terms that the value was made with. */
+static bool is_whole(const struct fair__task *t, int arity)
+{
+    return t->own_env || (unsigned)arity - 2 == t->pub.argc + t->roots_used;
 }
 
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
@@ -402,6 +407,11 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ref = enif_make_copy(armed, argv[1]);
     fair__wait_lock();
     t = p->task;
+    if (t && !is_whole(t, arity)) {
+        fair__wait_unlock();
+        enif_free_env(armed);
+        return refuse(env, "not_pending");
+    }
     answer = p->answer;
     p->answer = NULL;
     if (t && GET(t->stage) == P_READY) {

@@ -509,7 +509,7 @@ FAIR_HIDDEN bool fair__pin(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
-FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t);
+FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
 FAIR_HIDDEN ERL_NIF_TERM fair__reschedule(struct fair__task *t,
                                           struct fair__thread *th);
 FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,

@@ -208,9 +208,11 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
     end(t, th);
 }
 
-/* Its caller died, or let go of its pending value; on any thread. */
-void fair__drop_elsewhere(struct fair__task *t)
+/* Its caller died, or let go of its pending value; on any thread.  `env` is
+ * that of a callback of the VM's, or NULL. */
+void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env)
 {
+    t->pub.env = env;
     atomic_fetch_add(&t->func->elsewhere->cancels, 1);
     end(t, NULL);
 }
@@ -241,11 +243,10 @@ void fair__handle_dtor(ErlNifEnv *env, void *obj)
 {
     struct fair__task *t = ((struct fair__handle *)obj)->task;
 
-    (void)env;
     if (!t)
         return;
     t->handle = NULL;
-    fair__drop_elsewhere(t);
+    fair__drop_elsewhere(t, env);
 }
 
 /* sit_out(Result, DebtNs): pays turn by turn for what one turn could not, then

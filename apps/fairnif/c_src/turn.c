@@ -123,6 +123,6 @@ void fair__dismiss(struct fair__func *f)
     if (grant_turn(&w[0]))
         grant_turn(&w[1]);
     fair__wait_unlock();
-    fair__wake_send(&w[0]);
-    fair__wake_send(&w[1]);
+    fair__wake_send(fair__sender(t), &w[0]);
+    fair__wake_send(fair__sender(t), &w[1]);
 }
