@@ -43,8 +43,10 @@ void fair__wake_send(struct fair__wake *w)
         fair__pool_kick();
     if (w->env)
         fair__send_and_free(&w->to, w->env,
-                      enif_make_tuple2(w->env, w->ref,
-                                       enif_make_atom(w->env, "go")));
+                            enif_make_tuple2(w->env, w->ref,
+                                             enif_make_atom(
+                                                 w->env, w->settle ? "settle"
+                                                 : "go")));
 }
 
 /* -- ready ---------------------------------------------------------------- */
@@ -159,7 +161,7 @@ bool fair__await_open(ErlNifEnv *env)
 
     if (type)
         pending_type = type;
-    return type != NULL;
+    return type && fair__fd_open_types(env);
 }
 
 /* -- from a body ---------------------------------------------------------- */
@@ -172,12 +174,18 @@ void fair__fail(struct fair__task *t, const char *error)
     __builtin_unreachable();
 }
 
+/* Does not return where the task cannot be suspended. */
+void fair__may_wait(struct fair__task *t)
+{
+    if (t->where != W_THREAD && !t->nif->awaited)
+        fair__fail(t, "not_awaited");
+}
+
 /* From the task's stack: goes on when the wait is over.  Errors of the waiting
  * itself do not come back here. */
 void fair__wait_for(struct fair__task *t, enum fair__stage stage)
 {
-    if (t->where != W_THREAD && !t->nif->awaited)
-        fair__fail(t, "not_awaited");
+    fair__may_wait(t);
     SET(t->stage, stage);
     fair__go_waiting(t);
 }
@@ -376,6 +384,8 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     const ERL_NIF_TERM *elems;
     struct fair__task *t;
     ErlNifEnv *armed, *answer;
+    struct fair__task *selects = NULL;
+    struct fair__wake w = {0};
     ERL_NIF_TERM ref;
     uint64_t deadline = 0;
     int arity;
@@ -404,7 +414,10 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         p->armed = armed;
         p->ref = ref;
         armed = before;
-        deadline = t->deadline_ns;
+        if (t->job.state != J_RUNNING)
+            deadline = t->deadline_ns;
+        if (fair__wait_begin(t, &w))
+            selects = t;
         t = NULL;
     } else if (!answer) {
         fair__wait_unlock();
@@ -418,6 +431,9 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return resume(t, env, arity, elems);
     if (answer)
         return fair__take_answer(env, p, answer, argv[1]);
+    if (selects)
+        fair__wait_select(selects, env, argv[1]);
+    fair__wake_send(&w);
     return wait_answer(env, argv[1], deadline);
 }
 
@@ -427,14 +443,13 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
 {
     struct fair__wake unsent = {0};
     int stage = GET(t->stage);
-    bool due = t->deadline_ns && fair__now() >= t->deadline_ns;
 
-    if (stage == P_READY)
-        return 1;
-    if (!t->pending->armed)
+    if (stage == P_READY || !t->pending->armed)
         return 1;
     fair__disarm(t->pending, w);
-    if (!due)
+    /* A body that a thread runs is not there yet, whatever its stage says. */
+    if (t->job.state == J_RUNNING || !t->deadline_ns
+        || fair__now() < t->deadline_ns)
         return 0;
     if (stage == P_SLEEP) {
         t->timed_out = true;
@@ -460,22 +475,46 @@ ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     struct fair__wake w = {0};
     struct fair__pending *p;
     const ERL_NIF_TERM *elems;
+    struct fair__task *t;
     unsigned messages = 0;
-    bool there;
     int arity;
 
     (void)argc;
     if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
         return enif_make_badarg(env);
     fair__wait_lock();
-    there = p->task != NULL;
-    if (there)
-        messages = expire(p->task, &w);
+    t = p->task;
+    if (t && fair__wait_waits(t)) {
+        fair__wait_unlock();
+        return enif_make_uint(env, fair__wait_settle(t, env, false));
+    }
+    if (t)
+        messages = expire(t, &w);
     fair__wait_unlock();
     if (w.env)
         enif_free_env(w.env);
     if (w.kick)
         fair__pool_kick();
-    return there ? enif_make_uint(env, messages)
+    return t ? enif_make_uint(env, messages)
         : enif_make_atom(env, "delivered");
+}
+
+/* settle(Pending), after {Ref, settle} -> number of messages to be taken, then
+ * ask again */
+ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct fair__pending *p;
+    const ERL_NIF_TERM *elems;
+    struct fair__task *t;
+    int arity;
+
+    (void)argc;
+    if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
+        return enif_make_badarg(env);
+    fair__wait_lock();
+    t = p->task;
+    if (t && !fair__wait_waits(t))
+        t = NULL;
+    fair__wait_unlock();
+    return enif_make_uint(env, t ? fair__wait_settle(t, env, true) : 0);
 }

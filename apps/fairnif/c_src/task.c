@@ -173,6 +173,8 @@ void fair__let_go(struct fair__task *t)
     fair__hold_release(t);
     if (fair_unlikely(t->holds != NULL))
         fair__locks_release(t);
+    if (fair_unlikely(t->waits.fd || t->fds))
+        fair__fds_release(t);
 }
 
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
@@ -213,6 +215,7 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
 void fair__drop_elsewhere(struct fair__task *t)
 {
     atomic_fetch_add(&t->func->elsewhere->cancels, 1);
+    t->pub.env = NULL;          /* the last slice's: it is gone */
     end(t, NULL);
 }
 
@@ -569,6 +572,8 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->own_argv = NULL;
     t->error = NULL;
     t->holds = NULL;
+    t->fds = NULL;
+    t->waits.fd = NULL;
     fair__hold_init(t);
     enif_self(env, &t->owner);
 }
