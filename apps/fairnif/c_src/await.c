@@ -147,6 +147,8 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
         enif_free_env(p->armed);
     if (p->answer)
         enif_free_env(p->answer);
+    if (p->handle)
+        enif_release_resource(p->handle);
     if (t)
         fair__drop_elsewhere(t);
 }
@@ -228,8 +230,10 @@ static void run_work(struct fair__job *job)
     }
     fair__wait_lock();
     wanted = t->pending != NULL;
-    if (wanted)
+    if (wanted) {
         fair__make_ready(t, &w);
+        fair__pool_ending(th);
+    }
     fair__wait_unlock();
     if (wanted)
         fair__wake_send(&w);
@@ -286,6 +290,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     if (!p)
         goto no_memory;
     *p = (struct fair__pending){.owner = t->owner};
+    fair__env_note_time();
     if (!fair__pin(t) || (!t->own_env && !fair__bins_pause(t)))
         goto no_memory;
     if (!t->foreign)
@@ -369,7 +374,7 @@ static ERL_NIF_TERM resume(struct fair__task *t, ErlNifEnv *env, int arity,
         ERL_NIF_TERM error = fair__error_term(t, env);
 
         if (strcmp(t->error, "overloaded") == 0)
-            ADD(t->func->elsewhere->overloaded, 1);
+            atomic_fetch_add(&t->func->elsewhere->overloaded, 1);
         fair__task_end(t, NULL);
         return enif_raise_exception(env, error);
     }
@@ -430,7 +435,7 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (t)
         return resume(t, env, arity, elems);
     if (answer)
-        return fair__take_answer(env, p, answer, argv[1]);
+        return fair__take_answer(env, answer, p->result, p->raises, argv[1]);
     if (selects)
         fair__wait_select(selects, env, argv[1]);
     fair__wake_send(&w);
@@ -468,15 +473,14 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
     return 0;
 }
 
-/* expire(Pending) -> number of messages to be taken, then ask again
- *                  | delivered: the answer is one of them */
+/* expire(Pending) -> number of messages to be taken, then ask again */
 ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct fair__wake w = {0};
     struct fair__pending *p;
     const ERL_NIF_TERM *elems;
     struct fair__task *t;
-    unsigned messages = 0;
+    unsigned messages = 1;      /* of a threaded call that is over */
     int arity;
 
     (void)argc;
@@ -495,8 +499,7 @@ ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         enif_free_env(w.env);
     if (w.kick)
         fair__pool_kick();
-    return t ? enif_make_uint(env, messages)
-        : enif_make_atom(env, "delivered");
+    return enif_make_uint(env, messages);
 }
 
 /* settle(Pending), after {Ref, settle} -> number of messages to be taken, then

@@ -62,6 +62,7 @@ static const struct fair__ops ops = {
     .is_alive = fair__env_is_alive,
     .consume = fair__env_consume,
     .send = fair__env_send,
+    .monotonic_time = fair__env_monotonic_time,
 };
 
 /* load_nif can only say a number: the words go to stderr, and to the log when

@@ -67,9 +67,8 @@ FAIR_HIDDEN int fair__fd_unselect(struct fair__fd *f, ErlNifEnv *env,
 
 /* threaded.c */
 FAIR_HIDDEN void fair__run_body(struct fair__job *job);
-FAIR_HIDDEN ERL_NIF_TERM fair__take_answer(ErlNifEnv *env,
-                                           struct fair__pending *p,
-                                           ErlNifEnv *answer,
+FAIR_HIDDEN ERL_NIF_TERM fair__take_answer(ErlNifEnv *env, ErlNifEnv *answer,
+                                           ERL_NIF_TERM result, bool raises,
                                            ERL_NIF_TERM ref);
 
 /* The environment for functions of the VM that take none from a thread of the
