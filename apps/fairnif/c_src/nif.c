@@ -26,7 +26,8 @@ struct runtime {
     const char *version;
     void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
     bool (*open_types)(ErlNifEnv *env);
-    nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire;
+    nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire,
+        settle;
 };
 static const struct runtime this_runtime;
 
@@ -489,6 +490,7 @@ static const struct runtime this_runtime = {
     .dirty_trip_ns = dirty_trip_ns,
     .await = fair__await,
     .expire = fair__expire,
+    .settle = fair__settle,
 };
 
 static const struct runtime *runtime_of(ErlNifEnv *env)
@@ -509,6 +511,7 @@ ENTRY(reschedule_ns)
 ENTRY(dirty_trip_ns)
 ENTRY(await)
 ENTRY(expire)
+ENTRY(settle)
 
 static ERL_NIF_TERM nif_runtime(ErlNifEnv *env, int argc,
                                 const ERL_NIF_TERM argv[])
@@ -623,6 +626,7 @@ static ErlNifFunc nifs[] = {
     {"nif_dirty_trip_ns", 1, nif_dirty_trip_ns, 0},
     {"nif_await", 2, nif_await, 0},
     {"nif_expire", 1, nif_expire, 0},
+    {"nif_settle", 1, nif_settle, 0},
 };
 
 ERL_NIF_INIT(fairnif, nifs, load, NULL, upgrade, NULL)

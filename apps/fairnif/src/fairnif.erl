@@ -37,7 +37,8 @@
 -export_type([info/0, function_info/0, task/0, pending/0]).
 
 -nifs([nif_set/2, nif_info/0, nif_tasks/0, nif_runtime/0,
-       nif_reschedule_ns/1, nif_dirty_trip_ns/1, nif_await/2, nif_expire/1]).
+       nif_reschedule_ns/1, nif_dirty_trip_ns/1, nif_await/2, nif_expire/1,
+       nif_settle/1]).
 
 %% For fairnif_calibration.
 -export([nif_reschedule_ns/1, nif_dirty_trip_ns/1]).
@@ -158,9 +159,16 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
     case nif_await(Pending, Ref) of
         {Ref, Timeout} ->
             receive
-                {Ref, go} -> await(Pending);
-                {Ref, value, Value} -> Value;
-                {Ref, raise, Reason} -> error(Reason)
+                {Ref, go} ->
+                    await(Pending);
+                {Ref, settle} ->
+                    %% A descriptor is ready, maybe for more than one thing.
+                    flush(Ref, nif_settle(Pending)),
+                    await(Pending);
+                {Ref, value, Value} ->
+                    Value;
+                {Ref, raise, Reason} ->
+                    error(Reason)
             after Timeout ->
                     flush(Ref, nif_expire(Pending)),
                     await(Pending)
@@ -257,6 +265,7 @@ nif_tasks() -> erlang:nif_error(not_loaded).
 nif_runtime() -> erlang:nif_error(not_loaded).
 nif_await(_Pending, _Ref) -> erlang:nif_error(not_loaded).
 nif_expire(_Pending) -> erlang:nif_error(not_loaded).
+nif_settle(_Pending) -> erlang:nif_error(not_loaded).
 
 %% @private
 -spec nif_reschedule_ns(pos_integer()) -> non_neg_integer().
