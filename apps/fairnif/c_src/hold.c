@@ -206,6 +206,14 @@ int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
 
 /* -- the end --------------------------------------------------------- */
 
+static void free_defers(struct fair__task *t)
+{
+    if (t->defers != t->inline_defers)
+        enif_free(t->defers);
+    t->defers = t->inline_defers;
+    t->defers_size = FAIR__INLINE_DEFERS;
+}
+
 /* The author's functions first, last given first run: what they use is still
  * there. */
 static void __attribute__((noinline)) release_all(struct fair__task *t)
@@ -216,8 +224,7 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
 
         d.fn(d.ptr);
     }
-    if (t->defers != t->inline_defers)
-        enif_free(t->defers);
+    free_defers(t);
     while (t->blocks) {
         struct fair__block *b = t->blocks;
 
@@ -233,13 +240,15 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
     }
     fair__bins_release(t);
     enif_free(t->seen);
+    t->seen = NULL;
 }
 
+/* A threaded call does so twice: before its answer is sent, and at its end. */
 void fair__hold_release(struct fair__task *t)
 {
     if (t->terms || t->bins || t->defers_used || t->blocks || t->resources
         || t->seen)
         release_all(t);
     else if (fair_unlikely(t->defers != t->inline_defers))
-        enif_free(t->defers);
+        free_defers(t);
 }
