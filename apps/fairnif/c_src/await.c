@@ -145,6 +145,8 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
         enif_free_env(p->armed);
     if (p->answer)
         enif_free_env(p->answer);
+    if (p->handle)
+        enif_release_resource(p->handle);
     if (t)
         fair__drop_elsewhere(t);
 }
@@ -220,8 +222,10 @@ static void run_work(struct fair__job *job)
     }
     fair__wait_lock();
     wanted = t->pending != NULL;
-    if (wanted)
+    if (wanted) {
         fair__make_ready(t, &w);
+        fair__pool_ending(th);
+    }
     fair__wait_unlock();
     if (wanted)
         fair__wake_send(&w);
@@ -418,7 +422,7 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (t)
         return resume(t, env, arity, elems);
     if (answer)
-        return fair__take_answer(env, p, answer, argv[1]);
+        return fair__take_answer(env, answer, p->result, p->raises, argv[1]);
     return wait_answer(env, argv[1], deadline);
 }
 
@@ -454,29 +458,25 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
     return 0;
 }
 
-/* expire(Pending) -> number of messages to be taken, then ask again
- *                  | delivered: the answer is one of them */
+/* expire(Pending) -> number of messages to be taken, then ask again */
 ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct fair__wake w = {0};
     struct fair__pending *p;
     const ERL_NIF_TERM *elems;
-    unsigned messages = 0;
-    bool there;
+    unsigned messages = 1;      /* of a threaded call that is over */
     int arity;
 
     (void)argc;
     if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
         return enif_make_badarg(env);
     fair__wait_lock();
-    there = p->task != NULL;
-    if (there)
+    if (p->task)
         messages = expire(p->task, &w);
     fair__wait_unlock();
     if (w.env)
         enif_free_env(w.env);
     if (w.kick)
         fair__pool_kick();
-    return there ? enif_make_uint(env, messages)
-        : enif_make_atom(env, "delivered");
+    return enif_make_uint(env, messages);
 }

@@ -47,6 +47,7 @@ static struct list queue, overflow;
 static _Atomic size_t queued;       /* queue.count, to be looked at */
 static unsigned started, idle, spinning;
 static unsigned woken;              /* of the idle: so many are on their way */
+static unsigned ending;             /* of the busy: so many come at once */
 static struct fair__pool_counts counts;
 
 void fair__wait_lock(void) { pthread_mutex_lock(&lock); }
@@ -121,6 +122,16 @@ bool fair__pool_withdraw(struct fair__job *job)
     return true;
 }
 
+/* This thread will look for work in a moment: it is about to tell a caller, who
+ * may come again at once, and should not wake another thread then. */
+void fair__pool_ending(struct fair__thread *th)
+{
+    if (!th || th->ending)
+        return;
+    th->ending = true;
+    ending++;
+}
+
 /* Whether other work waits for a thread; a hint. */
 bool fair__pool_presses(void)
 {
@@ -170,7 +181,7 @@ bool fair__pool_kick(void)
     most = GET(fair__config.threads);
     if (most > THREADS_MOST)
         most = THREADS_MOST;
-    if (queue.count > spinning + woken) {
+    if (queue.count > spinning + woken + ending) {
         if (idle > woken) {
             woken++;
             pthread_cond_signal(&work);
@@ -266,6 +277,10 @@ static void *thread_main(void *arg)
         fair__wait_lock();
         counts.busy--;
         counts.done++;
+        if (w->record && w->record->ending) {
+            w->record->ending = false;
+            ending--;
+        }
     }
     w->state = W_LEFT;
     started--;

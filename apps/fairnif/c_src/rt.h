@@ -74,6 +74,7 @@ enum {
     FAIR__CACHED = 4,               /* idle default stacks kept per thread */
     FAIR__INLINE_BINS = 4,
     FAIR__INLINE_DEFERS = 4,
+    FAIR__INLINE_ARGS = 4,
     FAIR__SMALL_BIN = 64,           /* ERL_ONHEAP_BIN_LIMIT: lie on the heap,
                                        and move */
     FAIR__SUB_BIN = 48,             /* bytes of heap for a sub-binary */
@@ -173,6 +174,7 @@ struct fair__thread {
         double ns;
     } debts[FAIR__DEBTORS];
     uint32_t seed;
+    bool ending;                /* of the pool: see fair__pool_ending */
     int locks;                  /* FAIR_DEBUG: enif mutexes held */
     /* by function index; the size is published after the array */
     _Atomic unsigned stats_size;
@@ -310,10 +312,12 @@ struct fair__pending {
     /* fairnif:await/1 waits for a message with this reference; or NULL */
     ErlNifEnv *armed;
     ERL_NIF_TERM ref;
-    /* FAIR_THREADED, ended: what await answers, in an environment of its own */
+    /* FAIR_THREADED, ended: what await answers, in an environment of its own,
+     * and the task's last hold on the author's library */
     ErlNifEnv *answer;
     ERL_NIF_TERM result;
     bool raises;
+    struct fair__handle *handle;
 };
 
 struct fair__task {
@@ -386,6 +390,7 @@ struct fair__task {
     bool foreign;               /* pub.env is not of the author's library */
     ErlNifEnv *own_env;         /* FAIR_THREADED: of the call */
     ERL_NIF_TERM *own_argv;
+    ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
     const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
                                    or overloaded */
     struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
@@ -551,6 +556,7 @@ FAIR_HIDDEN void fair__wait_lock(void);
 FAIR_HIDDEN void fair__wait_unlock(void);
 FAIR_HIDDEN void fair__pool_put(struct fair__job *job);         /* locked */
 FAIR_HIDDEN void fair__pool_put_back(struct fair__job *job);    /* locked */
+FAIR_HIDDEN void fair__pool_ending(struct fair__thread *th);    /* locked */
 FAIR_HIDDEN bool fair__pool_withdraw(struct fair__job *job);    /* locked */
 FAIR_HIDDEN bool fair__pool_kick(void);
 FAIR_HIDDEN bool fair__pool_presses(void);

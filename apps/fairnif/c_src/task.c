@@ -177,7 +177,8 @@ void fair__let_go(struct fair__task *t)
 
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
 {
-    enif_free(t->own_argv);
+    if (t->own_argv != t->inline_argv)
+        enif_free(t->own_argv);
     t->own_argv = NULL;
     if (t->own_env)
         enif_free_env(t->own_env);

@@ -37,9 +37,8 @@ FAIR_HIDDEN void fair__lock_end(struct fair__task *t);    /* locked */
 
 /* threaded.c */
 FAIR_HIDDEN void fair__run_body(struct fair__job *job);
-FAIR_HIDDEN ERL_NIF_TERM fair__take_answer(ErlNifEnv *env,
-                                           struct fair__pending *p,
-                                           ErlNifEnv *answer,
+FAIR_HIDDEN ERL_NIF_TERM fair__take_answer(ErlNifEnv *env, ErlNifEnv *answer,
+                                           ERL_NIF_TERM result, bool raises,
                                            ERL_NIF_TERM ref);
 
 /* The lists of waiting tasks. */

@@ -162,16 +162,8 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
                 {Ref, value, Value} -> Value;
                 {Ref, raise, Reason} -> error(Reason)
             after Timeout ->
-                    case nif_expire(Pending) of
-                        delivered ->
-                            receive
-                                {Ref, value, Value} -> Value;
-                                {Ref, raise, Reason} -> error(Reason)
-                            end;
-                        Messages ->
-                            flush(Ref, Messages),
-                            await(Pending)
-                    end
+                    flush(Ref, nif_expire(Pending)),
+                    await(Pending)
             end;
         Value ->
             await(Value)
@@ -179,6 +171,7 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
 await(Value) ->
     Value.
 
+%% Messages that are on their way all the same.
 flush(_Ref, 0) -> ok;
 flush(Ref, N) -> receive {Ref, _} -> flush(Ref, N - 1) end.
 
