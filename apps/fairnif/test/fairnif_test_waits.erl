@@ -18,8 +18,8 @@ run(Name, Args) ->
 
 %% @doc The same with a frame of this module under the wait.
 nested(Name, Args) ->
-    {value, Value} = {value, run(Name, Args)},
-    Value.
+    put(nested, run(Name, Args)),
+    erase(nested).
 
 %% @doc What the NIF itself answers.
 start(Name, Args) ->
