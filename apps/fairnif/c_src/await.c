@@ -37,12 +37,12 @@ void fair__disarm(struct fair__pending *p, struct fair__wake *w)
     p->armed = NULL;
 }
 
-void fair__wake_send(struct fair__wake *w)
+void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
 {
     if (w->kick)
         fair__pool_kick();
     if (w->env)
-        fair__send_and_free(&w->to, w->env,
+        fair__send_and_free(env, &w->to, w->env,
                       enif_make_tuple2(w->env, w->ref,
                                        enif_make_atom(w->env, "go")));
 }
@@ -134,7 +134,6 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     struct fair__pending *p = obj;
     struct fair__task *t;
 
-    (void)env;
     fair__wait_lock();
     t = p->task;
     p->task = NULL;
@@ -148,7 +147,7 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     if (p->handle)
         enif_release_resource(p->handle);
     if (t)
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, env);
 }
 
 /* Opened through the runtime that is at work, whichever copy of its library the
@@ -230,9 +229,9 @@ static void run_work(struct fair__job *job)
     }
     fair__wait_unlock();
     if (wanted)
-        fair__wake_send(&w);
+        fair__wake_send(NULL, &w);
     else
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, NULL);
 }
 
 /* -- parking -------------------------------------------------------------- */
@@ -252,11 +251,12 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
         for (unsigned i = 0; i < t->roots_used; i++)
             terms[n++] = t->roots[i];
     }
+    p->arity = (int)n;
     return enif_make_tuple_from_array(env, terms, n);
 }
 
 /* No thread could be started for it, and none is there. */
-static void withdraw(struct fair__pending *p)
+static void withdraw(ErlNifEnv *env, struct fair__pending *p)
 {
     struct fair__wake w = {0};
 
@@ -268,7 +268,7 @@ static void withdraw(struct fair__pending *p)
         fair__disarm(p, &w);
     }
     fair__wait_unlock();
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
 }
 
 /* On a scheduler: the caller gets a pending value, for the stage the task is
@@ -305,9 +305,9 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     fair__begin_waiting(t, &w);
     fair__wait_unlock();
     if (w.kick && !fair__pool_kick())
-        withdraw(p);
+        withdraw(env, p);
     w.kick = false;
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
     enif_release_resource(p);
     return term;
 no_memory:
@@ -326,6 +326,8 @@ static ERL_NIF_TERM refuse(ErlNifEnv *env, const char *why)
                               enif_make_atom(env, why)));
 }
 
+/* A tuple that somebody made longer or shorter is none: the task would take
+ * what is not there for its arguments. */
 static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
                         struct fair__pending **p, int *arity,
                         const ERL_NIF_TERM **elems)
@@ -333,7 +335,14 @@ static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
     return enif_get_tuple(env, term, arity, elems) && *arity >= 2
         && enif_is_identical((*elems)[0],
                              enif_make_atom(env, "fairnif_pending"))
-        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p);
+        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p)
+        && *arity == (*p)->arity;
+}
+
+/* All the terms that the value was made with. */
+static bool is_whole(const struct fair__task *t, int arity)
+{
+    return t->own_env || (unsigned)arity - 2 == t->pub.argc + t->roots_used;
 }
 
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
@@ -368,7 +377,7 @@ static ERL_NIF_TERM resume(struct fair__task *t, ErlNifEnv *env, int arity,
         ERL_NIF_TERM error = fair__error_term(t, env);
 
         if (strcmp(t->error, "overloaded") == 0)
-            ADD(t->func->elsewhere->overloaded, 1);
+            atomic_fetch_add(&t->func->elsewhere->overloaded, 1);
         fair__task_end(t, NULL);
         return enif_raise_exception(env, error);
     }
@@ -400,6 +409,11 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ref = enif_make_copy(armed, argv[1]);
     fair__wait_lock();
     t = p->task;
+    if (t && !is_whole(t, arity)) {
+        fair__wait_unlock();
+        enif_free_env(armed);
+        return refuse(env, "not_pending");
+    }
     answer = p->answer;
     p->answer = NULL;
     if (t && GET(t->stage) == P_READY) {
@@ -411,7 +425,8 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         p->armed = armed;
         p->ref = ref;
         armed = before;
-        deadline = t->deadline_ns;
+        if (t->job.state != J_RUNNING)
+            deadline = t->deadline_ns;
         t = NULL;
     } else if (!answer) {
         fair__wait_unlock();
@@ -434,14 +449,13 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
 {
     struct fair__wake unsent = {0};
     int stage = GET(t->stage);
-    bool due = t->deadline_ns && fair__now() >= t->deadline_ns;
 
-    if (stage == P_READY)
-        return 1;
-    if (!t->pending->armed)
+    if (stage == P_READY || !t->pending->armed)
         return 1;
     fair__disarm(t->pending, w);
-    if (!due)
+    /* A body that a thread runs is not there yet, whatever its stage says. */
+    if (t->job.state == J_RUNNING || !t->deadline_ns
+        || fair__now() < t->deadline_ns)
         return 0;
     if (stage == P_SLEEP) {
         t->timed_out = true;

@@ -206,14 +206,6 @@ int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
 
 /* -- the end --------------------------------------------------------- */
 
-static void free_defers(struct fair__task *t)
-{
-    if (t->defers != t->inline_defers)
-        enif_free(t->defers);
-    t->defers = t->inline_defers;
-    t->defers_size = FAIR__INLINE_DEFERS;
-}
-
 /* The author's functions first, last given first run: what they use is still
  * there. */
 static void __attribute__((noinline)) release_all(struct fair__task *t)
@@ -224,7 +216,12 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
 
         d.fn(d.ptr);
     }
-    free_defers(t);
+    if (t->defers != t->inline_defers)
+        enif_free(t->defers);
+    t->defers = t->inline_defers;
+    /* Before the memory and the objects, which a lock may lie in. */
+    if (t->holds)
+        fair__locks_release(t);
     while (t->blocks) {
         struct fair__block *b = t->blocks;
 
@@ -243,12 +240,10 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
     t->seen = NULL;
 }
 
-/* A threaded call does so twice: before its answer is sent, and at its end. */
+/* Nothing when it is called again. */
 void fair__hold_release(struct fair__task *t)
 {
     if (t->terms || t->bins || t->defers_used || t->blocks || t->resources
-        || t->seen)
+        || t->seen || t->holds || fair_unlikely(t->defers != t->inline_defers))
         release_all(t);
-    else if (fair_unlikely(t->defers != t->inline_defers))
-        free_defers(t);
 }

@@ -308,6 +308,7 @@ struct fair__check {
  * finds that it has gone.  All of it under the waiting lock. */
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
+    int arity;                  /* of the value that it is in */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
     ErlNifEnv *armed;
@@ -508,7 +509,7 @@ FAIR_HIDDEN bool fair__pin(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
-FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t);
+FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
 FAIR_HIDDEN ERL_NIF_TERM fair__reschedule(struct fair__task *t,
                                           struct fair__thread *th);
 FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
@@ -564,7 +565,7 @@ FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* await.c */
 FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
-FAIR_HIDDEN void fair__dismiss(struct fair__task *t);
+FAIR_HIDDEN void fair__dismiss(struct fair__func *f);
 FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
 FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);
 FAIR_HIDDEN void fair__locks_release(struct fair__task *t);

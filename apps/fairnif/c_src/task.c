@@ -167,12 +167,10 @@ static void switch_to(struct fair__task *t)
 
 /* -- ends ----------------------------------------------------------------- */
 
-/* Everything the task holds; nothing when it is called again. */
+/* Everything the task holds, locks too; nothing when it is called again. */
 void fair__let_go(struct fair__task *t)
 {
     fair__hold_release(t);
-    if (fair_unlikely(t->holds != NULL))
-        fair__locks_release(t);
 }
 
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
@@ -194,7 +192,7 @@ static void end(struct fair__task *t, struct fair__thread *th)
     fair__let_go(t);
     delist(t);
     if (t->counted)
-        fair__dismiss(t);
+        fair__dismiss(t->func);
     if (fair_unlikely(t->own_argv != NULL))
         free_own_env(t);
     if (handle)
@@ -210,9 +208,11 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
     end(t, th);
 }
 
-/* Its caller died, or let go of its pending value; on any thread. */
-void fair__drop_elsewhere(struct fair__task *t)
+/* Its caller died, or let go of its pending value; on any thread.  `env` is
+ * that of a callback of the VM's, or NULL. */
+void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env)
 {
+    t->pub.env = env;
     atomic_fetch_add(&t->func->elsewhere->cancels, 1);
     end(t, NULL);
 }
@@ -243,11 +243,10 @@ void fair__handle_dtor(ErlNifEnv *env, void *obj)
 {
     struct fair__task *t = ((struct fair__handle *)obj)->task;
 
-    (void)env;
     if (!t)
         return;
     t->handle = NULL;
-    fair__drop_elsewhere(t);
+    fair__drop_elsewhere(t, env);
 }
 
 /* sit_out(Result, DebtNs): pays turn by turn for what one turn could not, then
@@ -623,10 +622,8 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     }
     t = fair__stack_take(th, nif->stack_class, &error);
     if (fair_unlikely(!t)) {
-        if (counted) {
-            atomic_fetch_sub(&f->active, 1);
-            atomic_fetch_sub(&fair__config.active, 1);
-        }
+        if (counted)
+            fair__dismiss(f);
         goto failed;
     }
     t->counted = counted;

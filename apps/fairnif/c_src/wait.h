@@ -17,7 +17,8 @@ struct fair__wake {
 };
 
 /* await.c */
-FAIR_HIDDEN void fair__wake_send(struct fair__wake *w);
+/* `env` as for enif_send: NULL on threads that are not the VM's. */
+FAIR_HIDDEN void fair__wake_send(ErlNifEnv *env, struct fair__wake *w);
 /* Takes what await waits for. */
 FAIR_HIDDEN void fair__disarm(struct fair__pending *p,
                               struct fair__wake *w);      /* locked */
@@ -61,11 +62,17 @@ static inline void fair__list_take_off(struct fair__task *t,
 }
 
 /* A message ends the environment it is made in. */
-static inline void fair__send_and_free(ErlNifPid *to, ErlNifEnv *env,
-                                       ERL_NIF_TERM message)
+static inline void fair__send_and_free(ErlNifEnv *caller, ErlNifPid *to,
+                                       ErlNifEnv *env, ERL_NIF_TERM message)
 {
-    enif_send(NULL, to, env, message);
+    enif_send(caller, to, env, message);
     enif_free_env(env);
+}
+
+/* The environment in which whoever has the task now may send. */
+static inline ErlNifEnv *fair__sender(const struct fair__task *t)
+{
+    return t->pub.env == t->own_env ? NULL : t->pub.env;
 }
 
 static inline struct fair__task *fair__task_of(struct fair__job *job)

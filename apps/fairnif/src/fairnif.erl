@@ -22,7 +22,7 @@
 %%   way at once; one more waits its turn, or raises `error:overloaded' if it
 %%   is not awaited; default 0, no limit</dd>
 %% <dt>`threads'</dt><dd>threads of the pool, at most, 1 to 1024; they start when
-%%   there is work and leave when idle for 10 s; default 16</dd>
+%%   there is work and leave when idle for 10 s, all but one; default 16</dd>
 %% <dt>`max_queued'</dt><dd>work that may wait for a thread; what comes then waits
 %%   for room; default 1000</dd>
 %% <dt>`overload_ms'</dt><dd>how long a call waits its turn, or for room, before

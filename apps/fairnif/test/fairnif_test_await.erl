@@ -204,7 +204,8 @@ turns(Name) ->
                                               Self ! {came, N}
                                       end),
                    fairnif_test:eventually(
-                     fun() -> length([T || T = #{where := turn} <- fairnif:tasks()]) =:= N end, 30000),
+                     fun() -> length([T || T = #{where := turn} <- fairnif:tasks()]) =:= N end,
+                     30000),
                    {N, Pid, Monitor}
                end || N <- lists:seq(1, 10)],
     %% One that waits for its turn is not in the body.
