@@ -220,7 +220,9 @@ static void run_work(struct fair__job *job)
 
     if (th)
         fair__slot_enter(th, t->func, begin, t->pub.yields, t->owner.pid);
+    SET(t->state, S_RUNNING);
     t->work(t->work_arg);
+    SET(t->state, S_WAITING);
     if (th)
         fair__slot_leave(th);
     if (st) {
