@@ -631,6 +631,20 @@ FAIR_HIDDEN int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd);
 FAIR_HIDDEN int fair__fd_close(fair_task *pub, ERL_NIF_TERM term);
 FAIR_HIDDEN void fair__fds_release(struct fair__task *t);
 
+/* drv_load.c, drv_request.c: port drivers, see drv.h */
+struct fair__driver_nifs {
+    ERL_NIF_TERM (*bind)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*known)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*request)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*deferred)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*abandon)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*counts)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+};
+extern FAIR_HIDDEN const struct fair__driver_nifs fair__driver_nifs;
+FAIR_HIDDEN bool fair__drivers_open(ErlNifEnv *env);
+FAIR_HIDDEN ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
+                                           const ERL_NIF_TERM argv[]);
+
 /* env.c: what the environment of a task's slice does not know */
 FAIR_HIDDEN bool fair__alive(const struct fair__task *t);
 FAIR_HIDDEN void fair__caller(fair_task *pub, ErlNifPid *pid);
