@@ -4,7 +4,7 @@
 %% The process that opens a form is the one that uses and closes it: ports and sockets are its own.
 -module(echo).
 
--export([forms/0, with/2]).
+-export([forms/0, flags/0, with/2]).
 
 -export_type([form/0, isolation/0]).
 
@@ -21,7 +21,7 @@
                   echo := fun((State :: term(), binary()) -> binary()),
                   close := fun((State :: term()) -> ok)}.
 
-%% @doc All forms, in the order of a table. Nodes need the flags of echo_dist:flags/0.
+%% @doc All forms, in the order of a table. Those that are nodes need flags/0.
 -spec forms() -> [form()].
 forms() ->
     [in_vm(bif, "BIF", undefined, fun(_, Bin) -> iolist_to_binary(Bin) end),
@@ -60,6 +60,11 @@ forms() ->
                       {left_out, _} = LeftOut -> LeftOut
                   end
           end)].
+
+%% @doc The emulator flags of a node that is to open them all.
+-spec flags() -> [string()].
+flags() ->
+    echo_dist:flags().
 
 %% @doc Fun is called with a function that sends bytes there and back through a form that is open
 %% meanwhile, and with the numbers of its processes. What cannot be had here is `{left_out, Why}'.

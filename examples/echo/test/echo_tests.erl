@@ -5,51 +5,45 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% In that node.
--export([echoes/1, many/1, os_pids/1, killed_callers/1, refused/0, files/0]).
+-export([echoes/1, many/1, os_pids/1, hold/1, killed_callers/1, refused/0, files/0]).
 
 -define(SIZES, [0, 1, 63, 64, 65, 1024, 32767, 32768, 32769, 65535, 65536, 65537, 98304, 300001]).
 -define(GONE_MS, 10000).
 
 every_form_sends_back_the_same_bytes_test_() ->
-    each(fun(Form) -> ?assertEqual(ok, in_peer(echoes, [Form])) end).
+    each(fun(Peer, Form) -> ?assertEqual(ok, in_peer(Peer, echoes, [Form])) end).
 
 a_thousand_echoes_of_any_size_come_back_in_order_test_() ->
-    each(fun(Form) -> ?assertEqual(ok, in_peer(many, [Form])) end).
+    each(fun(Peer, Form) -> ?assertEqual(ok, in_peer(Peer, many, [Form])) end).
 
 nothing_of_a_form_that_was_closed_is_left_test_() ->
-    each(fun(Form) -> [gone(Pid) || Pid <- in_peer(os_pids, [Form])] end).
+    each(fun(Peer, Form) -> [gone(Pid) || Pid <- in_peer(Peer, os_pids, [Form])] end).
 
-nothing_of_a_form_is_left_when_its_node_is_killed_test_() ->
-    each(fun(Form) ->
-                 with_peer(
-                   fun(Peer) ->
-                           Me = self(),
-                           spawn(fun() -> catch peer:call(Peer, ?MODULE, os_pids,
-                                                          [{Form, Me}], 60000)
-                                 end),
-                           Pids = receive {opened, Opened} -> Opened after 60000 -> timeout end,
-                           [?assert(is_alive(Pid)) || Pid <- Pids],
-                           _ = os:cmd("kill -9 " ++ peer:call(Peer, os, getpid, [])),
-                           [gone(Pid) || Pid <- Pids]
-                   end)
-         end).
+nothing_of_any_form_is_left_when_its_node_is_killed_test_() ->
+    {timeout, 200,
+     fun() ->
+             Peer = start(),
+             Pids = lists:append([in_peer(Peer, hold, [Form]) || #{form := Form} <- echo:forms()]),
+             ?assert(length(Pids) >= 5),
+             [?assert(is_alive(Pid)) || Pid <- Pids],
+             _ = os:cmd("kill -9 " ++ in_peer(Peer, os, getpid, [])),
+             [gone(Pid) || Pid <- Pids],
+             stop(Peer)
+     end}.
 
 the_forms_that_are_programs_tell_their_processes_test_() ->
-    [{atom_to_list(Form),
-      {timeout, 60, fun() -> ?assertMatch([_], in_peer(os_pids, [Form])) end}}
-     || Form <- [port, c_node, tcp, udp, erlang_node]].
+    each([port, c_node, tcp, udp, erlang_node],
+         fun(Peer, Form) -> ?assertMatch([_], in_peer(Peer, os_pids, [Form])) end).
 
 no_cookie_is_left_in_a_file_test_() ->
-    {timeout, 60, fun() ->
-        ?assertEqual({ok, []}, in_peer(files, []))
-    end}.
+    with_peer(fun(Peer) -> ?assertEqual({ok, []}, in_peer(Peer, files, [])) end).
 
 what_is_no_binary_is_badarg_test_() ->
-    {timeout, 60, fun() -> ?assertEqual(ok, in_peer(refused, [])) end}.
+    with_peer(fun(Peer) -> ?assertEqual(ok, in_peer(Peer, refused, [])) end).
 
 %% Its thread is joined by the destructor then.
 a_caller_that_is_killed_leaves_no_thread_test_() ->
-    {timeout, 120, fun() -> ?assertEqual(ok, in_peer(killed_callers, [1000])) end}.
+    with_peer(fun(Peer) -> ?assertEqual(ok, in_peer(Peer, killed_callers, [300])) end).
 
 nodes_say_which_flags_are_missing_test_() ->
     {timeout, 60, fun() ->
@@ -86,8 +80,20 @@ many(Form) ->
 done({left_out, _}) -> ok;
 done(ok) -> ok.
 
-os_pids({Form, To}) ->
-    echo:with(Form, fun(_, Pids) -> To ! {opened, Pids}, timer:sleep(60000) end);
+%% The form stays open.
+hold(Form) ->
+    Me = self(),
+    spawn(fun() ->
+                  Me ! {pids, echo:with(Form, fun(_, Pids) ->
+                                                      Me ! {pids, Pids},
+                                                      timer:sleep(infinity)
+                                              end)}
+          end),
+    receive
+        {pids, {left_out, _}} -> [];
+        {pids, Pids} -> Pids
+    end.
+
 os_pids(Form) ->
     case echo:with(Form, fun(_, Pids) -> Pids end) of
         {left_out, _} -> [];
@@ -124,16 +130,34 @@ threads() ->
 %% ---- helpers ----
 
 each(Test) ->
-    [{atom_to_list(Form), {timeout, 120, fun() -> Test(Form) end}} || #{form := Form} <- echo:forms()].
+    each([Form || #{form := Form} <- echo:forms()], Test).
 
-in_peer(Function, Args) ->
-    with_peer(fun(Peer) -> peer:call(Peer, ?MODULE, Function, Args, 100000) end).
+each(Forms, Test) ->
+    {setup, fun start/0, fun stop/1,
+     fun(Peer) ->
+             [{atom_to_list(Form), {timeout, 120, fun() -> Test(Peer, Form) end}} || Form <- Forms]
+     end}.
 
-with_peer(Fun) ->
-    {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 30000,
-                                      exec => echo_dist:erl(), peer_down => continue,
-                                      args => echo_dist:flags() ++ ["-pa" | code:get_path()]}),
-    try Fun(Peer) after unlink(Peer), catch peer:stop(Peer) end.
+with_peer(Test) ->
+    {setup, fun start/0, fun stop/1,
+     fun(Peer) -> {timeout, 120, fun() -> Test(Peer) end} end}.
+
+in_peer(Peer, Function, Args) ->
+    in_peer(Peer, ?MODULE, Function, Args).
+
+in_peer(Peer, Module, Function, Args) ->
+    peer:call(Peer, Module, Function, Args, 100000).
+
+%% Not linked: EUnit sets up in a process of its own.
+start() ->
+    {ok, Peer, _} = peer:start(#{connection => standard_io, wait_boot => 30000,
+                                 peer_down => continue, exec => echo_dist:erl(),
+                                 args => echo_dist:flags() ++ ["-pa" | code:get_path()]}),
+    Peer.
+
+%% It may have been killed.
+stop(Peer) ->
+    catch peer:stop(Peer).
 
 gone(OsPid) ->
     ?assertEqual({OsPid, ok}, {OsPid, eventually(fun() -> not is_alive(OsPid) end)}).
