@@ -11,9 +11,10 @@
 
 -export_type([plan/0, row/0]).
 
-%% `most_ms': no round is begun after that; `only': these forms alone.
+%% `samples': of each form and size in a round; `most_ms': no round is begun after that;
+%% `forms': where they come from, if not from the example.
 -type plan() :: #{rounds := pos_integer(), samples := pos_integer(), most_ms := pos_integer(),
-                  only => [atom()]}.
+                  forms => {module(), atom()}}.
 -type row() :: #{form := atom(), title := binary(), isolation := atom(),
                  published_us := number() | undefined, bytes := non_neg_integer(),
                  samples => [number()],         % ns, in order of time
@@ -75,8 +76,8 @@ measured(#{most_ms := Ms} = Plan, Sizes) ->
     #{rows => lists:append([rows(Form, Bins) || Form <- Left]), rounds => Rounds,
       clock_ns => idle_ns(1, ?TRIES, <<>>), others => fairnif_lab_machine:others(Before, After)}.
 
-forms(#{only := Names}) ->
-    [F || #{form := Name} = F <- (example()):forms(), lists:member(Name, Names)];
+forms(#{forms := {Module, Function}}) ->
+    Module:Function();
 forms(_) ->
     (example()):forms().
 
