@@ -14,6 +14,7 @@ static ERL_NIF_TERM echo(fair_task *t)
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("fair_auto", 1, echo, FAIR_AUTO),
+    FAIR_NIF("nif_fair_threaded", 1, echo, FAIR_THREADED),
 };
 
 FAIR_NIF_INIT(echo_fair, nifs, NULL, NULL, NULL, NULL)

@@ -33,6 +33,8 @@ forms() ->
      in_vm(dirty_io, "NIF, dirty I/O scheduler", undefined,
            fun(_, Bin) -> echo_nif:dirty_io(Bin) end),
      in_vm(fair_auto, "fairnif, AUTO", undefined, fun(_, Bin) -> echo_fair:fair_auto(Bin) end),
+     in_vm(fair_threaded, "fairnif, THREADED", undefined,
+           fun(_, Bin) -> echo_fair:fair_threaded(Bin) end),
      in_vm(thread, "NIF, a thread per call", undefined, fun(_, Bin) -> echo_thread:echo(Bin) end),
      driver(driver_control, "driver, control", fun echo_driver:control/2),
      driver(driver_call, "driver, call", fun echo_driver:call/2),

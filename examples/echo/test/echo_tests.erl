@@ -109,7 +109,8 @@ refused() ->
     [begin
          {F, badarg} = {F, try F(not_binary) catch error:E -> E end}
      end || F <- [fun echo_nif:nif/1, fun echo_nif:rescheduled/1, fun echo_nif:dirty_cpu/1,
-                  fun echo_nif:dirty_io/1, fun echo_fair:fair_auto/1, fun echo_thread:echo/1]],
+                  fun echo_nif:dirty_io/1, fun echo_fair:fair_auto/1,
+                  fun echo_fair:fair_threaded/1, fun echo_thread:echo/1]],
     ok.
 
 killed_callers(N) ->
