@@ -1,0 +1,110 @@
+%% What the experiment `http' shows: its table and what to see in it.  Nothing
+%% here measures.
+-module(fairnif_lab_exp_http_table).
+
+-export([format/1, title/1]).
+
+%% More than so many processors' work of other programs spoils a figure.
+-define(OTHERS, 0.2).
+
+%% @doc The text for a person.
+-spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+format(#{rows := Rows, compared := Compared} = Result) ->
+    [fairnif_lab_table:render(columns(), [cells(C, rows(C, Rows)) || C <- Compared]),
+     footnotes(Result), conclusion(Compared)].
+
+columns() ->
+    [{"heavy requests", left}, {"call", left}, {"light\nrequests/s", right}, {"p50", right},
+     {"p99", right}, {"max", right}, {"p99 /\nErlang", right}, {"failed", right},
+     {"heavy\ndone/s", right}, {"in use:\nnormal, dirty", right}, {"queues:\nnormal, dirty", right}].
+
+cells(#{title := Title, requests_per_s := PerS, p50_us := P50, p99_us := P99, max_us := Max,
+        times_erlang := Times, heavy_per_s := Heavy} = Compared, Rows) ->
+    [load(Compared), Title, number(PerS), duration(P50), duration(P99), duration(Max),
+     times(Times),
+     fairnif_lab_table:count(lists:sum([F + U || #{light := #{failed := F, unanswered := U}}
+                                                     <- Rows])),
+     number(Heavy),
+     pair(Rows, use, dirty_cpu_use, fun(X) -> fairnif_lab_table:percent(X) end),
+     pair(Rows, queues, dirty_queues, fun number/1)].
+
+rows(Compared, Rows) ->
+    Key = fun(R) -> maps:with([mode, job, duration_ms, at_once, rate], R) end,
+    [R || #{status := measured} = R <- Rows, Key(R) =:= Key(Compared)].
+
+load(#{mode := idle, rate := Rate}) ->
+    io_lib:format("none (~b light/s)", [Rate]);
+load(#{job := Job, duration_ms := Ms, at_once := N}) ->
+    io_lib:format("~b x ~s ~ts", [N, Job, time(Ms)]).
+
+%% The mean of all schedulers of a kind, over the repeats.
+pair(Rows, Normal, Dirty, Text) ->
+    [Text(mean([V || #{whole := #{Normal := Vs}} <- Rows, is_list(Vs), V <- Vs])), ", ",
+     Text(mean([V || #{whole := #{Dirty := Vs}} <- Rows, is_list(Vs), V <- Vs]))].
+
+mean([]) -> undefined;
+mean(Values) -> lists:sum(Values) / length(Values).
+
+%% @doc What a run is called.
+-spec title(#{atom() => term()}) -> unicode:chardata().
+title(#{mode := idle, title := Title, repeat := Repeat}) ->
+    io_lib:format("~ts, ~b", [Title, Repeat]);
+title(#{title := Title, repeat := Repeat} = Run) ->
+    io_lib:format("~ts: ~ts, ~b", [load(Run), Title, Repeat]).
+
+duration(undefined) -> "-";
+duration(Us) -> fairnif_lab_table:duration(1000 * Us).
+
+number(undefined) -> "-";
+number(N) when N >= 100 -> fairnif_lab_table:count(round(N));
+number(N) -> float_to_list(float(N), [{decimals, 1}]).
+
+times(undefined) -> "-";
+times(X) when X >= 9.95 -> [fairnif_lab_table:count(round(X)), "x"];
+times(X) -> [float_to_list(float(X), [{decimals, 1}]), "x"].
+
+time(Ms) when Ms rem 1000 =:= 0 -> [integer_to_list(Ms div 1000), " s"];
+time(Ms) -> [integer_to_list(Ms), " ms"].
+
+footnotes(#{rows := Rows, load := #{clients := Clients, streams := Streams}}) ->
+    [io_lib:format(
+       "Light: ~b connections of up to ~b requests under way, at a fixed rate; a time is that from "
+       "when a\nrequest was due to its answer, also of those that h2load could not send yet.  "
+       "Failed: answered\nwith an error, or not within a second after the window.  In use: CPU "
+       "time of the threads.\n", [Clients, Streams]),
+     [["Skipped: ", Title, ": ", Why, ".\n"]
+      || {Title, Why} <- lists:usort([{T, W} || #{status := skipped, title := T, why := W}
+                                                    <- Rows])],
+     [["Failed: ", title(R), ": ", Why, ".\n"] || #{status := failed, why := Why} = R <- Rows],
+     [["Found: ", title(R), ": ", F, ".\n"] || #{finding := F} = R <- Rows, is_binary(F)],
+     doubt([R || #{status := measured} = R <- Rows])].
+
+doubt(Rows) ->
+    case [R || #{others := N} = R <- Rows, is_float(N), N > ?OTHERS] of
+        [] -> "";
+        Noisy -> io_lib:format("Other programs kept the machine busy: doubt ~b of ~b runs.~n",
+                               [length(Noisy), length(Rows)])
+    end.
+
+%% Written from the figures, so that it cannot say what they do not.
+conclusion(Compared) ->
+    case [C || #{kept := Kept} = C <- Compared, is_boolean(Kept)] of
+        [] ->
+            "";
+        Promised ->
+            [#{at_most := AtMost} | _] = Promised,
+            Above = [C || #{kept := false} = C <- Promised],
+            #{times_erlang := Most} = Worst = hd(worst_first(Promised)),
+            [io_lib:format(
+               "~nWhat to see: beside ~ts the light route's p99 is to be at most ~ts that beside "
+               "ordinary Erlang~nthat works as long.  It is in ~b of ~b; the most is ~ts (~ts, "
+               "~ts).~n",
+               [lists:join(" and ", lists:usort([T || #{title := T} <- Promised])), times(AtMost),
+                length(Promised) - length(Above), length(Promised), times(Most),
+                maps:get(title, Worst), load(Worst)]),
+             [io_lib:format("Above: ~ts, ~ts: ~ts.~n", [load(C), Title, times(Times)])
+              || #{title := Title, times_erlang := Times} = C <- worst_first(Above)]]
+    end.
+
+worst_first(Compared) ->
+    lists:sort(fun(#{times_erlang := A}, #{times_erlang := B}) -> A >= B end, Compared).
