@@ -108,7 +108,7 @@ row(#{title := Title, work := Work} = Run) ->
                                                     _ -> undefined
                                                 end,
                                     status => measured, why => undefined},
-    case fairnif_lab_peer:with([], fun(Peer) -> in_peer(Peer, Run) end) of
+    case fairnif_lab_peer:with([], #{quiet => true}, fun(Peer) -> in_peer(Peer, Run) end) of
         {ok, Taken} ->
             Whole = maps:merge(Row, figures(Taken)),
             maps:remove(silent, Whole#{finding => finding(Whole)});
@@ -227,20 +227,23 @@ late(Id, Samples) ->
 %% @doc What a run did to the server, if that is more than a delay: a sentence,
 %% or `undefined'.
 -spec finding(#{atom() => term()}) -> binary() | undefined.
-finding(#{light := #{answered := 0}}) ->
-    <<"the server answered no light request">>;
-finding(#{light := #{silence_ms := Silence, unanswered := Unanswered, failed := Failed,
-                     due := Due}, silent := Silent}) ->
-    case [io_lib:format("no light request was answered for ~ts",
-                        [fairnif_lab_table:duration(1.0e6 * Silence)])
-          || Silence >= ?SILENCE_MS]
-        ++ [io_lib:format("~b of ~b had no answer a second after the window", [Unanswered, Due])
-            || Unanswered > 0]
-        ++ [io_lib:format("~b of ~b were answered with an error", [Failed, Due]) || Failed > 0]
-        ++ [["the node itself: ", Silent] || Silent =/= undefined] of
+finding(#{light := Light, heavy := Heavy, silent := Silent}) ->
+    case of_light(Light)
+        ++ [["the node itself: ", Silent] || Silent =/= undefined]
+        ++ [io_lib:format("~b heavy requests failed", [F])
+            || #{failed := F} <- [Heavy], F > 0] of
         [] -> undefined;
         Said -> text(lists:join("; ", Said))
     end.
+
+of_light(#{answered := 0}) ->
+    ["the server answered no light request"];
+of_light(#{silence_ms := Silence, unanswered := Unanswered, failed := Failed, due := Due}) ->
+    [io_lib:format("no light request was answered for ~ts",
+                   [fairnif_lab_table:duration(1.0e6 * Silence)]) || Silence >= ?SILENCE_MS]
+        ++ [io_lib:format("~b of ~b had no answer a second after the window", [Unanswered, Due])
+            || Unanswered > 0]
+        ++ [io_lib:format("~b of ~b were answered with an error", [Failed, Due]) || Failed > 0].
 
 %% @doc What is to be compared: the medians of the repeats of each load, beside
 %% those of the same light load beside nothing and beside ordinary Erlang.

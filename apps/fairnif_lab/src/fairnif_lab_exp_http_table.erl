@@ -7,33 +7,54 @@
 %% More than so many processors' work of other programs spoils a figure.
 -define(OTHERS, 0.2).
 
-%% @doc The text for a person.
+%% @doc The text for a person: a table for each load, and the same light load
+%% beside nothing as its first row.
 -spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows, compared := Compared} = Result) ->
-    [fairnif_lab_table:render(columns(), [cells(C, rows(C, Rows)) || C <- Compared]),
+    [[table(Load, Compared, Rows) || Load <- loads(Compared)],
      footnotes(Result), conclusion(Compared)].
 
-columns() ->
-    [{"heavy requests", left}, {"call", left}, {"light\nrequests/s", right}, {"p50", right},
+%% In the order in which they were measured; idle alone is none, unless there is
+%% no other.
+loads(Compared) ->
+    Loads = [load_of(C) || #{mode := Mode} = C <- Compared, Mode =/= idle],
+    case unique(Loads) of
+        [] -> unique([load_of(C) || C <- Compared]);
+        Some -> Some
+    end.
+
+load_of(Compared) ->
+    maps:with([job, duration_ms, at_once, rate], Compared).
+
+unique([]) -> [];
+unique([Load | Loads]) -> [Load | unique([L || L <- Loads, L =/= Load])].
+
+table(#{rate := Rate} = Load, Compared, Rows) ->
+    Shown = [C || #{mode := idle, rate := R} = C <- Compared, R =:= Rate]
+        ++ [C || #{mode := Mode} = C <- Compared, Mode =/= idle, load_of(C) =:= Load],
+    [fairnif_lab_table:render(columns(Load), [cells(C, rows(C, Rows)) || C <- Shown]), $\n].
+
+columns(Load) ->
+    [{["beside\n", load(Load)], left}, {"light\nrequests/s", right}, {"p50", right},
      {"p99", right}, {"max", right}, {"p99 /\nErlang", right}, {"failed", right},
-     {"heavy\ndone/s", right}, {"in use:\nnormal, dirty", right}, {"queues:\nnormal, dirty", right}].
+     {"heavy\ndone/s", right}, {"in use:\nnormal, dirty", right},
+     {"queues:\nnormal, dirty", right}].
 
 cells(#{title := Title, requests_per_s := PerS, p50_us := P50, p99_us := P99, max_us := Max,
-        times_erlang := Times, heavy_per_s := Heavy} = Compared, Rows) ->
-    [load(Compared), Title, number(PerS), duration(P50), duration(P99), duration(Max),
-     times(Times),
+        times_erlang := Times, heavy_per_s := Heavy}, Rows) ->
+    [Title, number(PerS), duration(P50), duration(P99), duration(Max), times(Times),
      fairnif_lab_table:count(lists:sum([F + U || #{light := #{failed := F, unanswered := U}}
                                                      <- Rows])),
      number(Heavy),
-     pair(Rows, use, dirty_cpu_use, fun(X) -> fairnif_lab_table:percent(X) end),
+     pair(Rows, use, dirty_cpu_use, fun fairnif_lab_table:percent/1),
      pair(Rows, queues, dirty_queues, fun number/1)].
 
 rows(Compared, Rows) ->
     Key = fun(R) -> maps:with([mode, job, duration_ms, at_once, rate], R) end,
     [R || #{status := measured} = R <- Rows, Key(R) =:= Key(Compared)].
 
-load(#{mode := idle, rate := Rate}) ->
-    io_lib:format("none (~b light/s)", [Rate]);
+load(#{at_once := 0}) ->
+    "nothing heavy";
 load(#{job := Job, duration_ms := Ms, at_once := N}) ->
     io_lib:format("~b x ~s ~ts", [N, Job, time(Ms)]).
 
@@ -47,10 +68,8 @@ mean(Values) -> lists:sum(Values) / length(Values).
 
 %% @doc What a run is called.
 -spec title(#{atom() => term()}) -> unicode:chardata().
-title(#{mode := idle, title := Title, repeat := Repeat}) ->
-    io_lib:format("~ts, ~b", [Title, Repeat]);
-title(#{title := Title, repeat := Repeat} = Run) ->
-    io_lib:format("~ts: ~ts, ~b", [load(Run), Title, Repeat]).
+title(#{title := Title, rate := Rate, repeat := Repeat} = Run) ->
+    io_lib:format("~ts: ~ts, ~b light/s, repeat ~b", [load(Run), Title, Rate, Repeat]).
 
 duration(undefined) -> "-";
 duration(Us) -> fairnif_lab_table:duration(1000 * Us).
@@ -68,16 +87,21 @@ time(Ms) -> [integer_to_list(Ms), " ms"].
 
 footnotes(#{rows := Rows, load := #{clients := Clients, streams := Streams}}) ->
     [io_lib:format(
-       "Light: ~b connections of up to ~b requests under way, at a fixed rate; a time is that from "
-       "when a\nrequest was due to its answer, also of those that h2load could not send yet.  "
-       "Failed: answered\nwith an error, or not within a second after the window.  In use: CPU "
-       "time of the threads.\n", [Clients, Streams]),
+       "Light: ~b connections of up to ~b requests under way, ~ts a second in all.  A time is that "
+       "from when\nthe request was due, or sent, to its answer: due where h2load could not send it "
+       "yet because so\nmany were under way.  Failed: answered with an error, or not within a "
+       "second after the window.\nIn use: CPU time of the threads; queues: what waited for them; "
+       "means over the schedulers.\n",
+       [Clients, Streams, rates(Rows)]),
      [["Skipped: ", Title, ": ", Why, ".\n"]
       || {Title, Why} <- lists:usort([{T, W} || #{status := skipped, title := T, why := W}
                                                     <- Rows])],
      [["Failed: ", title(R), ": ", Why, ".\n"] || #{status := failed, why := Why} = R <- Rows],
      [["Found: ", title(R), ": ", F, ".\n"] || #{finding := F} = R <- Rows, is_binary(F)],
      doubt([R || #{status := measured} = R <- Rows])].
+
+rates(Rows) ->
+    lists:join(" or ", [integer_to_list(R) || R <- lists:usort([R || #{rate := R} <- Rows])]).
 
 doubt(Rows) ->
     case [R || #{others := N} = R <- Rows, is_float(N), N > ?OTHERS] of
@@ -96,14 +120,16 @@ conclusion(Compared) ->
             Above = [C || #{kept := false} = C <- Promised],
             #{times_erlang := Most} = Worst = hd(worst_first(Promised)),
             [io_lib:format(
-               "~nWhat to see: beside ~ts the light route's p99 is to be at most ~ts that beside "
-               "ordinary Erlang~nthat works as long.  It is in ~b of ~b; the most is ~ts (~ts, "
-               "~ts).~n",
+               "~nWhat to see: beside ~ts the light route's p99 is to be at most~n~ts that beside "
+               "ordinary Erlang that works as long.  It is in ~b of ~b; the most~nis ~ts (~ts, "
+               "~ts, ~b light/s).~n",
                [lists:join(" and ", lists:usort([T || #{title := T} <- Promised])), times(AtMost),
                 length(Promised) - length(Above), length(Promised), times(Most),
-                maps:get(title, Worst), load(Worst)]),
-             [io_lib:format("Above: ~ts, ~ts: ~ts.~n", [load(C), Title, times(Times)])
-              || #{title := Title, times_erlang := Times} = C <- worst_first(Above)]]
+                maps:get(title, Worst), load(Worst), maps:get(rate, Worst)]),
+             [io_lib:format("Above: ~ts, ~ts, ~b light/s: ~ts.~n",
+                            [load(C), Title, Rate, times(Times)])
+              || #{title := Title, times_erlang := Times, rate := Rate} = C
+                     <- worst_first(Above)]]
     end.
 
 worst_first(Compared) ->
