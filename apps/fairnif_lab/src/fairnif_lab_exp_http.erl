@@ -151,10 +151,11 @@ loaded(Peer, #{port := Port, os_pid := OsPid} = Server, #{rate := Rate} = Run) -
         {{ok, _}, [{Status, Words} | _]} ->
             {failed, io_lib:format("h2load ended with ~b: ~ts", [Status, Words])};
         {Answer, _} ->
-            {Queues, Silent} = case Answer of
-                                   {ok, Samples} -> {Samples, undefined};
-                                   {error, Reason} -> {[], text(fairnif_lab_peer:format_error(Reason))}
-                               end,
+            {Queues, Silent} =
+                case Answer of
+                    {ok, Samples} -> {Samples, undefined};
+                    {error, Reason} -> {[], text(fairnif_lab_peer:format_error(Reason))}
+                end,
             {ok, #{server => maps:without([port, os_pid], Server), silent => Silent,
                    light_logs => LightLogs, heavy_logs => HeavyLogs, usage => Usage,
                    queues => Queues, window => Window, epoch => Epoch,

@@ -8,8 +8,9 @@
 -include_lib("eunit/include/eunit.hrl").
 
 every_experiment_runs_quick_and_writes_a_table_and_json_test_() ->
-    fairnif_lab_examples:with([{atom_to_list(M:name()), {timeout, 300, fun() -> runs(M, ["--quick"]) end}}
-                   || M <- fairnif_lab_experiment:all()]).
+    fairnif_lab_examples:with([{atom_to_list(M:name()),
+                                {timeout, 300, fun() -> runs(M, ["--quick"]) end}}
+                               || M <- fairnif_lab_experiment:all()]).
 
 one_experiment_runs_in_its_normal_form_test_() ->
     fairnif_lab_examples:with([{timeout, 600, fun() -> runs(fairnif_lab_exp_reductions, []) end}]).

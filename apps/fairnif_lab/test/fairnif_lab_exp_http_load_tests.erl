@@ -37,8 +37,15 @@ it_dies_with_the_node_that_started_it_test_() ->
         {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
         {ok, Port} = inet:port(Socket),
         {ok, Peer} = fairnif_lab_peer:start([]),
-        {ok, {OsPid, Log}} = fairnif_lab_peer:call(Peer, {?MODULE, held, [spec(Port, 60000)]}, 30000),
-        ?assert(lives(OsPid)),
+        {ok, {OsPid, Log}} =
+            fairnif_lab_peer:call(Peer, {?MODULE, held, [spec(Port, 60000)]}, 30000),
+        %% Before that it has not yet asked the kernel to be ended.
+        fairnif_lab_repeat:until_it_holds(
+          fun() ->
+                  timer:sleep(300),
+                  ?assertEqual({ok, <<"h2load\n">>},
+                               file:read_file(io_lib:format("/proc/~b/comm", [OsPid])))
+          end),
         fairnif_lab_peer:stop(Peer),
         fairnif_lab_repeat:until_it_holds(fun() ->
                                                   timer:sleep(300),

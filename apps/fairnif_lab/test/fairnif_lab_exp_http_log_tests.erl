@@ -7,7 +7,8 @@
 -define(S, 1000000).
 
 lines_are_read_in_the_order_of_sending_test() ->
-    ?assertEqual([{?T0, 200, ?T0 + 500}, {?T0 + 10000, -1, ?T0 + 10000}, {?T0 + 20000, 503, ?T0 + 20007}],
+    ?assertEqual([{?T0, 200, ?T0 + 500}, {?T0 + 10000, -1, ?T0 + 10000},
+                  {?T0 + 20000, 503, ?T0 + 20007}],
                  ?L:parse(iolist_to_binary([line(20000, 503, 7), line(0, 200, 500),
                                             line(10000, -1, 0)]))).
 
@@ -91,7 +92,8 @@ the_timeline_has_every_step_and_shows_the_gap_test() ->
                   #{t_ms := 750, requests_per_s := 0.0, unanswered := 25}], Points).
 
 heavy_answers_within_the_window_are_counted_test() ->
-    Entries = entries([{0, 200, 400000}, {0, 200, 900000}, {0, 500, 500000}, {500000, 200, 900000}]),
+    Entries = entries([{0, 200, 400000}, {0, 200, 900000}, {0, 500, 500000},
+                       {500000, 200, 900000}]),
     ?assertEqual(#{done => 2, failed => 1, per_s => 2.0, p50_us => 400000, max_us => 900000},
                  ?L:heavy(Entries, {?T0, ?T0 + ?S})),
     ?assertMatch(#{done := 0, p50_us := undefined}, ?L:heavy([], {?T0, ?T0 + ?S})).

@@ -55,8 +55,8 @@ what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
         {ok, #{ok := Ok, rows := Rows} = Result} =
             fairnif_lab_stand_in:with_spinsleep(
               Bad, fun() ->
-                           ?H:run(#{scale => quick, modes => [idle, normal, auto, by_hand, threaded],
-                                    window => 1000})
+                           ?H:run(#{scale => quick, window => 1000,
+                                    modes => [idle, normal, by_hand, threaded, auto]})
                    end),
         [Idle, Normal, ByHand, Threaded, Auto] = Rows,
         ?assertMatch(#{status := measured, finding := undefined}, Idle),
@@ -126,15 +126,16 @@ the_table_says_which_promise_was_not_kept_test() ->
              ?H:format(#{ok => true, rows => Rows, compared => ?H:compared(Rows),
                          load => #{clients => 4, streams => 25}})),
     [?assertMatch({_, {match, _}}, {Part, re:run(Text, Part)})
-     || Part <- ["It is in 1 of 2", "Above: 8 x spinwork 100 ms, fairnif YIELDING, 400 light/s: 3.0x",
+     || Part <- ["It is in 1 of 2",
+                 "Above: 8 x spinwork 100 ms, fairnif YIELDING, 400 light/s: 3.0x",
                  "nothing .* 500 us", "ordinary Erlang .* 1.0x",
                  "Other programs kept the machine busy: doubt 4 of 4 runs"]].
 
 a_finding_names_all_that_happened_test() ->
     Find = fun(Light, More) ->
-                   ?H:finding(maps:merge(#{light => maps:merge(
-                                                      #{answered => 1, silence_ms => 10, failed => 0,
-                                                        unanswered => 0, due => 100}, Light),
+                   Well = #{answered => 1, silence_ms => 10, failed => 0, unanswered => 0,
+                            due => 100},
+                   ?H:finding(maps:merge(#{light => maps:merge(Well, Light),
                                            heavy => undefined, silent => undefined}, More))
            end,
     ?assertEqual(undefined, Find(#{}, #{})),
@@ -156,4 +157,5 @@ row(Mode, Repeat, P99) ->
       light => #{p50_us => P99 div 2, p99_us => P99, max_us => 2 * P99, requests_per_s => 400.0,
                  failed => 0, unanswered => 0},
       heavy => undefined,
-      whole => #{use => [0.5, 0.7], dirty_cpu_use => [0.0], queues => [1.0], dirty_queues => [0.0]}}.
+      whole => #{use => [0.5, 0.7], dirty_cpu_use => [0.0], queues => [1.0],
+                 dirty_queues => [0.0]}}.
