@@ -158,7 +158,7 @@ static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
     fair__outside(t, fn, arg);
     t->now = fair__now();
     t->call_ns = t->now - begin;
-    if (!enif_is_current_process_alive(t->pub.env))
+    if (!fair__alive(t))
         fair__leave(t, X_DROP);
 }
 

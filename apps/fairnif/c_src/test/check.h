@@ -96,6 +96,11 @@ const char *node_leftovers(void);
  * NIFs. */
 vm_proc *spawn_call(const char *name, const char *args);
 vm_proc *node_spawn(const char *name, const char *args);
+/* One with fairnif:await(Lib:Name(...)); the same on a process that is there
+ * with terms of its own; fairnif:await(Term). */
+vm_proc *spawn_await(const char *name, const char *args);
+void node_await(vm_proc *p, const char *name, int argc, const vm_term argv[]);
+void node_await_term(vm_proc *p, vm_term term);
 /* The result or error:Reason of a call, in one of a few buffers. */
 const char *outcome(vm_proc *p);
 /* Frees p after its call has come to its end, and answers that. */

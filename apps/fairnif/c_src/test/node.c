@@ -189,6 +189,24 @@ vm_proc *spawn_call(const char *name, const char *args)
     return p;
 }
 
+vm_proc *spawn_await(const char *name, const char *args)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_await(p, lib, name, args, runtime);
+    return p;
+}
+
+void node_await(vm_proc *p, const char *name, int argc, const vm_term argv[])
+{
+    vm_await_array(p, lib, name, argc, argv, runtime);
+}
+
+void node_await_term(vm_proc *p, vm_term term)
+{
+    vm_await_term(p, term, runtime);
+}
+
 vm_proc *node_spawn(const char *name, const char *args)
 {
     vm_proc *p = vm_spawn();
@@ -216,6 +234,8 @@ const char *outcome(vm_proc *p)
         return "scheduled";
     case VM_RUNNING:
         return "running";
+    case VM_WAITING:
+        return "waiting";
     case VM_IDLE:
         break;
     }
