@@ -26,6 +26,8 @@
 -define(ANSWER_MS, 5000).
 %% So long without an answer is no delay any more.
 -define(SILENCE_MS, 1000).
+%% More than so many processors' work of other programs spoils a figure.
+-define(OTHERS, 0.2).
 
 %% @doc `http'.
 -spec name() -> http.
@@ -271,12 +273,16 @@ medians(Rows) ->
          end,
     #{p50_us => Of(light, p50_us), p99_us => Of(light, p99_us), max_us => Of(light, max_us),
       requests_per_s => Of(light, requests_per_s), heavy_per_s => Of(heavy, per_s),
+      doubtful => doubtful([N || #{others := N} <- Rows, is_number(N)]),
       finding => hd([F || #{finding := F} <- Rows, F =/= undefined] ++ [undefined])}.
 
+doubtful([]) -> false;
+doubtful(Others) -> fairnif_lab_stats:median(Others) > ?OTHERS.
+
 compared({Mode, Job, Ms, N, Rate} = Key, Medians) ->
-    #{p99_us := P99} = Ours = maps:get(Key, Medians),
-    Idle = p99({idle, undefined, undefined, 0, Rate}, Medians),
-    Erlang = p99({erlang, Job, Ms, N, Rate}, Medians),
+    #{p99_us := P99, doubtful := Doubtful} = Ours = maps:get(Key, Medians),
+    {Idle, _} = p99({idle, undefined, undefined, 0, Rate}, Medians),
+    {Erlang, ErlangDoubtful} = p99({erlang, Job, Ms, N, Rate}, Medians),
     AtMost = ?PLAN:at_most(Mode),
     Times = case {P99, Erlang} of
                 {_, undefined} -> undefined;
@@ -286,15 +292,18 @@ compared({Mode, Job, Ms, N, Rate} = Key, Medians) ->
     Ours#{mode => Mode, title => list_to_binary(?PLAN:title(Mode)), job => Job,
           duration_ms => Ms, at_once => N, rate => Rate, idle_p99_us => Idle,
           erlang_p99_us => Erlang, times_erlang => Times, at_most => AtMost,
-          kept => case AtMost =:= undefined orelse Times =:= undefined of
+          doubtful => Doubtful orelse ErlangDoubtful,
+          %% What other programs did to either of the two is no finding.
+          kept => case AtMost =:= undefined orelse Times =:= undefined
+                      orelse Doubtful orelse ErlangDoubtful of
                       true -> undefined;
                       false -> Times =< AtMost
                   end}.
 
 p99(Key, Medians) ->
     case Medians of
-        #{Key := #{p99_us := P99}} -> P99;
-        _ -> undefined
+        #{Key := #{p99_us := P99, doubtful := Doubtful}} -> {P99, Doubtful};
+        _ -> {undefined, false}
     end.
 
 text(Chardata) ->

@@ -112,25 +112,30 @@ doubt(Rows) ->
 
 %% Written from the figures, so that it cannot say what they do not.
 conclusion(Compared) ->
-    case [C || #{kept := Kept} = C <- Compared, is_boolean(Kept)] of
+    case [C || #{at_most := N, times_erlang := T} = C <- Compared, is_number(N), is_number(T)] of
         [] ->
             "";
-        Promised ->
-            [#{at_most := AtMost} | _] = Promised,
-            Above = [C || #{kept := false} = C <- Promised],
-            #{times_erlang := Most} = Worst = hd(worst_first(Promised)),
+        All ->
+            [#{at_most := AtMost} | _] = All,
             [io_lib:format(
                "~nWhat to see: beside ~ts the light route's p99 is to be at most~n~ts that beside "
-               "ordinary Erlang that works as long.  It is in ~b of ~b; the most~nis ~ts (~ts, "
-               "~ts, ~b light/s).~n",
-               [lists:join(" and ", lists:usort([T || #{title := T} <- Promised])), times(AtMost),
-                length(Promised) - length(Above), length(Promised), times(Most),
-                maps:get(title, Worst), load(Worst), maps:get(rate, Worst)]),
-             [io_lib:format("Above: ~ts, ~ts, ~b light/s: ~ts.~n",
-                            [load(C), Title, Rate, times(Times)])
-              || #{title := Title, times_erlang := Times, rate := Rate} = C
-                     <- worst_first(Above)]]
+               "ordinary Erlang that works as long.~n",
+               [lists:join(" and ", lists:usort([T || #{title := T} <- All])), times(AtMost)]),
+             said([C || #{kept := Kept} = C <- All, is_boolean(Kept)], length(All))]
     end.
+
+said([], _) ->
+    "That cannot be said: other programs kept the machine busy.\n";
+said(Promised, All) ->
+    Above = [C || #{kept := false} = C <- Promised],
+    #{times_erlang := Most} = Worst = hd(worst_first(Promised)),
+    [io_lib:format("It is in ~b of ~b; the most is ~ts (~ts, ~ts, ~b light/s).~n",
+                   [length(Promised) - length(Above), length(Promised), times(Most),
+                    maps:get(title, Worst), load(Worst), maps:get(rate, Worst)]),
+     [io_lib:format("Above: ~ts, ~ts, ~b light/s: ~ts.~n", [load(C), Title, Rate, times(Times)])
+      || #{title := Title, times_erlang := Times, rate := Rate} = C <- worst_first(Above)],
+     [io_lib:format("Of ~b more it cannot be said: other programs kept the machine busy.~n",
+                    [All - length(Promised)]) || length(Promised) < All]].
 
 worst_first(Compared) ->
     lists:sort(fun(#{times_erlang := A}, #{times_erlang := B}) -> A >= B end, Compared).
