@@ -100,7 +100,10 @@ measured(Opts) ->
 
 step(Progress, Run, Left) ->
     fairnif_lab_progress:step(Progress, [fairnif_lab_exp_http_table:title(Run),
-                                         io_lib:format(": ~b s left", [ceil(Left / 1000)])]).
+                                         ": ", about(Left), " left"]).
+
+about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];
+about(Ms) -> [integer_to_list(ceil(Ms / 1000)), " s"].
 
 %% What a run shows.
 row(#{title := Title, work := Work} = Run) ->

@@ -80,12 +80,13 @@ answered(At, Open) ->
     end.
 
 %% @doc What light requests due within the window were given.  One that was not
-%% answered until End took at least until then, and counts as that long.
+%% answered until End took at least until then, and counts as that long; one that
+%% was answered with an error has no time.
 -spec light([request()], window(), End :: integer()) -> #{atom() => term()}.
 light(All, {From, To}, End) ->
     Requests = [R || {Since, _, _, _} = R <- All, Since >= From, Since < To],
-    Took = [took(R, End) || R <- Requests],
-    Sent = [Answered - S || {_, S, _, Answered} <- Requests, is_integer(Answered)],
+    Took = took(Requests, End),
+    Sent = [Answered - S || {_, S, ?OK, Answered} <- Requests],
     Answers = answers(All, From, To),
     #{due => length(Requests),
       answered => length([ok || {_, _, ?OK, _} = R <- Requests, not unanswered(R, End)]),
@@ -100,11 +101,13 @@ light(All, {From, To}, End) ->
       max_sent_us => percentile(100, Sent),
       silence_ms => silence(Answers, From, To) div 1000}.
 
-took({Since, _, _, Answered} = Request, End) ->
-    case unanswered(Request, End) of
-        true -> max(0, End - Since);
-        false -> Answered - Since
-    end.
+%% An error is no answer, however fast it comes: those are counted apart.
+took(Requests, End) ->
+    [case unanswered(R, End) of
+         true -> max(0, End - Since);
+         false -> Answered - Since
+     end || {Since, _, Status, Answered} = R <- Requests,
+            Status =:= ?OK orelse Status =:= undefined].
 
 unanswered({_, _, _, undefined}, _) -> true;
 unanswered({_, _, _, Answered}, End) -> Answered > End.
@@ -140,7 +143,7 @@ timeline(Requests, {From, To}, Step, End) ->
          Of = maps:get(N, Due, []),
          #{t_ms => N * Step div 1000,
            requests_per_s => length(maps:get(N, Answers, [])) * 1.0e6 / Step,
-           p99_us => percentile(99, [took(R, End) || R <- Of]),
+           p99_us => percentile(99, took(Of, End)),
            unanswered => length([no || R <- Of, unanswered(R, End)])}
      end || N <- lists:seq(0, Bin(To) - 1)].
 

@@ -65,10 +65,14 @@ an_answer_after_the_end_is_none_test() ->
     Light = light([{N * 10000, 200, 300} || N <- lists:seq(0, 98)] ++ [{990000, 200, 1100000}]),
     ?assertMatch(#{due := 100, answered := 99, unanswered := 1, max_us := 1010000}, Light).
 
-errors_and_resets_are_failures_test() ->
-    Light = light([{0, 200, 300}, {10000, 500, 300}, {20000, -1, 300}
+errors_and_resets_are_failures_and_no_fast_answers_test() ->
+    Light = light([{0, 200, 300}, {10000, 500, 1}, {20000, -1, 0}
                    | [{N * 10000, 200, 300} || N <- lists:seq(3, 99)]]),
-    ?assertMatch(#{due := 100, answered := 98, failed := 2, unanswered := 0}, Light).
+    ?assertMatch(#{due := 100, answered := 98, failed := 2, unanswered := 0, p50_us := 300},
+                 Light),
+    AllFail = light([{N * 10000, 503, 5} || N <- lists:seq(0, 99)]),
+    ?assertMatch(#{answered := 0, failed := 100, p50_us := undefined, p99_us := undefined,
+                   max_sent_us := undefined}, AllFail).
 
 at_high_rates_a_burst_is_not_held_back_test() ->
     %% 500 a second: h2load sends five every 10 ms.
