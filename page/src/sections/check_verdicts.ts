@@ -1,0 +1,78 @@
+// A card for each property: the verdict, its sentence, the limit and where it is from.
+import { type Child, h } from "../dom.ts";
+import { bytes, duration, number, percent } from "../format.ts";
+import {
+  type Named,
+  PROPERTIES,
+  type Status,
+  subjects,
+  type Threshold,
+  type Verdict,
+} from "../model.ts";
+import type { Section } from "../section.ts";
+
+const STATUS: Record<Status, { word: string; mark: string }> = {
+  pass: { word: "no", mark: "\u2713" },
+  warn: { word: "yes, a warning", mark: "!" },
+  fail: { word: "yes", mark: "\u2717" },
+  cannot_say: { word: "can't say", mark: "?" },
+  waived: { word: "waived", mark: "~" },
+};
+
+export const checkVerdicts: Section = {
+  title: "Verdicts",
+  show: (sources) => {
+    const all = subjects(sources);
+    return all.map((named) => [
+      all.length > 1 && h("h3", {}, h("code", {}, named.label)),
+      h(
+        "div",
+        { class: "cards" },
+        named.subject.verdicts.map((v) => card(v, named)),
+      ),
+    ]);
+  },
+};
+
+function card(verdict: Verdict, { subject, check }: Named): Child {
+  const { word, mark } = STATUS[verdict.status] ?? STATUS.cannot_say;
+  const threshold = check.thresholds.find((t) => t.property === verdict.property);
+  const bySize = subject.sizes.flatMap((z) =>
+    z.verdicts
+      .filter((v) => v.property === verdict.property)
+      .map((v) => `${bytes(z.size)}: ${STATUS[v.status]?.word ?? v.status}`),
+  );
+  return h(
+    "article",
+    { class: `card ${verdict.status}` },
+    h(
+      "h4",
+      {},
+      `${PROPERTIES[verdict.property] ?? verdict.property}? `,
+      h(
+        "span",
+        { class: "verdict" },
+        h("span", { class: "mark", "aria-hidden": "true" }, mark),
+        word,
+      ),
+    ),
+    h("p", {}, verdict.sentence),
+    h(
+      "p",
+      { class: "note" },
+      bySize.length > 1 && `${bySize.join("; ")}. `,
+      threshold && limit(threshold),
+    ),
+  );
+}
+
+const UNITS: Record<string, (v: number) => string> = {
+  ns: duration,
+  bytes,
+  fraction: percent,
+};
+
+function limit({ limit, unit, decides, source }: Threshold): string {
+  const value = limit === null ? null : (UNITS[unit ?? ""]?.(limit) ?? `${number(limit)} ${unit}`);
+  return `${value ? `Limit ${value}; ` : ""}${source}.${decides ? "" : " Decides with --strict only."}`;
+}
