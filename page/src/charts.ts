@@ -36,6 +36,8 @@ export const colour = (index: number): string => PALETTE[index % PALETTE.length]
 const RULE = "var(--limit)";
 const BAND = "var(--fair)";
 const FONT = 12;
+/** Below the plot: ticks, and the label of the axis under them. */
+const BOTTOM = 46;
 /** Of a letter, on average, in pixels. */
 const LETTER = 6.6;
 const SHAPES = ["circle", "diamond", "bar", "cross"] as const;
@@ -56,10 +58,19 @@ const seriesLegend = (series: readonly string[], shape: LegendItem["shape"]): Le
 /** Options of an axis for Plot, given all values that must find place on it. */
 function scale(axis: Axis, values: Iterable<number | null | undefined>, pixels: number) {
   const most = Math.max(2, Math.floor(pixels / 75));
-  const tickFormat = (v: number) => axis.format(v);
+  // Ticks are round: 10 us, not 10.0 us.
+  const tickFormat = (v: number) => axis.format(v).replace(/\.0+(?= |$)/, "");
   if (axis.log) {
     const { domain, ticks } = logScale(values, most);
-    return { type: "log" as const, domain, ticks, tickFormat, label: axis.label, grid: true };
+    return {
+      type: "log" as const,
+      domain,
+      ticks,
+      tickFormat,
+      label: axis.label,
+      labelOffset: 40,
+      grid: true,
+    };
   }
   const [low, high] = extent([...values, ...(axis.least ?? [0])]) ?? [0, 1];
   const domain: [number, number] = [low, high > low ? high : low + 1];
@@ -68,6 +79,7 @@ function scale(axis: Axis, values: Iterable<number | null | undefined>, pixels: 
     ticks: Math.min(most, 8),
     tickFormat,
     label: axis.label,
+    labelOffset: 40,
     grid: true,
     nice: true,
   };
@@ -147,9 +159,10 @@ export function dots(spec: Dots): Figure {
     const band = { label: null, tickSize: 0 };
     return Plot.plot({
       width,
-      height: labels.length * high + 52,
+      height: labels.length * high + BOTTOM + 14,
       marginLeft: left,
       marginRight: 24,
+      marginBottom: BOTTOM,
       style: { fontSize: `${FONT}px` },
       x: axis,
       y: { ...band, domain: series.length > 1 ? series : labels, axis: null },
@@ -280,15 +293,16 @@ export function histogram(spec: Histogram): Figure {
     const plotLeft = left + 44;
     return Plot.plot({
       width,
-      height: labels.length * 84 + 46,
+      height: labels.length * 84 + BOTTOM + 10,
       marginLeft: plotLeft,
       marginRight: 20,
+      marginBottom: BOTTOM,
       style: { fontSize: `${FONT}px` },
       x: scale(x, values, width - plotLeft),
       y: {
         type: "sqrt",
-        domain: [0, greatest(bars.map((b) => b.part)) ?? 1],
-        ticks: [0.01, 0.1, 0.5, 1],
+        domain: [0, (greatest(bars.map((b) => b.part)) ?? 1) * 1.1],
+        ticks: [0.01, 0.1, 0.5],
         tickFormat: (v: number) => `${Math.round(v * 100)} %`,
         label: null,
         grid: true,
@@ -373,7 +387,6 @@ export function lines(spec: Lines): Figure {
     ...(spec.rules ?? []).flatMap((r) => [r.at, r.to]),
   ];
   const draw = (width: number): Element => {
-    const y = scale(spec.y, ys, 320);
     const left = Math.min(
       80,
       (greatest(ys.map((v) => spec.y.format(v).length)) ?? 5) * LETTER + 12,
@@ -383,13 +396,14 @@ export function lines(spec: Lines): Figure {
       height: spec.height ?? Math.min(320, Math.max(200, width * 0.45)),
       marginLeft: left,
       marginRight: 24,
+      marginBottom: BOTTOM,
       style: { fontSize: `${FONT}px` },
       x: scale(
         spec.x,
         points.map((p) => p.x),
         width - left,
       ),
-      y,
+      y: { ...scale(spec.y, ys, 320), labelOffset: left },
       color: { domain: labels, range: labels.map((_, i) => colour(i)) },
       marks: [
         spec.rules?.map((rule) =>
@@ -481,9 +495,10 @@ export function strips(spec: Strips): Figure {
     const { left, ems } = margin(labels, width);
     return Plot.plot({
       width,
-      height: labels.length * 20 + 46,
+      height: labels.length * 20 + BOTTOM + 10,
       marginLeft: left,
       marginRight: 24,
+      marginBottom: BOTTOM,
       style: { fontSize: `${FONT}px` },
       x: {
         ...scale(

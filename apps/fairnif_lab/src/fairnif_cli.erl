@@ -181,10 +181,10 @@ heeded(Module, Opts) ->
 report(#{html := Page} = Opts, Files) when length(Files) =:= 1; length(Files) =:= 2 ->
     fairnif_cli_text:writable(Opts),
     Reports = [case fairnif_lab_page:read(File) of
-                   {ok, Json} -> {filename:basename(File), Json};
+                   {ok, Json} -> Json;
                    {error, Text} -> fairnif_cli_text:usage("~ts", [Text])
                end || File <- Files],
-    ok = fairnif_lab_page:write(Page, Reports),
+    ok = fairnif_lab_page:write(Page, lists:zip(told_apart(Files), Reports)),
     0;
 report(#{html := _}, []) ->
     fairnif_cli_text:usage("report needs a file that --json has written, or two", []);
@@ -192,6 +192,15 @@ report(#{html := _}, [_, _, Arg | _]) ->
     fairnif_cli_text:usage("report compares two files: what is `~ts'?", [Arg]);
 report(_, _) ->
     fairnif_cli_text:usage("report needs `--html FILE', where the page goes", []).
+
+%% What two files are called on the page; one needs no name.
+told_apart([_]) -> [""];
+told_apart(Files) ->
+    Short = [filename:basename(F, ".json") || F <- Files],
+    case lists:uniq(Short) of
+        [_, _] -> Short;
+        [_] -> Files
+    end.
 
 new(Opts, [Name]) ->
     fairnif_cli_new:run(Name, Opts);

@@ -6,7 +6,9 @@
 %% and nothing here may turn them into anything but JSON.
 -module(fairnif_lab_page).
 
--export([template/0, write/2, read/1]).
+-export([template/0, template/1, page/2, write/2, read/1]).
+
+-type template() :: {Before :: binary(), After :: binary()}.
 
 %% What the built page has once, where the reports go; page/index.html has it.
 -define(MARK, <<"<!--fairnif-reports-->">>).
@@ -14,9 +16,13 @@
 -define(SCHEMA_VERSION, <<"1">>).
 
 %% @doc The page before and after the place of the reports. An error says how it is built.
--spec template() -> {ok, {binary(), binary()}} | {error, unicode:chardata()}.
+-spec template() -> {ok, template()} | {error, unicode:chardata()}.
 template() ->
-    Path = filename:join([code:priv_dir(fairnif_lab), "page", "report.html"]),
+    template(filename:join([code:priv_dir(fairnif_lab), "page", "report.html"])).
+
+%% @private The same of the built page at this path.
+-spec template(file:filename()) -> {ok, template()} | {error, unicode:chardata()}.
+template(Path) ->
     case file:read_file(Path) of
         {ok, Page} ->
             case binary:split(Page, ?MARK, [global]) of
@@ -35,14 +41,19 @@ template() ->
           ok | {error, unicode:chardata()}.
 write(File, Reports) ->
     case template() of
-        {ok, {Before, After}} ->
-            case file:write_file(File, [Before, [element(R) || R <- Reports], After]) of
+        {ok, Template} ->
+            case file:write_file(File, page(Template, Reports)) of
                 ok -> ok;
                 {error, Reason} -> {error, [File, ": ", file:format_error(Reason)]}
             end;
         {error, _} = Error ->
             Error
     end.
+
+%% @doc The page with these reports in the place for them.
+-spec page(template(), [{Name :: unicode:chardata(), Json :: iodata()}]) -> iodata().
+page({Before, After}, Reports) ->
+    [Before, [element(R) || R <- Reports], After].
 
 %% In JSON a `<' stands in strings only, where it may be written like this. Without one neither
 %% `</script' nor `<!--' is in the text.

@@ -28,7 +28,10 @@ export const checkDelay: Section = {
       .map((size) => ({ size, rows: rows(all, size) }))
       .filter((s) => s.rows.length > 0);
     if (figures.length === 0) return null;
-    return figures.map(({ size, rows }) => [plot(size, rows), silent(rows)]);
+    return [
+      h("p", { class: "about" }, ABOUT),
+      figures.map(({ size, rows }) => [plot(size, rows), silent(rows)]),
+    ];
   },
 };
 
@@ -62,13 +65,11 @@ function plot(size: number, rows: Row[]): Child {
     x,
   });
   // Reports of before there were samples.
-  if (measured.some((r) => r.delays.samples === undefined))
-    return figure({ ...summary, about: ABOUT });
+  if (measured.some((r) => r.delays.samples === undefined)) return figure(summary);
   return [
     figure(
       histogram({
         title,
-        about: ABOUT,
         heading: "beside",
         groups: measured.map((r) => ({ ...r, samples: r.delays.samples ?? [] })),
         x,

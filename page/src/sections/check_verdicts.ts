@@ -74,5 +74,5 @@ const UNITS: Record<string, (v: number) => string> = {
 
 function limit({ limit, unit, decides, source }: Threshold): string {
   const value = limit === null ? null : (UNITS[unit ?? ""]?.(limit) ?? `${number(limit)} ${unit}`);
-  return `${value ? `Limit ${value}; ` : ""}${source}.${decides ? "" : " Decides with --strict only."}`;
+  return `${value ? `Limit ${value}; ` : ""}${source}.${decides ? "" : " Decides only when strict."}`;
 }
