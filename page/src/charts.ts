@@ -57,9 +57,12 @@ const seriesLegend = (series: readonly string[], shape: LegendItem["shape"]): Le
 
 /** Options of an axis for Plot, given all values that must find place on it. */
 function scale(axis: Axis, values: Iterable<number | null | undefined>, pixels: number) {
-  const most = Math.max(2, Math.floor(pixels / 75));
-  // Ticks are round: 10 us, not 10.0 us.
-  const tickFormat = (v: number) => axis.format(v).replace(/\.0+(?= |$)/, "");
+  const most = Math.max(3, Math.floor(pixels / 75));
+  // Ticks are round: 10 us, not 10.0 us; and nothing has no unit.
+  const tickFormat = (v: number) =>
+    v === 0 && !axis.log
+      ? axis.format(v).replace(/ (ns|bytes)$/, "")
+      : axis.format(v).replace(/\.0+(?= |$)/, "");
   if (axis.log) {
     const { domain, ticks } = logScale(values, most);
     return {
@@ -189,16 +192,14 @@ export function dots(spec: Dots): Figure {
           spans.filter((r) => r.low !== null),
           { ...place, x1: "low", x2: "high", stroke: "series", strokeOpacity: 0.5, strokeWidth: 2 },
         ),
-        Plot.dot(shown, {
-          ...place,
-          x: "value",
-          symbol: "name",
-          r: 4.5,
-          stroke: "series",
-          strokeWidth: 1.8,
-          fill: (p: { series: string; name: string }) =>
-            apart.includes(p.name) ? "none" : p.series,
-        }),
+        Plot.dot(
+          shown.filter((p) => !apart.includes(p.name)),
+          { ...place, x: "value", symbol: "name", r: 4.5, stroke: "series", fill: "series" },
+        ),
+        Plot.dot(
+          shown.filter((p) => apart.includes(p.name)),
+          { ...place, x: "value", symbol: "name", r: 5, stroke: "currentColor", strokeWidth: 1.5 },
+        ),
         Plot.text(silent, {
           ...place,
           x: () => axis.domain[0],
@@ -234,7 +235,7 @@ export function dots(spec: Dots): Figure {
         ...(series.length > 1 ? [{ title: "of", text: true }] : []),
         ...names.map((title) => ({ title })),
         ...(ranges.length > 0 ? [{ title: spec.rangeTitle ?? "range" }] : []),
-        ...(rows.some((r) => r.note) ? [{ title: "", text: true }] : []),
+        ...(rows.some((r) => r.note) ? [{ title: "note", text: true }] : []),
       ],
       rows: rows.map((r) => [
         r.label,
@@ -451,7 +452,7 @@ export function lines(spec: Lines): Figure {
     draw,
     table: {
       columns: [
-        { title: "", text: true },
+        { title: "line", text: true },
         ...(series.length > 1 ? [{ title: "of", text: true }] : []),
         { title: spec.x.label },
         { title: spec.y.label },
@@ -547,7 +548,11 @@ export function strips(spec: Strips): Figure {
     ],
     draw,
     table: {
-      columns: [{ title: "", text: true }, { title: spec.x.label }, { title: spec.value.label }],
+      columns: [
+        { title: "line", text: true },
+        { title: spec.x.label },
+        { title: spec.value.label },
+      ],
       rows: cells.map((c) => [c.label, spec.x.format(c.x), spec.value.format(c.value)]),
     },
   };

@@ -156,3 +156,9 @@ export function subjects(sources: readonly Source[]): Named[] {
 /** Several subjects: the label tells them apart; one: there is nothing to tell. */
 export const seriesOf = (named: readonly Named[], one: Named): string =>
   named.length > 1 ? one.label : "";
+
+/** What was measured at each size, the smallest first; the subjects of one size beside each other. */
+export const bySize = (named: readonly Named[]): { z: Size; series: string }[] =>
+  named
+    .flatMap((one) => one.subject.sizes.map((z) => ({ z, series: seriesOf(named, one) })))
+    .sort((a, b) => a.z.size - b.z.size);

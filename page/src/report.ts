@@ -11,10 +11,10 @@ import { checkKills } from "./sections/check_kills.ts";
 import { checkSizes } from "./sections/check_sizes.ts";
 import { checkSlices } from "./sections/check_slices.ts";
 import { checkVerdicts } from "./sections/check_verdicts.ts";
-import { collapse } from "./sections/collapse.ts";
+import { collapse, collapseConclusion } from "./sections/collapse.ts";
 import { exor } from "./sections/exor.ts";
 import { experimentGlance, terminal } from "./sections/experiment_glance.ts";
-import { everything } from "./sections/generic.ts";
+import { everything, folded } from "./sections/generic.ts";
 import { http } from "./sections/http.ts";
 import { levenshtein } from "./sections/levenshtein.ts";
 import { machine } from "./sections/machine.ts";
@@ -23,13 +23,15 @@ import { overhead } from "./sections/overhead.ts";
 import { reductions } from "./sections/reductions.ts";
 import { share } from "./sections/share.ts";
 
-const experiment = (...own: Section[]): Section[] => [
-  experimentGlance,
-  ...own,
+const experiment = (own: Section, glance = experimentGlance()): Section[] => [
+  glance,
+  own,
   terminal,
-  everything,
+  folded,
   machine,
 ];
+
+const UNKNOWN: Section[] = [experimentGlance(), terminal, everything, machine];
 
 const KINDS: Record<string, Section[]> = {
   check: [
@@ -48,7 +50,7 @@ const KINDS: Record<string, Section[]> = {
   matrix: experiment(matrix),
   reductions: experiment(reductions),
   overhead: experiment(overhead),
-  collapse: experiment(collapse),
+  collapse: experiment(collapse, experimentGlance(collapseConclusion)),
   share: experiment(share),
   http: experiment(http),
 };
@@ -59,7 +61,7 @@ export const kindOf = (report: Report): string =>
 
 /** The sections of a kind; one that is not known has what any has. */
 export const sectionsOf = (kind: string): Section[] =>
-  Object.hasOwn(KINDS, kind) ? (KINDS[kind] ?? []) : experiment();
+  Object.hasOwn(KINDS, kind) ? (KINDS[kind] ?? UNKNOWN) : UNKNOWN;
 
 /** Two reports of one kind are compared, of two kinds shown one after the other. */
 export function grouped(sources: readonly Source[]): { kind: string; sources: Source[] }[] {

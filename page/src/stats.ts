@@ -41,6 +41,20 @@ export function extent(values: Iterable<number | null | undefined>): [number, nu
   return low <= high ? [low, high] : null;
 }
 
+const STEPS = [[1, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 5], [1, 3], [1]];
+
+function ticksOf([low, high]: [number, number], steps: number[], every: number): number[] {
+  const ticks: number[] = [];
+  for (let exponent = Math.floor(Math.log10(low)); exponent <= Math.log10(high); exponent++) {
+    if (exponent % every !== 0) continue;
+    for (const step of steps) {
+      const tick = Number(`${step}e${exponent}`);
+      if (tick >= low && tick <= high) ticks.push(tick);
+    }
+  }
+  return ticks;
+}
+
 /** A logarithmic axis around these values: its ends, and the places of its labels. */
 export function logScale(
   values: Iterable<number | null | undefined>,
@@ -50,18 +64,15 @@ export function logScale(
   for (const v of values) if (typeof v === "number" && v > 0) positive.push(v);
   const [low, high] = extent(positive) ?? [1, 10];
   const domain: [number, number] = [low / 1.25, high * 1.25];
-  const decades = Math.log10(domain[1] / domain[0]);
-  const steps = decades < 1.5 ? [1, 2, 5] : decades < 3 ? [1, 3] : [1];
-  const every = Math.max(1, Math.ceil((decades * steps.length) / most));
-  const ticks: number[] = [];
-  const first = Math.floor(Math.log10(domain[0]));
-  const last = Math.ceil(Math.log10(domain[1]));
-  for (let exponent = first; exponent <= last; exponent++) {
-    if (steps.length === 1 && exponent % every !== 0) continue;
-    for (const step of steps) {
-      const tick = Number(`${step}e${exponent}`);
-      if (tick >= domain[0] && tick <= domain[1]) ticks.push(tick);
-    }
+  // The finest of these that is not too fine.
+  const candidates = [
+    ...STEPS.map((steps) => ({ steps, every: 1 })),
+    ...[2, 3, 4, 6].map((every) => ({ steps: [1], every })),
+  ];
+  let ticks: number[] = [];
+  for (const candidate of candidates) {
+    ticks = ticksOf(domain, candidate.steps, candidate.every);
+    if (ticks.length <= most) break;
   }
   return { domain, ticks };
 }

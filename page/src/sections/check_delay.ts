@@ -4,8 +4,9 @@ import { dots, histogram } from "../charts.ts";
 import { type Child, h } from "../dom.ts";
 import { figure } from "../figure.ts";
 import { bytes, duration } from "../format.ts";
-import { type Delays, type Named, seriesOf, subjects } from "../model.ts";
+import { bySize, type Delays, type Named, seriesOf, subjects } from "../model.ts";
 import type { Section } from "../section.ts";
+import { unique } from "../stats.ts";
 
 const BESIDE = [
   ["idle", "idle"],
@@ -23,7 +24,7 @@ export const checkDelay: Section = {
   title: "What others feel",
   show: (sources) => {
     const all = subjects(sources);
-    const sizes = [...new Set(all.flatMap((n) => n.subject.sizes.map((z) => z.size)))];
+    const sizes = unique(bySize(all).map(({ z }) => z.size));
     const figures = sizes
       .map((size) => ({ size, rows: rows(all, size) }))
       .filter((s) => s.rows.length > 0);

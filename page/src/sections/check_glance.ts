@@ -39,7 +39,7 @@ function because(check: Check): Child {
       .map((v) => PROPERTIES[v.property] ?? v.property)
       .join(", ");
   const parts = [
-    [named("fail"), "It: "],
+    [named("fail"), "Findings: "],
     [named("warn"), "Warnings: "],
     [named("cannot_say"), "Could not be said: "],
     [named("waived"), "Waived: "],

@@ -2,16 +2,14 @@
 import { histogram, lines } from "../charts.ts";
 import { figure } from "../figure.ts";
 import { bytes, count, duration } from "../format.ts";
-import { seriesOf, subjects } from "../model.ts";
+import { bySize, subjects } from "../model.ts";
 import type { Section } from "../section.ts";
 
 export const checkKills: Section = {
   title: "When killed",
   show: (sources) => {
     const all = subjects(sources);
-    const sizes = all.flatMap((named) =>
-      named.subject.sizes.map((z) => ({ z, named, series: seriesOf(all, named) })),
-    );
+    const sizes = bySize(all);
     const stops = sizes.filter(({ z }) => (z.kill?.stop_samples.length ?? 0) > 0);
     const leaks = sizes.filter(({ z }) => (z.leak?.memory.length ?? 0) > 0);
     const limit = all[0]?.check.thresholds.find((t) => t.property === "kill")?.limit;

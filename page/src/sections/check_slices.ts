@@ -2,7 +2,7 @@
 import { histogram, type Rule } from "../charts.ts";
 import { figure } from "../figure.ts";
 import { bytes, duration } from "../format.ts";
-import { type Check, type Named, seriesOf, subjects } from "../model.ts";
+import { bySize, type Check, type Named, subjects } from "../model.ts";
 import type { Section } from "../section.ts";
 import { extent } from "../stats.ts";
 
@@ -66,12 +66,7 @@ export const checkSlices: Section = {
 };
 
 const groups = (all: Named[], key: "normal_samples" | "dirty_samples") =>
-  all.flatMap((named) =>
-    named.subject.sizes
-      .filter((z) => (z.slices?.[key]?.length ?? 0) > 0)
-      .map((z) => ({
-        label: bytes(z.size),
-        series: seriesOf(all, named),
-        samples: z.slices?.[key] ?? [],
-      })),
-  );
+  bySize(all).flatMap(({ z, series }) => {
+    const samples = z.slices?.[key] ?? [];
+    return samples.length > 0 ? [{ label: bytes(z.size), series, samples }] : [];
+  });

@@ -1,5 +1,6 @@
 // A card for each property: the verdict, its sentence, the limit and where it is from.
 import { type Child, h } from "../dom.ts";
+import { figure } from "../figure.ts";
 import { bytes, duration, number, percent } from "../format.ts";
 import {
   type Named,
@@ -23,16 +24,39 @@ export const checkVerdicts: Section = {
   title: "Verdicts",
   show: (sources) => {
     const all = subjects(sources);
-    return all.map((named) => [
-      all.length > 1 && h("h3", {}, h("code", {}, named.label)),
-      h(
-        "div",
-        { class: "cards" },
-        named.subject.verdicts.map((v) => card(v, named)),
-      ),
-    ]);
+    return [
+      all.length > 1 && figure(sideBySide(all)),
+      all.map((named) => [
+        all.length > 1 && h("h3", {}, h("code", {}, named.label)),
+        h(
+          "div",
+          { class: "cards" },
+          named.subject.verdicts.map((v) => card(v, named)),
+        ),
+      ]),
+    ];
   },
 };
+
+/** Several subjects: a column each. */
+const sideBySide = (all: readonly Named[]) => ({
+  title: "Side by side",
+  table: {
+    columns: [
+      { title: "property", text: true },
+      ...all.map((n) => ({ title: n.label, text: true })),
+    ],
+    rows: Object.entries(PROPERTIES).map(([property, title]) => [
+      title,
+      ...all.map((n) => {
+        const status = n.subject.verdicts.find((v) => v.property === property)?.status;
+        if (!status) return "-";
+        const { word, mark } = STATUS[status] ?? STATUS.cannot_say;
+        return h("span", { class: `status ${status}` }, `${mark} ${word}`);
+      }),
+    ]),
+  },
+});
 
 function card(verdict: Verdict, { subject, check }: Named): Child {
   const { word, mark } = STATUS[verdict.status] ?? STATUS.cannot_say;

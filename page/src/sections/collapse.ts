@@ -43,6 +43,21 @@ const runsOf = (source: Source): Named[] =>
 
 const ANSWERS: Record<string, string> = { true: "yes", false: "no" };
 
+/** Whether there was a collapse, with what. */
+export function collapseConclusion(source: Source): string[] {
+  const { rows } = result<Collapse>(source);
+  const where = (answer: (run: Run) => boolean): string[] =>
+    rows.filter((row) => (row.runs ?? []).some(answer)).map((row) => `${row.work}, ${row.variant}`);
+  const collapsed = where((run) => run.collapsed === true);
+  const unsure = where((run) => run.collapsed === "cannot_say");
+  return [
+    collapsed.length > 0
+      ? `Schedulers slept while work waited: ${collapsed.join("; ")}.`
+      : "No scheduler was seen to sleep while work waited. That none did here does not say that none does on a larger machine.",
+    unsure.length > 0 ? `Of some runs it can't be said: ${unsure.join("; ")}.` : "",
+  ].filter((p) => p !== "");
+}
+
 export const collapse: Section = {
   title: "Schedulers over time",
   show: (sources) => {
@@ -122,7 +137,8 @@ function overTime({ label, run }: Named): Child {
   return figure(
     strips({
       title: `Run queues: ${label}`,
-      about: "A line for each scheduler that is online; light is an empty queue.",
+      about:
+        "A line for each scheduler that is online: the stronger the colour, the longer its queue.",
       strips: Array.from({ length: schedulers }, (_, i) => ({
         label: `${i + 1}${run.in_use ? `: ${percent((run.in_use[i] ?? 0) / 100)} in use` : ""}`,
         cells: samples.map(([ms, queues], k) => ({

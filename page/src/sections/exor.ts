@@ -50,7 +50,7 @@ export const exor: Section = {
         dots({
           title: "CPU left to an Erlang neighbour",
           about:
-            "Of one scheduler. Over 100 %: the work is done elsewhere, and the clock is faster.",
+            "Of one scheduler. On dirty schedulers the work is done elsewhere. Over 100 % is noise: other programs had the processor while the neighbour was alone.",
           heading: "form",
           rows: row((r) => ({ "CPU left": average(r.share) })),
           x: { label: "CPU left", format: percent, least: [0, 1] },

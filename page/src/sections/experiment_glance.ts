@@ -15,19 +15,20 @@ export function paragraphs(text: string): string[] {
   });
 }
 
-/** The part that says what to see; else the last paragraph, where conclusions stand. */
-export function conclusion(text: string): string[] {
-  const all = paragraphs(text);
+/** The part that says what to see. */
+export function conclusion({ report }: Source): string[] {
+  const all = paragraphs(report.text ?? "");
   const seen = all.findIndex((p) => TO_SEE.test(p));
-  return seen >= 0 ? all.slice(seen) : all.slice(-1);
+  return seen >= 0 ? all.slice(seen) : [];
 }
 
-export const experimentGlance: Section = {
+/** With what is to be concluded: from the terminal's text, if nothing else is given. */
+export const experimentGlance = (conclude: (source: Source) => string[] = conclusion): Section => ({
   title: "At a glance",
-  show: (sources) => sources.map(answer),
-};
+  show: (sources) => sources.map((source) => answer(source, conclude(source))),
+});
 
-function answer({ name, report }: Source): Child {
+function answer({ name, report }: Source, concluded: string[]): Child {
   const { ok } = (report.result ?? {}) as { ok?: boolean };
   return h(
     "div",
@@ -36,7 +37,7 @@ function answer({ name, report }: Source): Child {
     h("p", { class: "word" }, report.experiment ?? report.kind ?? "Report"),
     report.description && h("p", {}, report.description),
     ok === false && h("p", {}, "Something that was to be measured failed: the figures say what."),
-    conclusion(report.text ?? "").map(paragraph),
+    concluded.map(paragraph),
   );
 }
 

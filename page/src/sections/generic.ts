@@ -1,6 +1,6 @@
 // Whatever else is in a result, so that an experiment which the page does not know is shown, too:
 // numbers and texts as a list, rows as tables, long lists of numbers as their summary.
-import type { Child } from "../dom.ts";
+import { type Child, h } from "../dom.ts";
 import { figure } from "../figure.ts";
 import { number } from "../format.ts";
 import { result, type Source } from "../model.ts";
@@ -77,18 +77,25 @@ const list = (title: string, fields: [string, unknown][]) => ({
   title,
   table: {
     columns: [
-      { title: "", text: true },
-      { title: "", text: true },
+      { title: "figure", text: true },
+      { title: "value", text: true },
     ],
     rows: fields.map(([k, v]) => [k.replaceAll("_", " "), plain(v)]),
   },
 });
 
-export const everything: Section = {
+const show = (sources: readonly Source[]): Child[] =>
+  sources.map((source) => {
+    const { schema_version: _, context: __, ...rest } = source.report;
+    return anything(source.name || "Result", result(source) ?? rest);
+  });
+
+/** Of a report that the page has no plots for. */
+export const everything: Section = { title: "All figures", show };
+
+/** Beside the plots: folded, since most of it has been shown. */
+export const folded: Section = {
   title: "All figures",
   show: (sources) =>
-    sources.map((source: Source) => {
-      const { schema_version: _, context: __, ...rest } = source.report;
-      return anything(source.name || "Result", result(source) ?? rest);
-    }),
+    h("details", {}, h("summary", {}, "Everything that was measured"), show(sources)),
 };

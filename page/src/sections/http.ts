@@ -132,7 +132,7 @@ function comparison(sources: readonly Source[]) {
         { title: "idle" },
         { title: "times Erlang" },
         { title: "promised" },
-        { title: "", text: true },
+        { title: "kept", text: true },
         { title: "light a second" },
         { title: "heavy a second" },
         { title: "finding", text: true },

@@ -23,8 +23,8 @@ export const machine: Section = {
       title: "Where, when, and what was asked",
       table: {
         columns: [
-          { title: "", text: true },
-          ...sources.map((s) => ({ title: s.name, text: true })),
+          { title: "what", text: true },
+          ...sources.map((s) => ({ title: s.name || "value", text: true })),
         ],
         rows: keys.map((key) => [
           key.replaceAll("_", " "),
