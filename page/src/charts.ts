@@ -55,35 +55,35 @@ const seriesLegend = (series: readonly string[], shape: LegendItem["shape"]): Le
     ? series.map((text, i) => ({ text, colour: colour(i), shape }))
     : [];
 
-/** Options of an axis for Plot, given all values that must find place on it. */
+const log10 = (v: number | null): number | null => (v === null || v <= 0 ? null : Math.log10(v));
+
+/** Ticks are round: 10 us, not 10.0 us; and nothing has no unit. */
+const tick = (text: string): string =>
+  text.replace(/\.0+(?= |$)/, "").replace(/^0 (ns|bytes)$/, "0");
+
+/**
+ * Options of an axis for Plot, given all values that must find place on it. A logarithmic one is a
+ * linear one of logarithms: Plot's own leaves out the labels of ticks that it finds too many.
+ */
 function scale(axis: Axis, values: Iterable<number | null | undefined>, pixels: number) {
   const most = Math.max(3, Math.floor(pixels / 75));
-  // Ticks are round: 10 us, not 10.0 us; and nothing has no unit.
-  const tickFormat = (v: number) =>
-    v === 0 && !axis.log
-      ? axis.format(v).replace(/ (ns|bytes)$/, "")
-      : axis.format(v).replace(/\.0+(?= |$)/, "");
+  const common = { label: axis.label, labelOffset: 40, grid: true };
   if (axis.log) {
     const { domain, ticks } = logScale(values, most);
     return {
-      type: "log" as const,
-      domain,
-      ticks,
-      tickFormat,
-      label: axis.label,
-      labelOffset: 40,
-      grid: true,
+      ...common,
+      domain: domain.map(Math.log10),
+      ticks: ticks.map(Math.log10),
+      transform: log10,
+      tickFormat: (v: number) => tick(axis.format(Number((10 ** v).toPrecision(6)))),
     };
   }
   const [low, high] = extent([...values, ...(axis.least ?? [0])]) ?? [0, 1];
-  const domain: [number, number] = [low, high > low ? high : low + 1];
   return {
-    domain,
+    ...common,
+    domain: [low, high > low ? high : low + 1],
     ticks: Math.min(most, 8),
-    tickFormat,
-    label: axis.label,
-    labelOffset: 40,
-    grid: true,
+    tickFormat: (v: number) => tick(axis.format(v)),
     nice: true,
   };
 }
@@ -154,6 +154,8 @@ export function dots(spec: Dots): Figure {
   const draw = (width: number): Element => {
     const { left, ems } = margin(labels, width);
     const axis = scale(x, values, width - left);
+    // Where the notes stand.
+    const start = x.log ? 10 ** (axis.domain[0] ?? 0) : (axis.domain[0] ?? 0);
     const row = Math.max(24, 15 * (greatest(labels.map((l) => linesOf(l, ems))) ?? 1) + 6);
     const high = series.length > 1 ? Math.max(row, 20 * series.length + 8) : row;
     // Several series: a facet for each label, in it a line for each.
@@ -202,7 +204,7 @@ export function dots(spec: Dots): Figure {
         ),
         Plot.text(silent, {
           ...place,
-          x: () => axis.domain[0],
+          x: () => start,
           text: "note",
           textAnchor: "start",
           dx: 4,

@@ -59,6 +59,8 @@ function legend(items: readonly LegendItem[]): HTMLElement {
 function redrawn(plot: HTMLElement, draw: (width: number) => Element, title: string): void {
   let drawn = 0;
   new ResizeObserver(() => {
+    // Folded away: there is time until somebody looks.
+    if (plot.clientWidth === 0) return;
     const width = Math.max(LEAST_WIDTH, Math.floor(plot.clientWidth));
     if (width === drawn) return;
     drawn = width;

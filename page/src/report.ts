@@ -16,6 +16,7 @@ import { exor } from "./sections/exor.ts";
 import { experimentGlance, terminal } from "./sections/experiment_glance.ts";
 import { everything, folded } from "./sections/generic.ts";
 import { http } from "./sections/http.ts";
+import { latency } from "./sections/latency.ts";
 import { levenshtein } from "./sections/levenshtein.ts";
 import { machine } from "./sections/machine.ts";
 import { matrix } from "./sections/matrix.ts";
@@ -53,6 +54,7 @@ const KINDS: Record<string, Section[]> = {
   collapse: experiment(collapse, experimentGlance(collapseConclusion)),
   share: experiment(share),
   http: experiment(http),
+  latency: experiment(latency),
 };
 
 /** check, or the name of an experiment. */

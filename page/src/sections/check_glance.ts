@@ -26,6 +26,7 @@ function answer(source: Source): Child {
     h("p", { class: "word" }, h("span", { class: "mark", "aria-hidden": "true" }, mark), word),
     h("p", { class: "expression" }, h("code", {}, check.expression)),
     because(check),
+    source.report.baseline?.exit === 1 && h("p", {}, "Worse than the baseline: see below."),
     advice(check),
     noise(check),
   );
