@@ -1,5 +1,6 @@
-%% Throughput of tcp beside gen_tcp in passive mode: one sender, one receiver, loopback. The two take
-%% turns, so that what else the machine does meets both; the figure is the ratio of their medians.
+%% Throughput of tcp beside gen_tcp in passive mode: one sender, one receiver, loopback. The two
+%% take turns, so that what else the machine does meets both; the figure is the median of their
+%% ratios.
 %%
 %%   make bench
 -module(tcp_bench).

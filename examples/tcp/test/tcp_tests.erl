@@ -1,5 +1,5 @@
-%% tcp against gen_tcp, on either end: the same errors, slow and broken peers, a thousand connections
-%% at once, and what a killed owner leaves.
+%% tcp against gen_tcp, on either end: the same errors, slow and broken peers, a thousand
+%% connections at once, and what a killed owner leaves.
 -module(tcp_tests).
 
 -include_lib("eunit/include/eunit.hrl").
