@@ -37,12 +37,12 @@ void fair__disarm(struct fair__pending *p, struct fair__wake *w)
     p->armed = NULL;
 }
 
-void fair__wake_send(struct fair__wake *w)
+void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
 {
     if (w->kick)
         fair__pool_kick();
     if (w->env)
-        fair__send_and_free(&w->to, w->env,
+        fair__send_and_free(env, &w->to, w->env,
                             enif_make_tuple2(w->env, w->ref,
                                              enif_make_atom(
                                                  w->env, w->settle ? "settle"
@@ -136,7 +136,6 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     struct fair__pending *p = obj;
     struct fair__task *t;
 
-    (void)env;
     fair__wait_lock();
     t = p->task;
     p->task = NULL;
@@ -150,7 +149,7 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     if (p->handle)
         enif_release_resource(p->handle);
     if (t)
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, env);
 }
 
 /* Opened through the runtime that is at work, whichever copy of its library the
@@ -221,7 +220,9 @@ static void run_work(struct fair__job *job)
 
     if (th)
         fair__slot_enter(th, t->func, begin, t->pub.yields, t->owner.pid);
+    SET(t->state, S_RUNNING);
     t->work(t->work_arg);
+    SET(t->state, S_WAITING);
     if (th)
         fair__slot_leave(th);
     if (st) {
@@ -236,9 +237,9 @@ static void run_work(struct fair__job *job)
     }
     fair__wait_unlock();
     if (wanted)
-        fair__wake_send(&w);
+        fair__wake_send(NULL, &w);
     else
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, NULL);
 }
 
 /* -- parking -------------------------------------------------------------- */
@@ -258,11 +259,12 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
         for (unsigned i = 0; i < t->roots_used; i++)
             terms[n++] = t->roots[i];
     }
+    p->arity = (int)n;
     return enif_make_tuple_from_array(env, terms, n);
 }
 
 /* No thread could be started for it, and none is there. */
-static void withdraw(struct fair__pending *p)
+static void withdraw(ErlNifEnv *env, struct fair__pending *p)
 {
     struct fair__wake w = {0};
 
@@ -274,7 +276,7 @@ static void withdraw(struct fair__pending *p)
         fair__disarm(p, &w);
     }
     fair__wait_unlock();
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
 }
 
 /* On a scheduler: the caller gets a pending value, for the stage the task is
@@ -311,9 +313,9 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     fair__begin_waiting(t, &w);
     fair__wait_unlock();
     if (w.kick && !fair__pool_kick())
-        withdraw(p);
+        withdraw(env, p);
     w.kick = false;
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
     enif_release_resource(p);
     return term;
 no_memory:
@@ -332,6 +334,8 @@ static ERL_NIF_TERM refuse(ErlNifEnv *env, const char *why)
                               enif_make_atom(env, why)));
 }
 
+/* A tuple that somebody made longer or shorter is none: the task would take
+ * what is not there for its arguments. */
 static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
                         struct fair__pending **p, int *arity,
                         const ERL_NIF_TERM **elems)
@@ -339,7 +343,14 @@ static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
     return enif_get_tuple(env, term, arity, elems) && *arity >= 2
         && enif_is_identical((*elems)[0],
                              enif_make_atom(env, "fairnif_pending"))
-        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p);
+        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p)
+        && *arity == (*p)->arity;
+}
+
+/* All the terms that the value was made with. */
+static bool is_whole(const struct fair__task *t, int arity)
+{
+    return t->own_env || (unsigned)arity - 2 == t->pub.argc + t->roots_used;
 }
 
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
@@ -408,6 +419,11 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ref = enif_make_copy(armed, argv[1]);
     fair__wait_lock();
     t = p->task;
+    if (t && !is_whole(t, arity)) {
+        fair__wait_unlock();
+        enif_free_env(armed);
+        return refuse(env, "not_pending");
+    }
     answer = p->answer;
     p->answer = NULL;
     if (t && GET(t->stage) == P_READY) {
@@ -438,7 +454,7 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return fair__take_answer(env, answer, p->result, p->raises, argv[1]);
     if (selects)
         fair__wait_select(selects, env, argv[1]);
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
     return wait_answer(env, argv[1], deadline);
 }
 

@@ -120,8 +120,8 @@ static bool begin_closing(struct fair__fd *f, ErlNifEnv *env)
     else if (first)
         fair__wait_tell(f, w);
     fair__wait_unlock();
-    fair__wake_send(&w[0]);
-    fair__wake_send(&w[1]);
+    fair__wake_send(env, &w[0]);
+    fair__wake_send(env, &w[1]);
     if (unused)
         fair__fd_shut(f, env);
     return first;

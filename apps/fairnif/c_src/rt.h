@@ -329,6 +329,7 @@ struct fair__check {
  * finds that it has gone.  All of it under the waiting lock. */
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
+    int arity;                  /* of the value that it is in */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
     ErlNifEnv *armed;
@@ -544,7 +545,7 @@ FAIR_HIDDEN bool fair__pin(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
-FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t);
+FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
 FAIR_HIDDEN ERL_NIF_TERM fair__reschedule(struct fair__task *t,
                                           struct fair__thread *th);
 FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
@@ -600,7 +601,7 @@ FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* await.c */
 FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
-FAIR_HIDDEN void fair__dismiss(struct fair__task *t);
+FAIR_HIDDEN void fair__dismiss(struct fair__func *f, ErlNifEnv *env);
 FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
 FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);
 FAIR_HIDDEN void fair__locks_release(struct fair__task *t);
@@ -629,6 +630,20 @@ FAIR_HIDDEN ERL_NIF_TERM fair__fd_term(fair_task *pub, int fd);
 FAIR_HIDDEN int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd);
 FAIR_HIDDEN int fair__fd_close(fair_task *pub, ERL_NIF_TERM term);
 FAIR_HIDDEN void fair__fds_release(struct fair__task *t);
+
+/* drv_load.c, drv_request.c: port drivers, see drv.h */
+struct fair__driver_nifs {
+    ERL_NIF_TERM (*bind)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*known)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*request)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*deferred)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*abandon)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*counts)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+};
+extern FAIR_HIDDEN const struct fair__driver_nifs fair__driver_nifs;
+FAIR_HIDDEN bool fair__drivers_open(ErlNifEnv *env);
+FAIR_HIDDEN ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
+                                           const ERL_NIF_TERM argv[]);
 
 /* env.c: what the environment of a task's slice does not know */
 FAIR_HIDDEN bool fair__alive(const struct fair__task *t);

@@ -144,7 +144,7 @@ void fair__wait_select(struct fair__task *t, ErlNifEnv *env, ERL_NIF_TERM ref)
     fair__wait_lock();
     tell(t, &w);
     fair__wait_unlock();
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
 }
 
 /* Takes back what was asked of the VM; how many messages cannot be. */

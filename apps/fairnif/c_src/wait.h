@@ -19,7 +19,8 @@ struct fair__wake {
 
 /* await.c */
 FAIR_HIDDEN void fair__may_wait(struct fair__task *t);  /* or it fails */
-FAIR_HIDDEN void fair__wake_send(struct fair__wake *w);
+/* `env` as for enif_send: NULL on threads that are not the VM's. */
+FAIR_HIDDEN void fair__wake_send(ErlNifEnv *env, struct fair__wake *w);
 /* Takes what await waits for. */
 FAIR_HIDDEN void fair__disarm(struct fair__pending *p,
                               struct fair__wake *w);      /* locked */
@@ -71,11 +72,11 @@ FAIR_HIDDEN ERL_NIF_TERM fair__take_answer(ErlNifEnv *env, ErlNifEnv *answer,
                                            ERL_NIF_TERM result, bool raises,
                                            ERL_NIF_TERM ref);
 
-/* The environment for functions of the VM that take none from a thread of the
- * pool, nor where a task is dropped. */
+/* The environment of the NIF or callback in which whoever has the task now may
+ * send and select; NULL on a thread of the pool. */
 static inline ErlNifEnv *fair__vm_env(const struct fair__task *t)
 {
-    return t->where == W_THREAD ? NULL : t->pub.env;
+    return t->pub.env == t->own_env ? NULL : t->pub.env;
 }
 
 /* The lists of waiting tasks. */
@@ -98,10 +99,10 @@ static inline void fair__list_take_off(struct fair__task *t,
 }
 
 /* A message ends the environment it is made in. */
-static inline void fair__send_and_free(ErlNifPid *to, ErlNifEnv *env,
-                                       ERL_NIF_TERM message)
+static inline void fair__send_and_free(ErlNifEnv *caller, ErlNifPid *to,
+                                       ErlNifEnv *env, ERL_NIF_TERM message)
 {
-    enif_send(NULL, to, env, message);
+    enif_send(caller, to, env, message);
     enif_free_env(env);
 }
 

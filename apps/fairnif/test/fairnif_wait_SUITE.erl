@@ -80,7 +80,7 @@ who_waits_for_a_descriptor_is_shown_so(_) -> ok = in_peer(shown, []).
 
 a_node_with_waiting_tasks_halts_at_once(_) ->
     Peer = peer(""),
-    ok = fairnif_test:call(Peer, fairnif_test_waits, until_halt, [100]),
+    ok = fairnif_test:call(Peer, fairnif_test_wait_cases, until_halt, [100]),
     {Us, _} = timer:tc(fun() ->
                                catch fairnif_test:call(Peer, erlang, halt, []),
                                fairnif_test:eventually(fun() -> not is_process_alive(Peer) end)
@@ -111,7 +111,7 @@ in_peer(Function, Args) ->
 
 in_peer(Function, Args, Before) ->
     Peer = peer(Before),
-    Result = fairnif_test:call(Peer, fairnif_test_waits, Function, Args),
+    Result = fairnif_test:call(Peer, fairnif_test_wait_cases, Function, Args),
     fairnif_test:stop(Peer),
     Result.
 
