@@ -176,9 +176,8 @@ struct fair__nif {
     /* filled in by the runtime at load */
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
-    unsigned stack_class;
+    uint16_t stack_class, awaited;  /* one member in 1.0, and as large */
     unsigned max_tasks;
-    unsigned awaited;
 };
 
 /* One loaded instance of the author's library.  When the same file is loaded
@@ -801,7 +800,6 @@ static const char *const fair__module = #NAME;                              \
 static const fair__load_fn fair__authors_load = LOAD;                       \
 static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
 static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
-const struct fair__ops *fair__lib_ops;                                      \
 FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
 FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
 static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
@@ -860,8 +858,9 @@ ERL_NIF_INIT_EPILOGUE
  * library, or end the node.  So they go through the runtime, which knows the
  * task.  Everywhere else they are the VM's.
  * ------------------------------------------------------------------------ */
-extern __attribute__((visibility("hidden")))
-const struct fair__ops *fair__lib_ops;      /* defined by FAIR_NIF_INIT */
+/* One for all of a library's files; stays NULL in one without FAIR_NIF_INIT. */
+__attribute__((weak, visibility("hidden")))
+const struct fair__ops *fair__lib_ops;
 
 #define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
     static inline TYPE fair__vm_##NAME PARAMS                                  \
