@@ -311,7 +311,8 @@ static inline void fair_move(fair_task *t, enum fair_mode where)
     t->ops->move(t, where);
 }
 
-/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO. */
+/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO,
+ * FAIR_THREADED. */
 static inline enum fair_mode fair_where(const fair_task *t)
 {
     return t->ops->where(t);
@@ -345,8 +346,9 @@ static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
  * ------------------------------------------------------------------------ */
 
 /* Runs fn(arg), code that waits or works for long and cannot tick, on a thread
- * of the runtime's pool, and comes back.  `fn` must not use the task; it runs
- * to its end also when the caller dies, and what it uses stays until then.
+ * of the runtime's pool (in FAIR_THREADED: in place), and comes back.  `fn`
+ * must not use the task; it runs to its end also when the caller dies, and what
+ * it uses stays until then.
  * When the pool's queue is full the caller waits its turn, and raises
  * error:overloaded when that takes too long (fairnif's `overload_ms`).
  * Pauses. */
@@ -858,7 +860,8 @@ ERL_NIF_INIT_EPILOGUE
  * library, or end the node.  So they go through the runtime, which knows the
  * task.  Everywhere else they are the VM's.
  * ------------------------------------------------------------------------ */
-/* One for all of a library's files; stays NULL in one without FAIR_NIF_INIT. */
+/* One for all the files of a library, and for all libraries of an emulator into
+ * which they are linked: they have one runtime. */
 __attribute__((weak, visibility("hidden")))
 const struct fair__ops *fair__lib_ops;
 
