@@ -312,7 +312,8 @@ static inline void fair_move(fair_task *t, enum fair_mode where)
     t->ops->move(t, where);
 }
 
-/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO. */
+/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO,
+ * FAIR_THREADED. */
 static inline enum fair_mode fair_where(const fair_task *t)
 {
     return t->ops->where(t);
@@ -346,8 +347,9 @@ static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
  * ------------------------------------------------------------------------ */
 
 /* Runs fn(arg), code that waits or works for long and cannot tick, on a thread
- * of the runtime's pool, and comes back.  `fn` must not use the task; it runs
- * to its end also when the caller dies, and what it uses stays until then.
+ * of the runtime's pool (in FAIR_THREADED: in place), and comes back.  `fn`
+ * must not use the task; it runs to its end also when the caller dies, and what
+ * it uses stays until then.
  * When the pool's queue is full the caller waits its turn, and raises
  * error:overloaded when that takes too long (fairnif's `overload_ms`).
  * Pauses. */
@@ -801,7 +803,6 @@ static const char *const fair__module = #NAME;                              \
 static const fair__load_fn fair__authors_load = LOAD;                       \
 static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
 static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
-const struct fair__ops *fair__lib_ops;                                      \
 FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
 FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
 static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
@@ -860,8 +861,10 @@ ERL_NIF_INIT_EPILOGUE
  * library, or end the node.  So they go through the runtime, which knows the
  * task.  Everywhere else they are the VM's.
  * ------------------------------------------------------------------------ */
-extern __attribute__((visibility("hidden")))
-const struct fair__ops *fair__lib_ops;      /* defined by FAIR_NIF_INIT */
+/* One for all the files of a library, and for all libraries of an emulator into
+ * which they are linked: they have one runtime. */
+__attribute__((weak, visibility("hidden")))
+const struct fair__ops *fair__lib_ops;
 
 #define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
     static inline TYPE fair__vm_##NAME PARAMS                                  \

@@ -73,10 +73,12 @@ static bool copy_arguments(struct fair__task *t)
 {
     unsigned argc = t->pub.argc;
 
-    t->own_env = enif_alloc_env();
     t->own_argv = argc <= FAIR__INLINE_ARGS ? t->inline_argv
         : enif_alloc(argc * sizeof *t->own_argv);
-    if (!t->own_env || !t->own_argv)
+    if (!t->own_argv)           /* which says that both are to be freed */
+        return false;
+    t->own_env = enif_alloc_env();
+    if (!t->own_env)
         return false;
     for (unsigned i = 0; i < argc; i++)
         t->own_argv[i] = enif_make_copy(t->own_env, t->pub.argv[i]);
