@@ -176,9 +176,8 @@ struct fair__nif {
     /* filled in by the runtime at load */
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
-    unsigned stack_class;
+    uint16_t stack_class, awaited;  /* one member in 1.0, and as large */
     unsigned max_tasks;
-    unsigned awaited;
 };
 
 /* One loaded instance of the author's library.  When the same file is loaded
@@ -278,6 +277,7 @@ struct fair__ops {
     int (*consume)(ErlNifEnv *env, int percent);
     int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
                 ERL_NIF_TERM msg);
+    ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
 };
 
 /* ------------------------------------------------------------------------
@@ -311,7 +311,8 @@ static inline void fair_move(fair_task *t, enum fair_mode where)
     t->ops->move(t, where);
 }
 
-/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO. */
+/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO,
+ * FAIR_THREADED. */
 static inline enum fair_mode fair_where(const fair_task *t)
 {
     return t->ops->where(t);
@@ -345,8 +346,9 @@ static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
  * ------------------------------------------------------------------------ */
 
 /* Runs fn(arg), code that waits or works for long and cannot tick, on a thread
- * of the runtime's pool, and comes back.  `fn` must not use the task; it runs
- * to its end also when the caller dies, and what it uses stays until then.
+ * of the runtime's pool (in FAIR_THREADED: in place), and comes back.  `fn`
+ * must not use the task; it runs to its end also when the caller dies, and what
+ * it uses stays until then.
  * When the pool's queue is full the caller waits its turn, and raises
  * error:overloaded when that takes too long (fairnif's `overload_ms`).
  * Pauses. */
@@ -800,7 +802,6 @@ static const char *const fair__module = #NAME;                              \
 static const fair__load_fn fair__authors_load = LOAD;                       \
 static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
 static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
-const struct fair__ops *fair__lib_ops;                                      \
 FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
 FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
 static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
@@ -859,8 +860,10 @@ ERL_NIF_INIT_EPILOGUE
  * library, or end the node.  So they go through the runtime, which knows the
  * task.  Everywhere else they are the VM's.
  * ------------------------------------------------------------------------ */
-extern __attribute__((visibility("hidden")))
-const struct fair__ops *fair__lib_ops;      /* defined by FAIR_NIF_INIT */
+/* One for all the files of a library, and for all libraries of an emulator into
+ * which they are linked: they have one runtime. */
+__attribute__((weak, visibility("hidden")))
+const struct fair__ops *fair__lib_ops;
 
 #define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
     static inline TYPE fair__vm_##NAME PARAMS                                  \
@@ -878,12 +881,24 @@ FAIR__THROUGH(int, send, send, (ErlNifEnv *env, const ErlNifPid *to,
                                 ErlNifEnv *msg_env, ERL_NIF_TERM msg),
               (env, to, msg_env, msg))
 #undef FAIR__THROUGH
+
+/* The VM has no time for threads that are not its own. */
+static inline ErlNifTime fair__vm_monotonic_time(ErlNifTimeUnit unit)
+{
+    ErlNifTime now = enif_monotonic_time(unit);
+
+    return now == ERL_NIF_TIME_ERROR && fair__lib_ops
+        ? fair__lib_ops->monotonic_time(unit) : now;
+}
+
 #ifndef FAIR__RUNTIME
+#  undef enif_monotonic_time
 #  undef enif_priv_data
 #  undef enif_self
 #  undef enif_is_current_process_alive
 #  undef enif_consume_timeslice
 #  undef enif_send
+#  define enif_monotonic_time(U) fair__vm_monotonic_time(U)
 #  define enif_priv_data(E) fair__vm_priv_data(E)
 #  define enif_self(E, P) fair__vm_self(E, P)
 #  define enif_is_current_process_alive(E) fair__vm_is_current_process_alive(E)

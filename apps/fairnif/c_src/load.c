@@ -51,6 +51,9 @@ static const struct fair__ops ops = {
     .seen_arg = fair__seen_arg,
     .offload = fair__offload,
     .wait = fair__wait,
+    .fd_term = fair__fd_term,
+    .fd_get = fair__fd_get,
+    .fd_close = fair__fd_close,
     .lock = fair__lock,
     .unlock = fair__unlock,
     .caller = fair__caller,
@@ -59,6 +62,7 @@ static const struct fair__ops ops = {
     .is_alive = fair__env_is_alive,
     .consume = fair__env_consume,
     .send = fair__env_send,
+    .monotonic_time = fair__env_monotonic_time,
 };
 
 /* load_nif can only say a number: the words go to stderr, and to the log when

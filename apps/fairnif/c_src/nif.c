@@ -26,7 +26,8 @@ struct runtime {
     const char *version;
     void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
     bool (*open_types)(ErlNifEnv *env);
-    nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire;
+    nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire,
+        settle;
     const struct fair__driver_nifs *drivers;
 };
 static const struct runtime this_runtime;
@@ -495,6 +496,7 @@ static const struct runtime this_runtime = {
     .dirty_trip_ns = dirty_trip_ns,
     .await = fair__await,
     .expire = fair__expire,
+    .settle = fair__settle,
     .drivers = &fair__driver_nifs,
 };
 
@@ -516,6 +518,7 @@ ENTRY(reschedule_ns)
 ENTRY(dirty_trip_ns)
 ENTRY(await)
 ENTRY(expire)
+ENTRY(settle)
 
 #define DRIVER_ENTRY(NAME)                                                  \
     static ERL_NIF_TERM nif_driver_##NAME(ErlNifEnv *env, int argc,         \
@@ -643,6 +646,7 @@ static ErlNifFunc nifs[] = {
     {"nif_dirty_trip_ns", 1, nif_dirty_trip_ns, 0},
     {"nif_await", 2, nif_await, 0},
     {"nif_expire", 1, nif_expire, 0},
+    {"nif_settle", 1, nif_settle, 0},
     {"nif_driver_bind", 1, nif_driver_bind, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"nif_driver_known", 1, nif_driver_known, 0},
     {"nif_driver_request", 2, nif_driver_request, 0},

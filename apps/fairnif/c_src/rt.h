@@ -12,7 +12,9 @@
  *     if that object is destroyed, the task is dropped, on whatever thread
  *     the VM does it.  While it waits (await.c) it belongs to its pending
  *     value, a resource object of the runtime; while a thread of the pool
- *     works for it, to that thread.
+ *     works for it, to that thread;
+ *   - a `fair__fd` is a resource object too: its term, the tasks that got it
+ *     and the VM, while it knows the descriptor, hold it.
  *
  * What must never be done here: keep a pointer into an author's library
  * longer than a resource object of that library's task type lives; register
@@ -74,6 +76,7 @@ enum {
     FAIR__CACHED = 4,               /* idle default stacks kept per thread */
     FAIR__INLINE_BINS = 4,
     FAIR__INLINE_DEFERS = 4,
+    FAIR__INLINE_ARGS = 4,
     FAIR__SMALL_BIN = 64,           /* ERL_ONHEAP_BIN_LIMIT: lie on the heap,
                                        and move */
     FAIR__SUB_BIN = 48,             /* bytes of heap for a sub-binary */
@@ -173,6 +176,7 @@ struct fair__thread {
         double ns;
     } debts[FAIR__DEBTORS];
     uint32_t seed;
+    bool ending;                /* of the pool: see fair__pool_ending */
     int locks;                  /* FAIR_DEBUG: enif mutexes held */
     /* by function index; the size is published after the array */
     _Atomic unsigned stats_size;
@@ -286,6 +290,25 @@ struct fair__handle {           /* the resource object */
     struct fair__task *task;    /* NULL once it has ended */
 };
 
+/* A descriptor as the VM knows it: a resource object of the runtime's (fd.c).
+ * It is closed in the type's stop callback, or at once where the VM was never
+ * told of it. */
+struct fair__fd {
+    int fd;
+    bool duplicate;             /* made for one wait; the rest is for others */
+    bool selected;              /* the VM knows it: it has to be stopped */
+    _Atomic bool closing;       /* nobody gets it any more; set locked */
+    unsigned users;             /* tasks that got it; locked */
+    ErlNifPid owner;
+    uint64_t dev, ino;          /* which file it is */
+    struct fair__fd *next;      /* among those with terms; locked */
+};
+
+struct fair__fd_use {           /* a descriptor that a task got */
+    struct fair__fd *fd;
+    struct fair__fd_use *next;
+};
+
 /* What checkers.h tells the tools of a task's stack. */
 struct fair__check {
 #ifdef FAIR_ASAN
@@ -306,14 +329,17 @@ struct fair__check {
  * finds that it has gone.  All of it under the waiting lock. */
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
+    int arity;                  /* of the value that it is in */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
     ErlNifEnv *armed;
     ERL_NIF_TERM ref;
-    /* FAIR_THREADED, ended: what await answers, in an environment of its own */
+    /* FAIR_THREADED, ended: what await answers, in an environment of its own,
+     * and the task's last hold on the author's library */
     ErlNifEnv *answer;
     ERL_NIF_TERM result;
     bool raises;
+    struct fair__handle *handle;
 };
 
 struct fair__task {
@@ -386,10 +412,20 @@ struct fair__task {
     bool foreign;               /* pub.env is not of the author's library */
     ErlNifEnv *own_env;         /* FAIR_THREADED: of the call */
     ERL_NIF_TERM *own_argv;
+    ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
     const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
                                    or overloaded */
     struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
     fair_mutex *wants, *holds;
+    struct fair__fd_use *fds;
+    struct fair__fd_wait {
+        struct fair__fd *fd;    /* NULL: for none */
+        int number;             /* as the body knows it */
+        unsigned events;        /* FAIR_READ, FAIR_WRITE */
+        unsigned selected;      /* of them: the VM was asked for a message */
+        bool told;              /* one was sent that is not the VM's; locked */
+        int error;              /* of the VM's selecting: an errno */
+    } waits;
     /* what goes with the task */
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
@@ -441,6 +477,12 @@ FAIR_HIDDEN uint64_t fair__cpu_now(void);       /* of the thread, ns, 400 ns */
 FAIR_HIDDEN int fair__thread_id(void);
 FAIR_HIDDEN unsigned fair__thread_number(void);
 FAIR_HIDDEN bool fair__stay_loaded(void);
+/* Descriptors; an error is answered as -errno. */
+FAIR_HIDDEN int fair__os_look(int fd, unsigned events, int timeout_ms);
+FAIR_HIDDEN int fair__os_duplicate(int fd);
+FAIR_HIDDEN int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino);
+FAIR_HIDDEN int fair__os_unblock(int fd);
+FAIR_HIDDEN void fair__os_close(int fd);
 
 /* In a loop that waits for another processor. */
 static inline void fair__relax(void)
@@ -503,7 +545,7 @@ FAIR_HIDDEN bool fair__pin(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
-FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t);
+FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
 FAIR_HIDDEN ERL_NIF_TERM fair__reschedule(struct fair__task *t,
                                           struct fair__thread *th);
 FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
@@ -551,6 +593,7 @@ FAIR_HIDDEN void fair__wait_lock(void);
 FAIR_HIDDEN void fair__wait_unlock(void);
 FAIR_HIDDEN void fair__pool_put(struct fair__job *job);         /* locked */
 FAIR_HIDDEN void fair__pool_put_back(struct fair__job *job);    /* locked */
+FAIR_HIDDEN void fair__pool_ending(struct fair__thread *th);    /* locked */
 FAIR_HIDDEN bool fair__pool_withdraw(struct fair__job *job);    /* locked */
 FAIR_HIDDEN bool fair__pool_kick(void);
 FAIR_HIDDEN bool fair__pool_presses(void);
@@ -558,7 +601,7 @@ FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* await.c */
 FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
-FAIR_HIDDEN void fair__dismiss(struct fair__task *t);
+FAIR_HIDDEN void fair__dismiss(struct fair__func *f, ErlNifEnv *env);
 FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
 FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);
 FAIR_HIDDEN void fair__locks_release(struct fair__task *t);
@@ -577,9 +620,16 @@ FAIR_HIDDEN ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc,
                                       const ERL_NIF_TERM argv[]);
 FAIR_HIDDEN const char *fair__stage_name(int stage);
 
-/* wait.c */
+FAIR_HIDDEN ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc,
+                                      const ERL_NIF_TERM argv[]);
+
+/* wait.c, fd.c */
 FAIR_HIDDEN int fair__wait(fair_task *pub, int fd, unsigned events,
                            int timeout_ms);
+FAIR_HIDDEN ERL_NIF_TERM fair__fd_term(fair_task *pub, int fd);
+FAIR_HIDDEN int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd);
+FAIR_HIDDEN int fair__fd_close(fair_task *pub, ERL_NIF_TERM term);
+FAIR_HIDDEN void fair__fds_release(struct fair__task *t);
 
 /* drv_load.c, drv_request.c: port drivers, see drv.h */
 struct fair__driver_nifs {
@@ -601,6 +651,8 @@ FAIR_HIDDEN void fair__caller(fair_task *pub, ErlNifPid *pid);
 FAIR_HIDDEN void *fair__env_priv_data(ErlNifEnv *env);
 FAIR_HIDDEN ErlNifPid *fair__env_self(ErlNifEnv *env, ErlNifPid *pid);
 FAIR_HIDDEN int fair__env_is_alive(ErlNifEnv *env);
+FAIR_HIDDEN void fair__env_note_time(void);
+FAIR_HIDDEN ErlNifTime fair__env_monotonic_time(ErlNifTimeUnit unit);
 FAIR_HIDDEN int fair__env_consume(ErlNifEnv *env, int percent);
 FAIR_HIDDEN int fair__env_send(ErlNifEnv *env, const ErlNifPid *to,
                                ErlNifEnv *msg_env, ERL_NIF_TERM msg);

@@ -73,9 +73,12 @@ static bool copy_arguments(struct fair__task *t)
 {
     unsigned argc = t->pub.argc;
 
+    t->own_argv = argc <= FAIR__INLINE_ARGS ? t->inline_argv
+        : enif_alloc(argc * sizeof *t->own_argv);
+    if (!t->own_argv)           /* which says that both are to be freed */
+        return false;
     t->own_env = enif_alloc_env();
-    t->own_argv = enif_alloc((argc + 1) * sizeof *t->own_argv);
-    if (!t->own_env || !t->own_argv)
+    if (!t->own_env)
         return false;
     for (unsigned i = 0; i < argc; i++)
         t->own_argv[i] = enif_make_copy(t->own_env, t->pub.argv[i]);
@@ -122,47 +125,40 @@ static ERL_NIF_TERM answer_of(struct fair__task *t, bool *raises)
     return t->result;
 }
 
-static ERL_NIF_TERM answer_message(ErlNifEnv *env, ERL_NIF_TERM ref,
-                                   ERL_NIF_TERM result, bool raises)
-{
-    return enif_make_tuple3(env, enif_make_copy(env, ref),
-                            enif_make_atom(env, raises ? "raise" : "value"),
-                            result);
-}
-
-/* A threaded call is over: its answer goes to await, or lies in the pending
- * value until that comes.  What the task held is let go first: the caller may
- * rely on that. */
+/* A threaded call is over.  What the task held is let go first: the caller may
+ * rely on that.  The rest is left to the caller's next nif_await: memory that a
+ * scheduler allocated and this thread freed, or the other way round, goes back
+ * by way of the VM's delayed deallocation, and wakes a thread each time. */
 static void answer(struct fair__task *t)
 {
-    ErlNifEnv *env = t->own_env;
+    struct fair__thread *th = fair__self();
     bool raises;
     ERL_NIF_TERM result = answer_of(t, &raises);
     struct fair__wake w = {0};
     struct fair__pending *p;
 
+    t->pub.env = NULL;          /* from here on it is nobody's */
     fair__let_go(t);
     fair__wait_lock();
     p = t->pending;
+    t->job.state = J_IDLE;
     if (p) {
-        t->own_env = NULL;
         t->pending = NULL;
         p->task = NULL;
+        p->answer = t->own_env;
+        p->result = result;
+        p->raises = raises;
+        p->handle = t->handle;
+        p->handle->task = NULL;
+        t->own_env = NULL;
+        t->handle = NULL;
+        t->pinned = false;
         fair__disarm(p, &w);
-        if (!w.env) {
-            p->answer = env;
-            p->result = result;
-            p->raises = raises;
-        }
+        fair__pool_ending(th);
     }
-    t->job.state = J_IDLE;
     fair__wait_unlock();
-    fair__task_end(t, fair__self());
-    if (w.env) {
-        fair__send_and_free(&w.to, env,
-                            answer_message(env, w.ref, result, raises));
-        enif_free_env(w.env);
-    }
+    fair__task_end(t, th);
+    fair__wake_send(NULL, &w);
 }
 
 /* The body paused or waits: false when nobody wants it any more. */
@@ -184,7 +180,7 @@ static bool put_by(struct fair__task *t)
     }
     fair__wait_unlock();
     if (wanted)
-        fair__wake_send(&w);
+        fair__wake_send(NULL, &w);
     return wanted;
 }
 
@@ -212,6 +208,7 @@ void fair__run_body(struct fair__job *job)
         /* fall through */
     case X_DROP:
         ADD(st->cancels, 1);
+        t->pub.env = NULL;
         fair__task_end(t, th);
         break;
     default:
@@ -221,24 +218,27 @@ void fair__run_body(struct fair__job *job)
 
 /* -- its answer ----------------------------------------------------------- */
 
-/* A threaded call ended before it was awaited.  What has no size is copied;
- * the rest is sent, which costs no copy. */
-ERL_NIF_TERM fair__take_answer(ErlNifEnv *env, struct fair__pending *p,
-                               ErlNifEnv *answer, ERL_NIF_TERM ref)
+/* In nif_await: what a threaded call came to.  A term without parts is copied;
+ * the others go into a message, which costs no copy.  `handle` and `answer` are
+ * the pending value's no more. */
+ERL_NIF_TERM fair__take_answer(ErlNifEnv *env, ErlNifEnv *answer,
+                               ERL_NIF_TERM result, bool raises,
+                               ERL_NIF_TERM ref)
 {
-    ERL_NIF_TERM result = p->result;
+    ErlNifPid self;
 
     switch (enif_term_type(answer, result)) {
     case ERL_NIF_TERM_TYPE_LIST:
     case ERL_NIF_TERM_TYPE_TUPLE:
     case ERL_NIF_TERM_TYPE_MAP:
-        fair__send_and_free(&p->owner, answer,
-                      answer_message(answer, ref, result, p->raises));
-        return enif_make_tuple2(env, ref,
-                                enif_make_atom(env, "infinity"));
+        result = enif_make_tuple3(answer, enif_make_copy(answer, ref),
+                                  enif_make_atom(answer, raises ? "raise"
+                                                 : "value"), result);
+        fair__send_and_free(env, enif_self(env, &self), answer, result);
+        return enif_make_tuple2(env, ref, enif_make_atom(env, "infinity"));
     default:
         result = enif_make_copy(env, result);
         enif_free_env(answer);
-        return p->raises ? enif_raise_exception(env, result) : result;
+        return raises ? enif_raise_exception(env, result) : result;
     }
 }

@@ -22,7 +22,7 @@
 %%   way at once; one more waits its turn, or raises `error:overloaded' if it
 %%   is not awaited; default 0, no limit</dd>
 %% <dt>`threads'</dt><dd>threads of the pool, at most, 1 to 1024; they start when
-%%   there is work and leave when idle for 10 s; default 16</dd>
+%%   there is work and leave when idle for 10 s, all but one; default 16</dd>
 %% <dt>`max_queued'</dt><dd>work that may wait for a thread; what comes then waits
 %%   for room; default 1000</dd>
 %% <dt>`overload_ms'</dt><dd>how long a call waits its turn, or for room, before
@@ -39,6 +39,7 @@
 
 -nifs([nif_set/2, nif_info/0, nif_tasks/0, nif_runtime/0,
        nif_reschedule_ns/1, nif_dirty_trip_ns/1, nif_await/2, nif_expire/1,
+       nif_settle/1,
        nif_driver_bind/1, nif_driver_known/1, nif_driver_request/2, nif_driver_deferred/1,
        nif_driver_abandon/1, nif_driver_counts/0]).
 
@@ -164,20 +165,19 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
     case nif_await(Pending, Ref) of
         {Ref, Timeout} ->
             receive
-                {Ref, go} -> await(Pending);
-                {Ref, value, Value} -> Value;
-                {Ref, raise, Reason} -> error(Reason)
+                {Ref, go} ->
+                    await(Pending);
+                {Ref, settle} ->
+                    %% A descriptor is ready, maybe for more than one thing.
+                    flush(Ref, nif_settle(Pending)),
+                    await(Pending);
+                {Ref, value, Value} ->
+                    Value;
+                {Ref, raise, Reason} ->
+                    error(Reason)
             after Timeout ->
-                    case nif_expire(Pending) of
-                        delivered ->
-                            receive
-                                {Ref, value, Value} -> Value;
-                                {Ref, raise, Reason} -> error(Reason)
-                            end;
-                        Messages ->
-                            flush(Ref, Messages),
-                            await(Pending)
-                    end
+                    flush(Ref, nif_expire(Pending)),
+                    await(Pending)
             end;
         Value ->
             await(Value)
@@ -185,6 +185,7 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
 await(Value) ->
     Value.
 
+%% Messages that are on their way all the same.
 flush(_Ref, 0) -> ok;
 flush(Ref, N) -> receive {Ref, _} -> flush(Ref, N - 1) end.
 
@@ -307,6 +308,7 @@ nif_tasks() -> erlang:nif_error(not_loaded).
 nif_runtime() -> erlang:nif_error(not_loaded).
 nif_await(_Pending, _Ref) -> erlang:nif_error(not_loaded).
 nif_expire(_Pending) -> erlang:nif_error(not_loaded).
+nif_settle(_Pending) -> erlang:nif_error(not_loaded).
 
 %% @private
 -spec nif_driver_bind(binary()) -> ok | {error, term()}.
