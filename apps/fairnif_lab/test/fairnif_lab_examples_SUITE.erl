@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([bitwise/1, levenshtein/1, lists/1, sodium/1, spinsleep/1, plain_nifs_are_not/1]).
+-export([bitwise/1, driver/1, levenshtein/1, lists/1, sodium/1, spinsleep/1, plain_nifs_are_not/1]).
 
 -define(TIME_MS, 200).
 
@@ -15,7 +15,7 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, levenshtein, lists, sodium, spinsleep, plain_nifs_are_not].
+    [bitwise, driver, levenshtein, lists, sodium, spinsleep, plain_nifs_are_not].
 
 init_per_suite(Config) ->
     case filelib:wildcard(filename:join(root(?FILE), "examples/*/_build/default/lib/*/ebin")) of
@@ -29,6 +29,14 @@ end_per_suite(_) ->
 bitwise(Config) ->
     well_behaved(Config, "bitwise:exor(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}).
+
+%% A port driver's callbacks of 200 ms: put off they are well-behaved, in place they are not.
+driver(Config) ->
+    [begin
+         Call = fun(F) -> io_lib:format("driver_example:~s(~s, 200000)", [Callback, F]) end,
+         not_well_behaved(Config, Call(blocking), #{sizes => [1024]}, [hold]),
+         well_behaved(Config, Call(Form), #{sizes => [1024]})
+     end || {Callback, Form} <- [{control, dirty_cpu}, {call, normal}, {outputv, dirty_io}]].
 
 levenshtein(Config) ->
     Init = #{init => "{binary:copy(<<0>>, N), binary:copy(<<1>>, N)}", sizes => [4096]},
