@@ -43,8 +43,10 @@ void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
         fair__pool_kick();
     if (w->env)
         fair__send_and_free(env, &w->to, w->env,
-                      enif_make_tuple2(w->env, w->ref,
-                                       enif_make_atom(w->env, "go")));
+                            enif_make_tuple2(w->env, w->ref,
+                                             enif_make_atom(
+                                                 w->env, w->settle ? "settle"
+                                                 : "go")));
 }
 
 /* -- ready ---------------------------------------------------------------- */
@@ -160,7 +162,7 @@ bool fair__await_open(ErlNifEnv *env)
 
     if (type)
         pending_type = type;
-    return type != NULL;
+    return type && fair__fd_open_types(env);
 }
 
 /* -- from a body ---------------------------------------------------------- */
@@ -173,12 +175,18 @@ void fair__fail(struct fair__task *t, const char *error)
     __builtin_unreachable();
 }
 
+/* Does not return where the task cannot be suspended. */
+void fair__may_wait(struct fair__task *t)
+{
+    if (t->where != W_THREAD && !t->nif->awaited)
+        fair__fail(t, "not_awaited");
+}
+
 /* From the task's stack: goes on when the wait is over.  Errors of the waiting
  * itself do not come back here. */
 void fair__wait_for(struct fair__task *t, enum fair__stage stage)
 {
-    if (t->where != W_THREAD && !t->nif->awaited)
-        fair__fail(t, "not_awaited");
+    fair__may_wait(t);
     SET(t->stage, stage);
     fair__go_waiting(t);
 }
@@ -392,6 +400,8 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     const ERL_NIF_TERM *elems;
     struct fair__task *t;
     ErlNifEnv *armed, *answer;
+    struct fair__task *selects = NULL;
+    struct fair__wake w = {0};
     ERL_NIF_TERM ref;
     uint64_t deadline = 0;
     int arity;
@@ -427,6 +437,8 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         armed = before;
         if (t->job.state != J_RUNNING)
             deadline = t->deadline_ns;
+        if (fair__wait_begin(t, &w))
+            selects = t;
         t = NULL;
     } else if (!answer) {
         fair__wait_unlock();
@@ -440,6 +452,9 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return resume(t, env, arity, elems);
     if (answer)
         return fair__take_answer(env, answer, p->result, p->raises, argv[1]);
+    if (selects)
+        fair__wait_select(selects, env, argv[1]);
+    fair__wake_send(env, &w);
     return wait_answer(env, argv[1], deadline);
 }
 
@@ -480,6 +495,7 @@ ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     struct fair__wake w = {0};
     struct fair__pending *p;
     const ERL_NIF_TERM *elems;
+    struct fair__task *t;
     unsigned messages = 1;      /* of a threaded call that is over */
     int arity;
 
@@ -487,12 +503,37 @@ ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
         return enif_make_badarg(env);
     fair__wait_lock();
-    if (p->task)
-        messages = expire(p->task, &w);
+    t = p->task;
+    if (t && fair__wait_waits(t)) {
+        fair__wait_unlock();
+        return enif_make_uint(env, fair__wait_settle(t, env, false));
+    }
+    if (t)
+        messages = expire(t, &w);
     fair__wait_unlock();
     if (w.env)
         enif_free_env(w.env);
     if (w.kick)
         fair__pool_kick();
     return enif_make_uint(env, messages);
+}
+
+/* settle(Pending), after {Ref, settle} -> number of messages to be taken, then
+ * ask again */
+ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct fair__pending *p;
+    const ERL_NIF_TERM *elems;
+    struct fair__task *t;
+    int arity;
+
+    (void)argc;
+    if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
+        return enif_make_badarg(env);
+    fair__wait_lock();
+    t = p->task;
+    if (t && !fair__wait_waits(t))
+        t = NULL;
+    fair__wait_unlock();
+    return enif_make_uint(env, t ? fair__wait_settle(t, env, true) : 0);
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "checkers.h"
+#include "wait.h"
 
 /* -- the list of suspended tasks, for fairnif:tasks/0 --------------------- */
 
@@ -171,6 +172,8 @@ static void switch_to(struct fair__task *t)
 void fair__let_go(struct fair__task *t)
 {
     fair__hold_release(t);
+    if (fair_unlikely(t->waits.fd || t->fds))
+        fair__fds_release(t);
 }
 
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
@@ -192,7 +195,7 @@ static void end(struct fair__task *t, struct fair__thread *th)
     fair__let_go(t);
     delist(t);
     if (t->counted)
-        fair__dismiss(t->func);
+        fair__dismiss(t->func, fair__vm_env(t));
     if (fair_unlikely(t->own_argv != NULL))
         free_own_env(t);
     if (handle)
@@ -569,6 +572,8 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->own_argv = NULL;
     t->error = NULL;
     t->holds = NULL;
+    t->fds = NULL;
+    t->waits.fd = NULL;
     fair__hold_init(t);
     enif_self(env, &t->owner);
 }
@@ -623,7 +628,7 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     t = fair__stack_take(th, nif->stack_class, &error);
     if (fair_unlikely(!t)) {
         if (counted)
-            fair__dismiss(f);
+            fair__dismiss(f, env);
         goto failed;
     }
     t->counted = counted;

@@ -109,7 +109,7 @@ void fair__turn_begin(struct fair__task *t, struct fair__wake *w)
 }
 
 /* A counted call is over. */
-void fair__dismiss(struct fair__func *f)
+void fair__dismiss(struct fair__func *f, ErlNifEnv *env)
 {
     struct fair__wake w[2] = {{0}};
 
@@ -123,6 +123,6 @@ void fair__dismiss(struct fair__func *f)
     if (grant_turn(&w[0]))
         grant_turn(&w[1]);
     fair__wait_unlock();
-    fair__wake_send(fair__sender(t), &w[0]);
-    fair__wake_send(fair__sender(t), &w[1]);
+    fair__wake_send(env, &w[0]);
+    fair__wake_send(env, &w[1]);
 }

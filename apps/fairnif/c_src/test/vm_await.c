@@ -8,6 +8,8 @@
  *             {Ref, Timeout} ->
  *                 receive
  *                     {Ref, go} -> await(Pending);
+ *                     {Ref, settle} ->
+ *                         flush(Ref, nif_settle(Pending)), await(Pending);
  *                     {Ref, value, Result} -> Result;
  *                     {Ref, raise, Reason} -> error(Reason)
  *                 after Timeout ->
@@ -143,6 +145,8 @@ enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
     what = size > 1 ? message[2] : VM_NIL;
     if (size == 2 && what == vm__atom("go", 2))
         return await(p, p->await.regs[0]);
+    if (size == 2 && what == vm__atom("settle", 6))
+        return call(p, A_EXPIRE, "nif_settle");
     if (size == 3 && what == vm__atom("value", 5))
         return finish(p, VM_DONE, message[3]);
     if (size == 3 && what == vm__atom("raise", 5))
