@@ -176,9 +176,8 @@ struct fair__nif {
     /* filled in by the runtime at load */
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
-    unsigned stack_class;
+    uint16_t stack_class, awaited;  /* one member in 1.0, and as large */
     unsigned max_tasks;
-    unsigned awaited;
 };
 
 /* One loaded instance of the author's library.  When the same file is loaded
