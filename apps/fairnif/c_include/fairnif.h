@@ -176,9 +176,8 @@ struct fair__nif {
     /* filled in by the runtime at load */
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
-    unsigned stack_class;
+    uint16_t stack_class, awaited;  /* one member in 1.0, and as large */
     unsigned max_tasks;
-    unsigned awaited;
 };
 
 /* One loaded instance of the author's library.  When the same file is loaded
@@ -312,7 +311,8 @@ static inline void fair_move(fair_task *t, enum fair_mode where)
     t->ops->move(t, where);
 }
 
-/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO. */
+/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO,
+ * FAIR_THREADED. */
 static inline enum fair_mode fair_where(const fair_task *t)
 {
     return t->ops->where(t);
