@@ -37,14 +37,16 @@ void fair__disarm(struct fair__pending *p, struct fair__wake *w)
     p->armed = NULL;
 }
 
-void fair__wake_send(struct fair__wake *w)
+void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
 {
     if (w->kick)
         fair__pool_kick();
     if (w->env)
-        fair__send_and_free(&w->to, w->env,
-                      enif_make_tuple2(w->env, w->ref,
-                                       enif_make_atom(w->env, "go")));
+        fair__send_and_free(env, &w->to, w->env,
+                            enif_make_tuple2(w->env, w->ref,
+                                             enif_make_atom(
+                                                 w->env, w->settle ? "settle"
+                                                 : "go")));
 }
 
 /* -- ready ---------------------------------------------------------------- */
@@ -134,7 +136,6 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     struct fair__pending *p = obj;
     struct fair__task *t;
 
-    (void)env;
     fair__wait_lock();
     t = p->task;
     p->task = NULL;
@@ -148,7 +149,7 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
     if (p->handle)
         enif_release_resource(p->handle);
     if (t)
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, env);
 }
 
 /* Opened through the runtime that is at work, whichever copy of its library the
@@ -161,7 +162,7 @@ bool fair__await_open(ErlNifEnv *env)
 
     if (type)
         pending_type = type;
-    return type != NULL;
+    return type && fair__fd_open_types(env);
 }
 
 /* -- from a body ---------------------------------------------------------- */
@@ -174,12 +175,18 @@ void fair__fail(struct fair__task *t, const char *error)
     __builtin_unreachable();
 }
 
+/* Does not return where the task cannot be suspended. */
+void fair__may_wait(struct fair__task *t)
+{
+    if (t->where != W_THREAD && !t->nif->awaited)
+        fair__fail(t, "not_awaited");
+}
+
 /* From the task's stack: goes on when the wait is over.  Errors of the waiting
  * itself do not come back here. */
 void fair__wait_for(struct fair__task *t, enum fair__stage stage)
 {
-    if (t->where != W_THREAD && !t->nif->awaited)
-        fair__fail(t, "not_awaited");
+    fair__may_wait(t);
     SET(t->stage, stage);
     fair__go_waiting(t);
 }
@@ -213,7 +220,9 @@ static void run_work(struct fair__job *job)
 
     if (th)
         fair__slot_enter(th, t->func, begin, t->pub.yields, t->owner.pid);
+    SET(t->state, S_RUNNING);
     t->work(t->work_arg);
+    SET(t->state, S_WAITING);
     if (th)
         fair__slot_leave(th);
     if (st) {
@@ -228,9 +237,9 @@ static void run_work(struct fair__job *job)
     }
     fair__wait_unlock();
     if (wanted)
-        fair__wake_send(&w);
+        fair__wake_send(NULL, &w);
     else
-        fair__drop_elsewhere(t);
+        fair__drop_elsewhere(t, NULL);
 }
 
 /* -- parking -------------------------------------------------------------- */
@@ -250,11 +259,12 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
         for (unsigned i = 0; i < t->roots_used; i++)
             terms[n++] = t->roots[i];
     }
+    p->arity = (int)n;
     return enif_make_tuple_from_array(env, terms, n);
 }
 
 /* No thread could be started for it, and none is there. */
-static void withdraw(struct fair__pending *p)
+static void withdraw(ErlNifEnv *env, struct fair__pending *p)
 {
     struct fair__wake w = {0};
 
@@ -266,7 +276,7 @@ static void withdraw(struct fair__pending *p)
         fair__disarm(p, &w);
     }
     fair__wait_unlock();
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
 }
 
 /* On a scheduler: the caller gets a pending value, for the stage the task is
@@ -303,9 +313,9 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     fair__begin_waiting(t, &w);
     fair__wait_unlock();
     if (w.kick && !fair__pool_kick())
-        withdraw(p);
+        withdraw(env, p);
     w.kick = false;
-    fair__wake_send(&w);
+    fair__wake_send(env, &w);
     enif_release_resource(p);
     return term;
 no_memory:
@@ -324,6 +334,8 @@ static ERL_NIF_TERM refuse(ErlNifEnv *env, const char *why)
                               enif_make_atom(env, why)));
 }
 
+/* A tuple that somebody made longer or shorter is none: the task would take
+ * what is not there for its arguments. */
 static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
                         struct fair__pending **p, int *arity,
                         const ERL_NIF_TERM **elems)
@@ -331,7 +343,14 @@ static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
     return enif_get_tuple(env, term, arity, elems) && *arity >= 2
         && enif_is_identical((*elems)[0],
                              enif_make_atom(env, "fairnif_pending"))
-        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p);
+        && enif_get_resource(env, (*elems)[1], pending_type, (void **)p)
+        && *arity == (*p)->arity;
+}
+
+/* All the terms that the value was made with. */
+static bool is_whole(const struct fair__task *t, int arity)
+{
+    return t->own_env || (unsigned)arity - 2 == t->pub.argc + t->roots_used;
 }
 
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
@@ -381,6 +400,8 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     const ERL_NIF_TERM *elems;
     struct fair__task *t;
     ErlNifEnv *armed, *answer;
+    struct fair__task *selects = NULL;
+    struct fair__wake w = {0};
     ERL_NIF_TERM ref;
     uint64_t deadline = 0;
     int arity;
@@ -398,6 +419,11 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ref = enif_make_copy(armed, argv[1]);
     fair__wait_lock();
     t = p->task;
+    if (t && !is_whole(t, arity)) {
+        fair__wait_unlock();
+        enif_free_env(armed);
+        return refuse(env, "not_pending");
+    }
     answer = p->answer;
     p->answer = NULL;
     if (t && GET(t->stage) == P_READY) {
@@ -409,7 +435,10 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         p->armed = armed;
         p->ref = ref;
         armed = before;
-        deadline = t->deadline_ns;
+        if (t->job.state != J_RUNNING)
+            deadline = t->deadline_ns;
+        if (fair__wait_begin(t, &w))
+            selects = t;
         t = NULL;
     } else if (!answer) {
         fair__wait_unlock();
@@ -423,6 +452,9 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return resume(t, env, arity, elems);
     if (answer)
         return fair__take_answer(env, answer, p->result, p->raises, argv[1]);
+    if (selects)
+        fair__wait_select(selects, env, argv[1]);
+    fair__wake_send(env, &w);
     return wait_answer(env, argv[1], deadline);
 }
 
@@ -432,14 +464,13 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
 {
     struct fair__wake unsent = {0};
     int stage = GET(t->stage);
-    bool due = t->deadline_ns && fair__now() >= t->deadline_ns;
 
-    if (stage == P_READY)
-        return 1;
-    if (!t->pending->armed)
+    if (stage == P_READY || !t->pending->armed)
         return 1;
     fair__disarm(t->pending, w);
-    if (!due)
+    /* A body that a thread runs is not there yet, whatever its stage says. */
+    if (t->job.state == J_RUNNING || !t->deadline_ns
+        || fair__now() < t->deadline_ns)
         return 0;
     if (stage == P_SLEEP) {
         t->timed_out = true;
@@ -464,6 +495,7 @@ ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     struct fair__wake w = {0};
     struct fair__pending *p;
     const ERL_NIF_TERM *elems;
+    struct fair__task *t;
     unsigned messages = 1;      /* of a threaded call that is over */
     int arity;
 
@@ -471,12 +503,37 @@ ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
         return enif_make_badarg(env);
     fair__wait_lock();
-    if (p->task)
-        messages = expire(p->task, &w);
+    t = p->task;
+    if (t && fair__wait_waits(t)) {
+        fair__wait_unlock();
+        return enif_make_uint(env, fair__wait_settle(t, env, false));
+    }
+    if (t)
+        messages = expire(t, &w);
     fair__wait_unlock();
     if (w.env)
         enif_free_env(w.env);
     if (w.kick)
         fair__pool_kick();
     return enif_make_uint(env, messages);
+}
+
+/* settle(Pending), after {Ref, settle} -> number of messages to be taken, then
+ * ask again */
+ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct fair__pending *p;
+    const ERL_NIF_TERM *elems;
+    struct fair__task *t;
+    int arity;
+
+    (void)argc;
+    if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
+        return enif_make_badarg(env);
+    fair__wait_lock();
+    t = p->task;
+    if (t && !fair__wait_waits(t))
+        t = NULL;
+    fair__wait_unlock();
+    return enif_make_uint(env, t ? fair__wait_settle(t, env, true) : 0);
 }

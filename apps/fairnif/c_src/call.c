@@ -145,6 +145,8 @@ enum fair_mode fair__where(const fair_task *pub)
         return FAIR_DIRTY_CPU;
     case W_DIRTY_IO:
         return FAIR_DIRTY_IO;
+    case W_THREAD:
+        return FAIR_THREADED;
     default:
         return FAIR_NORMAL;
     }

@@ -103,7 +103,7 @@ int fair__unlock(fair_task *pub, fair_mutex *m)
         pass_on(m, &w);
     }
     fair__wait_unlock();
-    fair__wake_send(&w);
+    fair__wake_send(fair__vm_env(t), &w);
     return held;
 }
 

@@ -26,7 +26,9 @@ struct runtime {
     const char *version;
     void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
     bool (*open_types)(ErlNifEnv *env);
-    nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire;
+    nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire,
+        settle;
+    const struct fair__driver_nifs *drivers;
 };
 static const struct runtime this_runtime;
 
@@ -475,13 +477,18 @@ static ERL_NIF_TERM dirty_trip_ns(ErlNifEnv *env, int argc,
 
 /* -- the module's entries ----------------------------------------------------------*/
 
+static bool open_runtime_types(ErlNifEnv *env)
+{
+    return fair__await_open(env) && fair__drivers_open(env);
+}
+
 static const struct runtime this_runtime = {
     .size = sizeof this_runtime,
     .abi_major = FAIR_ABI_MAJOR,
     .abi_minor = FAIR_ABI_MINOR,
     .version = FAIRNIF_VERSION,
     .bind = fair__bind_library,
-    .open_types = fair__await_open,
+    .open_types = open_runtime_types,
     .set = set,
     .info = info,
     .tasks = tasks,
@@ -489,6 +496,8 @@ static const struct runtime this_runtime = {
     .dirty_trip_ns = dirty_trip_ns,
     .await = fair__await,
     .expire = fair__expire,
+    .settle = fair__settle,
+    .drivers = &fair__driver_nifs,
 };
 
 static const struct runtime *runtime_of(ErlNifEnv *env)
@@ -509,6 +518,20 @@ ENTRY(reschedule_ns)
 ENTRY(dirty_trip_ns)
 ENTRY(await)
 ENTRY(expire)
+ENTRY(settle)
+
+#define DRIVER_ENTRY(NAME)                                                  \
+    static ERL_NIF_TERM nif_driver_##NAME(ErlNifEnv *env, int argc,         \
+                                          const ERL_NIF_TERM argv[])        \
+    {                                                                       \
+        return runtime_of(env)->drivers->NAME(env, argc, argv);             \
+    }
+DRIVER_ENTRY(bind)
+DRIVER_ENTRY(known)
+DRIVER_ENTRY(request)
+DRIVER_ENTRY(deferred)
+DRIVER_ENTRY(abandon)
+DRIVER_ENTRY(counts)
 
 static ERL_NIF_TERM nif_runtime(ErlNifEnv *env, int argc,
                                 const ERL_NIF_TERM argv[])
@@ -623,6 +646,13 @@ static ErlNifFunc nifs[] = {
     {"nif_dirty_trip_ns", 1, nif_dirty_trip_ns, 0},
     {"nif_await", 2, nif_await, 0},
     {"nif_expire", 1, nif_expire, 0},
+    {"nif_settle", 1, nif_settle, 0},
+    {"nif_driver_bind", 1, nif_driver_bind, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"nif_driver_known", 1, nif_driver_known, 0},
+    {"nif_driver_request", 2, nif_driver_request, 0},
+    {"nif_driver_deferred", 1, nif_driver_deferred, 0},
+    {"nif_driver_abandon", 1, nif_driver_abandon, 0},
+    {"nif_driver_counts", 0, nif_driver_counts, 0},
 };
 
 ERL_NIF_INIT(fairnif, nifs, load, NULL, upgrade, NULL)

@@ -2,7 +2,8 @@
  * pool.c - the runtime's own threads, for work that waits or cannot tick.
  *
  * Threads are started when there is work and none is idle, up to `threads`,
- * and leave again when idle for long.  Work that no thread can take at once
+ * and leave again when idle for long, but for one: what has been on a thread
+ * and is put back finds one, also when the system has none left to start.  Work that no thread can take at once
  * is queued, up to `max_queued`; what comes then is let in as the queue gets
  * shorter, in its order, or gives up (await.c has the time limit).
  *
@@ -31,6 +32,7 @@ enum {
 
 static struct worker {
     enum { W_FREE, W_STARTED, W_LEFT } state;   /* LEFT: to be joined */
+    bool starting;                  /* `tid` is being written */
     ErlNifTid tid;
     struct fair__thread *record;    /* is used again by the next thread */
 } workers[THREADS_MOST];
@@ -91,8 +93,10 @@ static void fill_queue(void)
 /* With the lock held.  fair__pool_kick must follow, without it. */
 void fair__pool_put(struct fair__job *job)
 {
-    bool room = queue.count < GET(fair__config.max_queued);
+    bool room;
 
+    fill_queue();               /* the bound may have been raised */
+    room = queue.count < GET(fair__config.max_queued);
     job->since_ns = fair__now_coarse();
     job->state = room ? J_QUEUED : J_OVERFLOW;
     append(room ? &queue : &overflow, job);
@@ -147,10 +151,13 @@ static bool start_thread(void)
     bool joins;
     int error;
 
-    while (w->state == W_STARTED)
-        w++;                        /* started < THREADS_MOST */
+    while (w < workers + THREADS_MOST && (w->state == W_STARTED || w->starting))
+        w++;
+    if (w == workers + THREADS_MOST)
+        return false;
     joins = w->state == W_LEFT;
     w->state = W_STARTED;
+    w->starting = true;
     started++;
     fair__wait_unlock();
     if (joins)
@@ -162,6 +169,7 @@ static bool start_thread(void)
         error = enif_thread_create(name, &w->tid, thread_main, w, NULL);
     }
     fair__wait_lock();
+    w->starting = false;
     if (error) {
         w->state = W_FREE;
         started--;
@@ -170,26 +178,40 @@ static bool start_thread(void)
     return !error;
 }
 
-/* Sees to it that what was put is done; without the lock.  False when no
- * thread could be started and there is none: the caller takes his work back. */
-bool fair__pool_kick(void)
+/* What waits for room counts: each thread that comes lets one of it in. */
+static bool kick(void)
 {
     bool will_be_done = true;
-    uint64_t most;
 
     fair__wait_lock();
-    most = GET(fair__config.threads);
-    if (most > THREADS_MOST)
-        most = THREADS_MOST;
-    if (queue.count > spinning + woken + ending) {
+    if (queue.count + overflow.count > spinning + woken + ending) {
         if (idle > woken) {
             woken++;
             pthread_cond_signal(&work);
-        } else if (started < most) {
+        } else if (started < GET(fair__config.threads)) {
             will_be_done = start_thread() || started > 0;
         }
     }
     fair__wait_unlock();
+    return will_be_done;
+}
+
+/* Sees to it that what was put is done; without the lock.  False when no
+ * thread could be started and there is none: the caller takes his work back.
+ * Until there is one, which then stays, callers come one by one: else one would
+ * rely on the thread that another one fails to start. */
+bool fair__pool_kick(void)
+{
+    static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+    static _Atomic bool is_there;
+    bool will_be_done;
+
+    if (fair_likely(GET(is_there)))
+        return kick();
+    pthread_mutex_lock(&first);
+    will_be_done = kick();
+    SET(is_there, will_be_done);
+    pthread_mutex_unlock(&first);
     return will_be_done;
 }
 
@@ -235,16 +257,19 @@ static bool spin(void)
     return queue.first != NULL;
 }
 
-/* Waits for work; false when the time was up. */
+/* Waits for work; false when the time was up.  The last thread has time. */
 static bool sleep_idle(void)
 {
     struct timespec until;
-    int error;
+    int error = 0;
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_NS / 1000000000;
     idle++;
-    error = pthread_cond_timedwait(&work, &lock, &until);
+    if (started == 1)
+        pthread_cond_wait(&work, &lock);
+    else
+        error = pthread_cond_timedwait(&work, &lock, &until);
     idle--;
     /* Whoever comes first stands for the one that was signalled: at worst a
      * signal too many is sent then, never one too few. */
@@ -261,7 +286,7 @@ static void *thread_main(void *arg)
 
     w->record = fair__thread_adopt(w->record);
     fair__wait_lock();
-    while ((rounds < IDLE_ROUNDS || queue.first)
+    while ((rounds < IDLE_ROUNDS || queue.first || started == 1)
            && started <= GET(fair__config.threads)) {
         struct fair__job *job = take();
 

@@ -12,7 +12,9 @@
  *     if that object is destroyed, the task is dropped, on whatever thread
  *     the VM does it.  While it waits (await.c) it belongs to its pending
  *     value, a resource object of the runtime; while a thread of the pool
- *     works for it, to that thread.
+ *     works for it, to that thread;
+ *   - a `fair__fd` is a resource object too: its term, the tasks that got it
+ *     and the VM, while it knows the descriptor, hold it.
  *
  * What must never be done here: keep a pointer into an author's library
  * longer than a resource object of that library's task type lives; register
@@ -288,6 +290,25 @@ struct fair__handle {           /* the resource object */
     struct fair__task *task;    /* NULL once it has ended */
 };
 
+/* A descriptor as the VM knows it: a resource object of the runtime's (fd.c).
+ * It is closed in the type's stop callback, or at once where the VM was never
+ * told of it. */
+struct fair__fd {
+    int fd;
+    bool duplicate;             /* made for one wait; the rest is for others */
+    bool selected;              /* the VM knows it: it has to be stopped */
+    _Atomic bool closing;       /* nobody gets it any more; set locked */
+    unsigned users;             /* tasks that got it; locked */
+    ErlNifPid owner;
+    uint64_t dev, ino;          /* which file it is */
+    struct fair__fd *next;      /* among those with terms; locked */
+};
+
+struct fair__fd_use {           /* a descriptor that a task got */
+    struct fair__fd *fd;
+    struct fair__fd_use *next;
+};
+
 /* What checkers.h tells the tools of a task's stack. */
 struct fair__check {
 #ifdef FAIR_ASAN
@@ -308,6 +329,7 @@ struct fair__check {
  * finds that it has gone.  All of it under the waiting lock. */
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
+    int arity;                  /* of the value that it is in */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
     ErlNifEnv *armed;
@@ -395,6 +417,15 @@ struct fair__task {
                                    or overloaded */
     struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
     fair_mutex *wants, *holds;
+    struct fair__fd_use *fds;
+    struct fair__fd_wait {
+        struct fair__fd *fd;    /* NULL: for none */
+        int number;             /* as the body knows it */
+        unsigned events;        /* FAIR_READ, FAIR_WRITE */
+        unsigned selected;      /* of them: the VM was asked for a message */
+        bool told;              /* one was sent that is not the VM's; locked */
+        int error;              /* of the VM's selecting: an errno */
+    } waits;
     /* what goes with the task */
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
@@ -446,6 +477,12 @@ FAIR_HIDDEN uint64_t fair__cpu_now(void);       /* of the thread, ns, 400 ns */
 FAIR_HIDDEN int fair__thread_id(void);
 FAIR_HIDDEN unsigned fair__thread_number(void);
 FAIR_HIDDEN bool fair__stay_loaded(void);
+/* Descriptors; an error is answered as -errno. */
+FAIR_HIDDEN int fair__os_look(int fd, unsigned events, int timeout_ms);
+FAIR_HIDDEN int fair__os_duplicate(int fd);
+FAIR_HIDDEN int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino);
+FAIR_HIDDEN int fair__os_unblock(int fd);
+FAIR_HIDDEN void fair__os_close(int fd);
 
 /* In a loop that waits for another processor. */
 static inline void fair__relax(void)
@@ -508,7 +545,7 @@ FAIR_HIDDEN bool fair__pin(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
-FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t);
+FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
 FAIR_HIDDEN ERL_NIF_TERM fair__reschedule(struct fair__task *t,
                                           struct fair__thread *th);
 FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
@@ -564,7 +601,7 @@ FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* await.c */
 FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
-FAIR_HIDDEN void fair__dismiss(struct fair__task *t);
+FAIR_HIDDEN void fair__dismiss(struct fair__func *f, ErlNifEnv *env);
 FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
 FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);
 FAIR_HIDDEN void fair__locks_release(struct fair__task *t);
@@ -583,9 +620,30 @@ FAIR_HIDDEN ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc,
                                       const ERL_NIF_TERM argv[]);
 FAIR_HIDDEN const char *fair__stage_name(int stage);
 
-/* wait.c */
+FAIR_HIDDEN ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc,
+                                      const ERL_NIF_TERM argv[]);
+
+/* wait.c, fd.c */
 FAIR_HIDDEN int fair__wait(fair_task *pub, int fd, unsigned events,
                            int timeout_ms);
+FAIR_HIDDEN ERL_NIF_TERM fair__fd_term(fair_task *pub, int fd);
+FAIR_HIDDEN int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd);
+FAIR_HIDDEN int fair__fd_close(fair_task *pub, ERL_NIF_TERM term);
+FAIR_HIDDEN void fair__fds_release(struct fair__task *t);
+
+/* drv_load.c, drv_request.c: port drivers, see drv.h */
+struct fair__driver_nifs {
+    ERL_NIF_TERM (*bind)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*known)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*request)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*deferred)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*abandon)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*counts)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+};
+extern FAIR_HIDDEN const struct fair__driver_nifs fair__driver_nifs;
+FAIR_HIDDEN bool fair__drivers_open(ErlNifEnv *env);
+FAIR_HIDDEN ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
+                                           const ERL_NIF_TERM argv[]);
 
 /* env.c: what the environment of a task's slice does not know */
 FAIR_HIDDEN bool fair__alive(const struct fair__task *t);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "checkers.h"
+#include "wait.h"
 
 /* -- the list of suspended tasks, for fairnif:tasks/0 --------------------- */
 
@@ -167,12 +168,12 @@ static void switch_to(struct fair__task *t)
 
 /* -- ends ----------------------------------------------------------------- */
 
-/* Everything the task holds; nothing when it is called again. */
+/* Everything the task holds, locks too; nothing when it is called again. */
 void fair__let_go(struct fair__task *t)
 {
     fair__hold_release(t);
-    if (fair_unlikely(t->holds != NULL))
-        fair__locks_release(t);
+    if (fair_unlikely(t->waits.fd || t->fds))
+        fair__fds_release(t);
 }
 
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
@@ -194,7 +195,7 @@ static void end(struct fair__task *t, struct fair__thread *th)
     fair__let_go(t);
     delist(t);
     if (t->counted)
-        fair__dismiss(t);
+        fair__dismiss(t->func, fair__vm_env(t));
     if (fair_unlikely(t->own_argv != NULL))
         free_own_env(t);
     if (handle)
@@ -210,9 +211,11 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
     end(t, th);
 }
 
-/* Its caller died, or let go of its pending value; on any thread. */
-void fair__drop_elsewhere(struct fair__task *t)
+/* Its caller died, or let go of its pending value; on any thread.  `env` is
+ * that of a callback of the VM's, or NULL. */
+void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env)
 {
+    t->pub.env = env;
     atomic_fetch_add(&t->func->elsewhere->cancels, 1);
     end(t, NULL);
 }
@@ -243,11 +246,10 @@ void fair__handle_dtor(ErlNifEnv *env, void *obj)
 {
     struct fair__task *t = ((struct fair__handle *)obj)->task;
 
-    (void)env;
     if (!t)
         return;
     t->handle = NULL;
-    fair__drop_elsewhere(t);
+    fair__drop_elsewhere(t, env);
 }
 
 /* sit_out(Result, DebtNs): pays turn by turn for what one turn could not, then
@@ -570,6 +572,8 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->own_argv = NULL;
     t->error = NULL;
     t->holds = NULL;
+    t->fds = NULL;
+    t->waits.fd = NULL;
     fair__hold_init(t);
     enif_self(env, &t->owner);
 }
@@ -623,10 +627,8 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     }
     t = fair__stack_take(th, nif->stack_class, &error);
     if (fair_unlikely(!t)) {
-        if (counted) {
-            atomic_fetch_sub(&f->active, 1);
-            atomic_fetch_sub(&fair__config.active, 1);
-        }
+        if (counted)
+            fair__dismiss(f, env);
         goto failed;
     }
     t->counted = counted;

@@ -73,10 +73,12 @@ static bool copy_arguments(struct fair__task *t)
 {
     unsigned argc = t->pub.argc;
 
-    t->own_env = enif_alloc_env();
     t->own_argv = argc <= FAIR__INLINE_ARGS ? t->inline_argv
         : enif_alloc(argc * sizeof *t->own_argv);
-    if (!t->own_env || !t->own_argv)
+    if (!t->own_argv)           /* which says that both are to be freed */
+        return false;
+    t->own_env = enif_alloc_env();
+    if (!t->own_env)
         return false;
     for (unsigned i = 0; i < argc; i++)
         t->own_argv[i] = enif_make_copy(t->own_env, t->pub.argv[i]);
@@ -135,6 +137,7 @@ static void answer(struct fair__task *t)
     struct fair__wake w = {0};
     struct fair__pending *p;
 
+    t->pub.env = NULL;          /* from here on it is nobody's */
     fair__let_go(t);
     fair__wait_lock();
     p = t->pending;
@@ -155,7 +158,7 @@ static void answer(struct fair__task *t)
     }
     fair__wait_unlock();
     fair__task_end(t, th);
-    fair__wake_send(&w);
+    fair__wake_send(NULL, &w);
 }
 
 /* The body paused or waits: false when nobody wants it any more. */
@@ -177,7 +180,7 @@ static bool put_by(struct fair__task *t)
     }
     fair__wait_unlock();
     if (wanted)
-        fair__wake_send(&w);
+        fair__wake_send(NULL, &w);
     return wanted;
 }
 
@@ -205,6 +208,7 @@ void fair__run_body(struct fair__job *job)
         /* fall through */
     case X_DROP:
         ADD(st->cancels, 1);
+        t->pub.env = NULL;
         fair__task_end(t, th);
         break;
     default:
@@ -230,7 +234,7 @@ ERL_NIF_TERM fair__take_answer(ErlNifEnv *env, ErlNifEnv *answer,
         result = enif_make_tuple3(answer, enif_make_copy(answer, ref),
                                   enif_make_atom(answer, raises ? "raise"
                                                  : "value"), result);
-        fair__send_and_free(enif_self(env, &self), answer, result);
+        fair__send_and_free(env, enif_self(env, &self), answer, result);
         return enif_make_tuple2(env, ref, enif_make_atom(env, "infinity"));
     default:
         result = enif_make_copy(env, result);

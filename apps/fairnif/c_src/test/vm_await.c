@@ -1,17 +1,19 @@
 /*
  * vm_await.c - fairnif:await/1, as the Erlang module has it:
  *
- *     await(Pending) when is_tuple(Pending), tuple_size(Pending) > 2,
+ *     await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
  *                         element(1, Pending) =:= fairnif_pending ->
  *         Ref = make_ref(),
  *         case nif_await(Pending, Ref) of
  *             {Ref, Timeout} ->
  *                 receive
  *                     {Ref, go} -> await(Pending);
+ *                     {Ref, settle} ->
+ *                         flush(Ref, nif_settle(Pending)), await(Pending);
  *                     {Ref, value, Result} -> Result;
  *                     {Ref, raise, Reason} -> error(Reason)
  *                 after Timeout ->
- *                     flush(Ref, nif_expire(Pending, Ref)),
+ *                     flush(Ref, nif_expire(Pending)),
  *                     await(Pending)
  *                 end;
  *             Value -> await(Value)
@@ -28,7 +30,7 @@
 
 static bool is_pending(vm_term t)
 {
-    return vm__is(t, T_TUPLE) && HSIZE(PTR(t)[0]) > 2
+    return vm__is(t, T_TUPLE) && HSIZE(PTR(t)[0]) >= 2
         && PTR(t)[1] == vm__atom("fairnif_pending", 15);
 }
 
@@ -40,15 +42,17 @@ static enum vm_state finish(vm_proc *p, enum vm_state state, vm_term result)
     return state;
 }
 
-/* Calls name(Pending, Ref). */
-static enum vm_state call(vm_proc *p, enum vm_await_at at, const char *name)
+/* Calls name(Pending, Ref), or name(Pending). */
+static enum vm_state call(vm_proc *p, enum vm_await_at at, const char *name,
+                          int arity)
 {
     p->await.at = at;
-    vm__call(p, p->await.runtime, name, 2, p->await.regs);
+    vm__call(p, p->await.runtime, name, arity, p->await.regs);
     return VM_READY;
 }
 
-static enum vm_state wait(vm_proc *p, enum vm_await_at at, uint64_t deadline)
+static enum vm_state wait(vm_proc *p, enum vm_await_at at,
+                          uint64_t deadline)
 {
     p->await.at = at;
     p->await.deadline = deadline;
@@ -64,7 +68,7 @@ static enum vm_state await(vm_proc *p, vm_term value)
         return finish(p, VM_DONE, value);
     p->await.regs[0] = value;
     p->await.regs[1] = enif_make_ref(p->env);
-    return call(p, A_ASK, "nif_await");
+    return call(p, A_ASK, "nif_await", 2);
 }
 
 /* {Ref, Timeout}, or a value. */
@@ -129,7 +133,7 @@ enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
     size_t size;
 
     if (!m)
-        return call(p, A_EXPIRE, "nif_expire");
+        return call(p, A_EXPIRE, "nif_expire", 1);
     if (p->await.at == A_FLUSH) {
         vm__message_free(m);
         p->await.flush--;
@@ -141,6 +145,8 @@ enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
     what = size > 1 ? message[2] : VM_NIL;
     if (size == 2 && what == vm__atom("go", 2))
         return await(p, p->await.regs[0]);
+    if (size == 2 && what == vm__atom("settle", 6))
+        return call(p, A_EXPIRE, "nif_settle");
     if (size == 3 && what == vm__atom("value", 5))
         return finish(p, VM_DONE, message[3]);
     if (size == 3 && what == vm__atom("raise", 5))
