@@ -1,5 +1,7 @@
 // http: what a server's light requests feel while heavy ones run native code, by mode and duration.
-import { dots, lines, strips } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
+import { lines } from "../charts/lines.ts";
+import { strips } from "../charts/strips.ts";
 import { type Child, h } from "../dom.ts";
 import { figure } from "../figure.ts";
 import { count, duration, number, percent, times } from "../format.ts";
