@@ -19,8 +19,9 @@ MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mi
 # here and not in the user's home.
 export MIX_HOME ?= $(CURDIR)/_build/mix
 
-.PHONY: help deps deps-test compile page demo test test-c test-platforms test-eunit test-ct \
-	test-page test-examples test-elixir test-stranger test-otp bench bench-json zoo manners soak sanitize lint \
+.PHONY: help deps deps-test deps-http compile page demo http test test-c test-platforms \
+	test-eunit test-ct test-page test-examples test-elixir test-stranger test-otp \
+	bench bench-json zoo manners soak sanitize lint \
 	docs clean
 
 # Everything meets in the same build directories and wants both cores for itself.
@@ -31,6 +32,9 @@ help:           ## this list
 
 demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=bytes]
 	@bin/fairnif demo --size $(SIZE)
+
+http: deps-http compile  ## a web server under load beside native code, six minutes
+	@bin/fairnif lab http
 
 # Each runner is a target of its own, so that `make -k test` runs the others when one fails.
 test: deps-test lint test-c test-platforms  ## all tests, lint first
@@ -104,6 +108,11 @@ deps:           ## the Debian packages that building and running need
 deps-test:      ## those that testing needs as well
 	@tools/setup test
 
+# A web server and what loads it: one experiment of the lab, and its tests.
+deps-http: deps
+	@tools/setup http
+	@tools/cowboy
+
 test-c: deps-test
 	$(MAKE) -C apps/fairnif/c_src test
 
@@ -112,7 +121,7 @@ test-platforms:  ## the C tests for other processors, C libraries, systems
 	$(MAKE) -C apps/fairnif/c_src platforms
 
 # The experiments of the lab run the examples.
-test-eunit: deps-test compile
+test-eunit: deps-test deps-http compile
 	$(REBAR) eunit
 
 test-ct: deps-test compile

@@ -78,7 +78,7 @@ extern "C" {
 /* The binary interface between this header and the runtime.  A library loads
  * when the major versions are equal and its minor one is not newer. */
 #define FAIR_ABI_MAJOR 1
-#define FAIR_ABI_MINOR 0
+#define FAIR_ABI_MINOR 1
 
 /* ------------------------------------------------------------------------
  * Modes: how a function runs.  One body can be registered in several.  On a
@@ -105,8 +105,23 @@ enum fair_mode {
     /* The default choice: starts at once on the caller's scheduler, gives
      * way like FAIR_YIELDING, and moves a function to the dirty CPU
      * schedulers when its ticks prove to lie too far apart. */
-    FAIR_AUTO = 6
+    FAIR_AUTO = 6,
+    /* On a thread of the runtime's pool: the caller holds no scheduler.  The
+     * call answers a pending value, for fairnif:await/1.  Gives way to other
+     * work of the pool after each dirty slice, where some waits. */
+    FAIR_THREADED = 7
 };
+
+/* Or-ed to a mode: the Erlang function hands what the NIF answers to
+ * fairnif:await/1, so calls may wait without holding a scheduler.  What waits
+ * (fair_offload, fair_wait, fair_lock, and the limit max_tasks, which else
+ * raises overloaded) needs it; FAIR_THREADED implies it.
+ *
+ *     FAIR_NIF("nif_fetch", 1, fetch, FAIR_AUTO | FAIR_AWAITED)
+ *
+ *     fetch(Url) -> fairnif:await(nif_fetch(Url)).
+ */
+#define FAIR_AWAITED 0x80u
 
 /* ------------------------------------------------------------------------
  * Types
@@ -126,6 +141,14 @@ typedef struct {
     void *ref;
 } fair_bin;
 
+/* A lock that suspends tasks, not schedulers.  Begins as FAIR_MUTEX_INIT, lies
+ * where the author wants it (static, or in a resource object) and must stay
+ * there while a task holds it or waits for it.  The rest is the runtime's. */
+typedef struct {
+    void *holder, *first, *last, *next;
+} fair_mutex;
+#define FAIR_MUTEX_INIT {0, 0, 0, 0}
+
 /* What one function may set for itself; zero means the default.  Given to
  * FAIR_NIF_OPTIONS, must live as long as the library (static const). */
 typedef struct {
@@ -135,7 +158,8 @@ typedef struct {
     unsigned slice_us;      /* length of a slice on normal schedulers, us;
                                default: calibrated, see fairnif:info/0 */
     unsigned max_tasks;     /* how many calls may be under way at once; one
-                               more raises error:overloaded */
+                               more waits its turn with FAIR_AWAITED, and
+                               raises error:overloaded without */
 } fair_options;
 
 struct fair__func;          /* the runtime's record of one function */
@@ -147,12 +171,12 @@ struct fair__nif {
     const fair_options *options;
     const char *name;
     unsigned arity;
-    unsigned mode;
+    unsigned mode;              /* enum fair_mode, FAIR_AWAITED */
     struct fair__lib *lib;
     /* filled in by the runtime at load */
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
-    unsigned stack_class;
+    uint16_t stack_class, awaited;  /* one member in 1.0, and as large */
     unsigned max_tasks;
 };
 
@@ -238,6 +262,22 @@ struct fair__ops {
     void (*blocking)(fair_task *t, void (*fn)(void *), void *arg);
     void (*held_lock)(int change);
     ERL_NIF_TERM (*seen_arg)(fair_task *t, ERL_NIF_TERM term);
+    /* 1.1 */
+    void (*offload)(fair_task *t, void (*fn)(void *), void *arg);
+    int (*wait)(fair_task *t, int fd, unsigned events, int timeout_ms);
+    ERL_NIF_TERM (*fd_term)(fair_task *t, int fd);
+    int (*fd_get)(fair_task *t, ERL_NIF_TERM term, int *fd);
+    int (*fd_close)(fair_task *t, ERL_NIF_TERM term);
+    int (*lock)(fair_task *t, fair_mutex *m, int wait);
+    int (*unlock)(fair_task *t, fair_mutex *m);
+    void (*caller)(fair_task *t, ErlNifPid *pid);
+    void *(*priv_data)(ErlNifEnv *env);
+    ErlNifPid *(*self)(ErlNifEnv *env, ErlNifPid *pid);
+    int (*is_alive)(ErlNifEnv *env);
+    int (*consume)(ErlNifEnv *env, int percent);
+    int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
+                ERL_NIF_TERM msg);
+    ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
 };
 
 /* ------------------------------------------------------------------------
@@ -271,7 +311,8 @@ static inline void fair_move(fair_task *t, enum fair_mode where)
     t->ops->move(t, where);
 }
 
-/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO. */
+/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO,
+ * FAIR_THREADED. */
 static inline enum fair_mode fair_where(const fair_task *t)
 {
     return t->ops->where(t);
@@ -295,6 +336,97 @@ static inline void fair_call(fair_task *t, size_t units, void (*fn)(void *),
 static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
 {
     t->ops->blocking(t, fn, arg);
+}
+
+/* ------------------------------------------------------------------------
+ * Waiting.  The caller waits in fairnif:await/1 and holds no scheduler; when
+ * it dies, what waits is dropped as at any other pause.  In a function without
+ * FAIR_AWAITED these raise error:{fairnif, {not_awaited, Function}} where they
+ * would have to wait, and do not return.
+ * ------------------------------------------------------------------------ */
+
+/* Runs fn(arg), code that waits or works for long and cannot tick, on a thread
+ * of the runtime's pool (in FAIR_THREADED: in place), and comes back.  `fn`
+ * must not use the task; it runs to its end also when the caller dies, and what
+ * it uses stays until then.
+ * When the pool's queue is full the caller waits its turn, and raises
+ * error:overloaded when that takes too long (fairnif's `overload_ms`).
+ * Pauses. */
+static inline void fair_offload(fair_task *t, void (*fn)(void *), void *arg)
+{
+    t->ops->offload(t, fn, arg);
+}
+
+#define FAIR_READ  1u
+#define FAIR_WRITE 2u
+
+/* Waits until the descriptor is ready to be read or written (FAIR_READ,
+ * FAIR_WRITE, or both: for either), holding no scheduler and no thread; at
+ * most `timeout_ms`, or for ever when that is negative.  Answers what is ready
+ * (an error or hang-up counts as ready: read or write, and see), 0 when the
+ * time is up, or -errno:
+ *   -EBUSY   another task waits for the same event of this descriptor
+ *   -EBADF   it is not open, or was closed while this waited
+ *   -EINVAL  other events than these
+ *   -ENOMEM, -EMFILE, ...  no memory or no descriptor for the waiting
+ * A descriptor that the task got by fair_get_fd is waited for as it is; of any
+ * other one a duplicate, so that its owner may close it at any time.  With
+ * fd -1 and no events it sleeps.  Pauses. */
+static inline int fair_wait(fair_task *t, int fd, unsigned events,
+                            int timeout_ms)
+{
+    return t->ops->wait(t, fd, events, timeout_ms);
+}
+
+/* Hands an open descriptor over to the runtime: a term (a resource object)
+ * that stands for it from now on.  It is made non-blocking, and closed when
+ * fair_close_fd is called, when its owner (the calling process) dies, or when
+ * the term is garbage, whichever is first; but not while a task has it from
+ * fair_get_fd.  0 and the descriptor untouched when it is none or memory is
+ * out. */
+static inline ERL_NIF_TERM fair_fd_term(fair_task *t, int fd)
+{
+    return t->ops->fd_term(t, fd);
+}
+
+/* The descriptor behind argument i, which stays open until the task ends; 0
+ * when the argument is none, or it was closed. */
+static inline int fair_get_fd(fair_task *t, unsigned i, int *fd)
+{
+    return i < t->argc && t->ops->fd_get(t, t->argv[i], fd);
+}
+
+/* Closes the descriptor behind argument i, as soon as no task uses it; those
+ * that wait for it get -EBADF.  0 when it is none or was closed before. */
+static inline int fair_close_fd(fair_task *t, unsigned i)
+{
+    return i < t->argc && t->ops->fd_close(t, t->argv[i]);
+}
+
+/* Takes a lock; waiters get it in their order.  May be held across pauses.
+ * When the task ends, however it ends, it lets go of what it holds.  A task
+ * that takes the same lock twice waits for itself: do not.  May pause. */
+static inline void fair_lock(fair_task *t, fair_mutex *m)
+{
+    t->ops->lock(t, m, 1);
+}
+
+/* The same without waiting; 0 when another task has it. */
+static inline int fair_trylock(fair_task *t, fair_mutex *m)
+{
+    return t->ops->lock(t, m, 0);
+}
+
+/* 0, and nothing done, when this task does not hold it. */
+static inline int fair_unlock(fair_task *t, fair_mutex *m)
+{
+    return t->ops->unlock(t, m);
+}
+
+/* The process that called, in every mode. */
+static inline void fair_caller(fair_task *t, ErlNifPid *pid)
+{
+    t->ops->caller(t, pid);
 }
 
 /* ------------------------------------------------------------------------
@@ -670,7 +802,6 @@ static const char *const fair__module = #NAME;                              \
 static const fair__load_fn fair__authors_load = LOAD;                       \
 static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
 static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
-FAIR__LIB_OPS                                                               \
 FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
 FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
 static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
@@ -724,15 +855,63 @@ ERL_NIF_INIT_DECL(NAME)                                                     \
 ERL_NIF_INIT_EPILOGUE
 
 /* ------------------------------------------------------------------------
+ * After a wait a body runs from another module's NIF, in FAIR_THREADED in an
+ * environment of its own: there these functions of the VM answer for the wrong
+ * library, or end the node.  So they go through the runtime, which knows the
+ * task.  Everywhere else they are the VM's.
+ * ------------------------------------------------------------------------ */
+/* One for all the files of a library, and for all libraries of an emulator into
+ * which they are linked: they have one runtime. */
+__attribute__((weak, visibility("hidden")))
+const struct fair__ops *fair__lib_ops;
+
+#define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
+    static inline TYPE fair__vm_##NAME PARAMS                                  \
+    {                                                                       \
+        return fair__lib_ops ? fair__lib_ops->OP ARGS : enif_##NAME ARGS;   \
+    }
+FAIR__THROUGH(void *, priv_data, priv_data, (ErlNifEnv *env), (env))
+FAIR__THROUGH(ErlNifPid *, self, self, (ErlNifEnv *env, ErlNifPid *pid),
+              (env, pid))
+FAIR__THROUGH(int, is_current_process_alive, is_alive, (ErlNifEnv *env),
+              (env))
+FAIR__THROUGH(int, consume_timeslice, consume, (ErlNifEnv *env, int percent),
+              (env, percent))
+FAIR__THROUGH(int, send, send, (ErlNifEnv *env, const ErlNifPid *to,
+                                ErlNifEnv *msg_env, ERL_NIF_TERM msg),
+              (env, to, msg_env, msg))
+#undef FAIR__THROUGH
+
+/* The VM has no time for threads that are not its own. */
+static inline ErlNifTime fair__vm_monotonic_time(ErlNifTimeUnit unit)
+{
+    ErlNifTime now = enif_monotonic_time(unit);
+
+    return now == ERL_NIF_TIME_ERROR && fair__lib_ops
+        ? fair__lib_ops->monotonic_time(unit) : now;
+}
+
+#ifndef FAIR__RUNTIME
+#  undef enif_monotonic_time
+#  undef enif_priv_data
+#  undef enif_self
+#  undef enif_is_current_process_alive
+#  undef enif_consume_timeslice
+#  undef enif_send
+#  define enif_monotonic_time(U) fair__vm_monotonic_time(U)
+#  define enif_priv_data(E) fair__vm_priv_data(E)
+#  define enif_self(E, P) fair__vm_self(E, P)
+#  define enif_is_current_process_alive(E) fair__vm_is_current_process_alive(E)
+#  define enif_consume_timeslice(E, N) fair__vm_consume_timeslice(E, N)
+#  define enif_send(E, P, M, T) fair__vm_send(E, P, M, T)
+#endif
+
+/* ------------------------------------------------------------------------
  * Compiled with -DFAIR_DEBUG, a library reports ticks taken while one of the
  * VM's mutexes is held, and with fairnif:debug/1's check_terms also arguments
  * kept across a tick.  (The switches of fairnif:debug/1 need no compilation.)
  * ------------------------------------------------------------------------ */
 #ifdef FAIR_DEBUG
-extern __attribute__((visibility("hidden")))
-const struct fair__ops *fair__lib_ops;
-#  define FAIR__LIB_OPS const struct fair__ops *fair__lib_ops;
-#  define FAIR__SET_LIB_OPS(OPS) fair__lib_ops = (OPS);
 static inline void fair__locked(int change)
 {
     if (fair__lib_ops)
@@ -744,9 +923,6 @@ static inline void fair__locked(int change)
 #  define enif_rwlock_runlock(L) (fair__locked(-1), enif_rwlock_runlock(L))
 #  define enif_rwlock_rwlock(L) (enif_rwlock_rwlock(L), fair__locked(1))
 #  define enif_rwlock_rwunlock(L) (fair__locked(-1), enif_rwlock_rwunlock(L))
-#else
-#  define FAIR__LIB_OPS
-#  define FAIR__SET_LIB_OPS(OPS)
 #endif
 
 /* Loads are serialised by the VM.  An instance that is claimed still was
@@ -773,7 +949,7 @@ static inline int fair__loaded(struct fair__lib *lib,
     if (!error) {
         lib->ops = hs->ops;
         lib->type = hs->type;
-        FAIR__SET_LIB_OPS(hs->ops)
+        fair__lib_ops = hs->ops;
     }
     lib->state = error ? FAIR__FREE : FAIR__LOADED;
     return error;

@@ -145,6 +145,8 @@ enum fair_mode fair__where(const fair_task *pub)
         return FAIR_DIRTY_CPU;
     case W_DIRTY_IO:
         return FAIR_DIRTY_IO;
+    case W_THREAD:
+        return FAIR_THREADED;
     default:
         return FAIR_NORMAL;
     }
@@ -158,7 +160,7 @@ static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
     fair__outside(t, fn, arg);
     t->now = fair__now();
     t->call_ns = t->now - begin;
-    if (!enif_is_current_process_alive(t->pub.env))
+    if (!fair__alive(t))
         fair__leave(t, X_DROP);
 }
 

@@ -13,13 +13,14 @@ static struct fair__func **funcs;   /* grows under the lock */
 static _Atomic unsigned func_count;
 static unsigned funcs_size;
 
-const struct fair__mode fair__modes[FAIR_AUTO + 1] = {
+const struct fair__mode fair__modes[FAIR_THREADED + 1] = {
     [FAIR_NORMAL]         = {"normal",         W_NORMAL,    false, false},
     [FAIR_YIELDING]       = {"yielding",       W_NORMAL,    true,  false},
     [FAIR_DIRTY_CPU]      = {"dirty_cpu",      W_DIRTY_CPU, false, false},
     [FAIR_DIRTY_IO]       = {"dirty_io",       W_DIRTY_IO,  false, false},
     [FAIR_YIELDING_DIRTY] = {"yielding_dirty", W_DIRTY_CPU, true,  false},
     [FAIR_AUTO]           = {"auto",           W_NORMAL,    true,  true},
+    [FAIR_THREADED]       = {"threaded",       W_THREAD,    true,  false},
 };
 
 static struct fair__func *find(const char *module, const char *name,

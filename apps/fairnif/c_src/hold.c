@@ -218,6 +218,10 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
     }
     if (t->defers != t->inline_defers)
         enif_free(t->defers);
+    t->defers = t->inline_defers;
+    /* Before the memory and the objects, which a lock may lie in. */
+    if (t->holds)
+        fair__locks_release(t);
     while (t->blocks) {
         struct fair__block *b = t->blocks;
 
@@ -233,13 +237,13 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
     }
     fair__bins_release(t);
     enif_free(t->seen);
+    t->seen = NULL;
 }
 
+/* Nothing when it is called again. */
 void fair__hold_release(struct fair__task *t)
 {
     if (t->terms || t->bins || t->defers_used || t->blocks || t->resources
-        || t->seen)
+        || t->seen || t->holds || fair_unlikely(t->defers != t->inline_defers))
         release_all(t);
-    else if (fair_unlikely(t->defers != t->inline_defers))
-        enif_free(t->defers);
 }

@@ -49,6 +49,20 @@ static const struct fair__ops ops = {
     .blocking = fair__blocking,
     .held_lock = fair__held_lock,
     .seen_arg = fair__seen_arg,
+    .offload = fair__offload,
+    .wait = fair__wait,
+    .fd_term = fair__fd_term,
+    .fd_get = fair__fd_get,
+    .fd_close = fair__fd_close,
+    .lock = fair__lock,
+    .unlock = fair__unlock,
+    .caller = fair__caller,
+    .priv_data = fair__env_priv_data,
+    .self = fair__env_self,
+    .is_alive = fair__env_is_alive,
+    .consume = fair__env_consume,
+    .send = fair__env_send,
+    .monotonic_time = fair__env_monotonic_time,
 };
 
 /* load_nif can only say a number: the words go to stderr, and to the log when
@@ -104,11 +118,12 @@ static int check_nif(ErlNifEnv *env, const char *module,
                      const struct fair__nif *nif)
 {
     const fair_options *o = nif->options;
+    unsigned mode = nif->mode & ~FAIR_AWAITED;
 
-    if (nif->mode < FAIR_NORMAL || nif->mode > FAIR_AUTO)
+    if (mode < FAIR_NORMAL || mode > FAIR_THREADED)
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u has the unknown mode %u: "
                       "use one of enum fair_mode", module, nif->name,
-                      nif->arity, nif->mode);
+                      nif->arity, mode);
     if (!nif->body)
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u has no body: set "
                       "fair_options.body", module, nif->name, nif->arity);
@@ -146,6 +161,9 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
 
         if (!nif->name)
             continue;
+        nif->awaited = nif->mode & FAIR_AWAITED;
+        nif->mode &= ~FAIR_AWAITED;
+        nif->awaited |= nif->mode == FAIR_THREADED;
         nif->stack_class = fair__stack_class(
             nif->options && nif->options->stack_size
             ? nif->options->stack_size : FAIR__STACK_DEFAULT);

@@ -25,7 +25,10 @@ struct runtime {
     uint16_t abi_major, abi_minor;
     const char *version;
     void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
-    nif set, info, tasks, reschedule_ns, dirty_trip_ns;
+    bool (*open_types)(ErlNifEnv *env);
+    nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire,
+        settle;
+    const struct fair__driver_nifs *drivers;
 };
 static const struct runtime this_runtime;
 
@@ -55,6 +58,10 @@ static const struct setting {
     {"adapt_gap_ns", &fair__config.adapt_gap_ns, NULL, 10000, 1000000000000},
     {"max_tasks", &fair__config.max_tasks, NULL, 0, INT32_MAX},
     {"dirty_cpus", &fair__config.dirty_cpus, NULL, 1, 4096},
+    {"threads", &fair__config.threads, NULL, 1, 1024},
+    {"max_queued", &fair__config.max_queued, NULL, 1, INT32_MAX},
+    {"overload_ns", &fair__config.overload_ns, NULL, 0, 86400000000000},
+    {"spin", &fair__config.spin, NULL, 0, 1},
     {"pause_every_tick", NULL, &fair__config.pause_every_tick, 0, 1},
     {"check_terms", NULL, &fair__config.check_terms, 0, 1},
     {"measure_cpu", NULL, &fair__config.measure_cpu, 0, 1},
@@ -201,6 +208,21 @@ static ERL_NIF_TERM function_info(ErlNifEnv *env, struct fair__func *f)
     return map;
 }
 
+static void put_pool(ErlNifEnv *env, ERL_NIF_TERM *map)
+{
+    struct fair__pool_counts c = fair__pool_counts();
+
+    put_number(env, map, "threads_started", c.threads);
+    put_number(env, map, "threads_busy", c.busy);
+    put_number(env, map, "threads_failed", c.failed_starts);
+    put_number(env, map, "jobs_queued", c.queued);
+    put_number(env, map, "jobs_waiting_for_room", c.overflowing);
+    put_number(env, map, "jobs_done", c.done);
+    put_number(env, map, "jobs_without_room", c.overflows);
+    put_number(env, map, "jobs_wait_ns", c.wait_ns);
+    put_number(env, map, "jobs_longest_wait_ns", c.longest_wait_ns);
+}
+
 /* info() -> {Runtime :: map(), [Function :: map()]} */
 static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -223,6 +245,7 @@ static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         else
             put_number(env, &map, s->name, GET(*s->number));
     }
+    put_pool(env, &map);
     put_number(env, &map, "stacks_mapped", c.mapped);
     put_number(env, &map, "stacks_idle", c.pooled);
     put(env, &map, "stacks_limit",
@@ -239,7 +262,7 @@ static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static const char *const where_names[] = {
     [W_NORMAL] = "normal", [W_DIRTY_CPU] = "dirty_cpu",
-    [W_DIRTY_IO] = "dirty_io", [W_OTHER] = "other"
+    [W_DIRTY_IO] = "dirty_io", [W_THREAD] = "thread", [W_OTHER] = "other"
 };
 
 enum {
@@ -312,7 +335,8 @@ static bool is_suspended(const struct fair__seen_task *suspended, size_t count,
                          ERL_NIF_TERM pid)
 {
     for (size_t i = 0; i < count; i++)
-        if (suspended[i].state != S_RUNNING && suspended[i].owner.pid == pid)
+        if (suspended[i].state != S_RUNNING && suspended[i].state != S_WAITING
+            && suspended[i].owner.pid == pid)
             return true;
     return false;
 }
@@ -339,18 +363,20 @@ static void list_running(struct listing *l, struct seen *seen,
 
 static void list_suspended(struct listing *l, const struct fair__seen_task *t)
 {
+    bool waits = t->state == S_WAITING;
     bool queued = t->state == S_QUEUED
         || (t->state == S_RUNNING && t->target != W_NORMAL);
 
-    list_task(l, t->func, queued ? "queued" : "suspended", t->since_ns,
-              t->yields, enif_make_pid(l->env, &t->owner),
-              atom(l->env, where_names[t->target]));
+    list_task(l, t->func, waits ? "waiting" : queued ? "queued" : "suspended",
+              t->since_ns, t->yields, enif_make_pid(l->env, &t->owner),
+              atom(l->env, waits ? fair__stage_name(t->stage)
+                   : where_names[t->target]));
 }
 
 /* tasks() -> [map()]
  * Tasks go on while they are listed.  The threads are looked at before and
  * after the suspended ones, so that none is missed, and a process, which has
- * one task at most, is shown once.  One that was running when the suspended
+ * one task at most that does not wait, is shown once.  One that was running when the suspended
  * ones were copied, and is not by now, has been suspended since. */
 static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -364,7 +390,8 @@ static ERL_NIF_TERM tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     suspended = fair__suspended(&count);
     list_running(&l, &seen, suspended, count);
     for (size_t i = 0; i < count; i++)
-        if (!is_listed(&seen, suspended[i].owner.pid))
+        if (suspended[i].state == S_WAITING
+            || !is_listed(&seen, suspended[i].owner.pid))
             list_suspended(&l, &suspended[i]);
     free(suspended);
     return l.list;
@@ -450,17 +477,27 @@ static ERL_NIF_TERM dirty_trip_ns(ErlNifEnv *env, int argc,
 
 /* -- the module's entries ----------------------------------------------------------*/
 
+static bool open_runtime_types(ErlNifEnv *env)
+{
+    return fair__await_open(env) && fair__drivers_open(env);
+}
+
 static const struct runtime this_runtime = {
     .size = sizeof this_runtime,
     .abi_major = FAIR_ABI_MAJOR,
     .abi_minor = FAIR_ABI_MINOR,
     .version = FAIRNIF_VERSION,
     .bind = fair__bind_library,
+    .open_types = open_runtime_types,
     .set = set,
     .info = info,
     .tasks = tasks,
     .reschedule_ns = reschedule_ns,
     .dirty_trip_ns = dirty_trip_ns,
+    .await = fair__await,
+    .expire = fair__expire,
+    .settle = fair__settle,
+    .drivers = &fair__driver_nifs,
 };
 
 static const struct runtime *runtime_of(ErlNifEnv *env)
@@ -479,6 +516,22 @@ ENTRY(info)
 ENTRY(tasks)
 ENTRY(reschedule_ns)
 ENTRY(dirty_trip_ns)
+ENTRY(await)
+ENTRY(expire)
+ENTRY(settle)
+
+#define DRIVER_ENTRY(NAME)                                                  \
+    static ERL_NIF_TERM nif_driver_##NAME(ErlNifEnv *env, int argc,         \
+                                          const ERL_NIF_TERM argv[])        \
+    {                                                                       \
+        return runtime_of(env)->drivers->NAME(env, argc, argv);             \
+    }
+DRIVER_ENTRY(bind)
+DRIVER_ENTRY(known)
+DRIVER_ENTRY(request)
+DRIVER_ENTRY(deferred)
+DRIVER_ENTRY(abandon)
+DRIVER_ENTRY(counts)
 
 static ERL_NIF_TERM nif_runtime(ErlNifEnv *env, int argc,
                                 const ERL_NIF_TERM argv[])
@@ -513,14 +566,14 @@ static void bind(ErlNifEnv *env, void *obj, void *data)
         runtime->bind(env, data);
 }
 
-static int open_type(ErlNifEnv *env)
+static int open_types(ErlNifEnv *env, const struct runtime *runtime)
 {
     ErlNifResourceTypeInit init = {.dyncall = bind, .members = 4};
     ErlNifResourceType *type =
         enif_init_resource_type(env, "fairnif_runtime", &init,
                                 ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
 
-    if (!type)
+    if (!type || !runtime->open_types(env))
         return FAIR_E_NOMEM;
     runtime_type = type;
     return 0;
@@ -539,7 +592,7 @@ static int adopt(ErlNifEnv *env, void **priv, const struct runtime *old)
         return FAIR_E_ABI;
     }
     *priv = (void *)(uintptr_t)old;
-    return open_type(env);
+    return open_types(env, old);
 }
 
 /* load_info: the runtime object of an earlier load, which outlives the module,
@@ -563,7 +616,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
         return FAIR_E_RUNTIME;
     }
     *priv = (void *)(uintptr_t)&this_runtime;
-    return open_type(env);
+    return open_types(env, &this_runtime);
 }
 
 static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
@@ -591,6 +644,15 @@ static ErlNifFunc nifs[] = {
     {"nif_runtime", 0, nif_runtime, 0},
     {"nif_reschedule_ns", 1, nif_reschedule_ns, 0},
     {"nif_dirty_trip_ns", 1, nif_dirty_trip_ns, 0},
+    {"nif_await", 2, nif_await, 0},
+    {"nif_expire", 1, nif_expire, 0},
+    {"nif_settle", 1, nif_settle, 0},
+    {"nif_driver_bind", 1, nif_driver_bind, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"nif_driver_known", 1, nif_driver_known, 0},
+    {"nif_driver_request", 2, nif_driver_request, 0},
+    {"nif_driver_deferred", 1, nif_driver_deferred, 0},
+    {"nif_driver_abandon", 1, nif_driver_abandon, 0},
+    {"nif_driver_counts", 0, nif_driver_counts, 0},
 };
 
 ERL_NIF_INIT(fairnif, nifs, load, NULL, upgrade, NULL)

@@ -1,17 +1,23 @@
 /*
  * os.c - what differs between operating systems: clocks, what a thread is
- * called, how a library stays.
+ * called, how a library stays, descriptors.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "rt.h"
 
+#if !defined(_WIN32)
+#  include <fcntl.h>
+#  include <poll.h>
+#  include <sys/stat.h>
+#  include <unistd.h>
+#endif
 #if defined(__linux__)
 #  include <sys/prctl.h>
 #  include <sys/syscall.h>
-#  include <unistd.h>
 #elif defined(_WIN32)
 #  include <windows.h>
 #elif defined(__APPLE__)
@@ -103,3 +109,92 @@ bool fair__stay_loaded(void)
     return true;
 #endif
 }
+
+/* -- descriptors ---------------------------------------------------------- */
+
+/* Called on a task's stack as well.  Not to be inlined: errno is another
+ * variable on another thread, and its address must not be kept. */
+#define APART __attribute__((noinline))
+
+#if defined(_WIN32)
+
+APART int fair__os_look(int fd, unsigned events, int timeout_ms)
+{
+    (void)events;
+    if (fd >= 0)
+        return -ENOSYS;
+    Sleep((DWORD)timeout_ms);
+    return 0;
+}
+
+int fair__os_duplicate(int fd) { (void)fd; return -ENOSYS; }
+int fair__os_unblock(int fd) { (void)fd; return -ENOSYS; }
+void fair__os_close(int fd) { (void)fd; }
+
+int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino)
+{
+    (void)fd;
+    *dev = *ino = 0;
+    return -ENOSYS;
+}
+
+#else
+
+/* What is ready of `events` now, or becomes so in that time; with fd -1 it
+ * sleeps, maybe not as long. */
+APART int fair__os_look(int fd, unsigned events, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd};
+    unsigned ready = 0;
+    int n;
+
+    if (events & FAIR_READ)
+        p.events |= POLLIN;
+    if (events & FAIR_WRITE)
+        p.events |= POLLOUT;
+    n = poll(&p, 1, timeout_ms);
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN ? 0 : -errno;
+    if (p.revents & POLLNVAL)
+        return -EBADF;
+    if (p.revents & (POLLIN | POLLERR | POLLHUP))
+        ready |= FAIR_READ;
+    if (p.revents & (POLLOUT | POLLERR | POLLHUP))
+        ready |= FAIR_WRITE;
+    return (int)(ready & events);
+}
+
+APART int fair__os_duplicate(int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    return copy < 0 ? -errno : copy;
+}
+
+/* Two descriptors of one number are not always of one file. */
+APART int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    *dev = (uint64_t)st.st_dev;
+    *ino = (uint64_t)st.st_ino;
+    return 0;
+}
+
+APART int fair__os_unblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return -errno;
+    return 0;
+}
+
+APART void fair__os_close(int fd)
+{
+    close(fd);
+}
+
+#endif

@@ -10,7 +10,11 @@
  *     runs it belongs to the thread that runs it.  While it is suspended it
  *     belongs to the resource object in the arguments of its scheduled NIF:
  *     if that object is destroyed, the task is dropped, on whatever thread
- *     the VM does it.
+ *     the VM does it.  While it waits (await.c) it belongs to its pending
+ *     value, a resource object of the runtime; while a thread of the pool
+ *     works for it, to that thread;
+ *   - a `fair__fd` is a resource object too: its term, the tasks that got it
+ *     and the VM, while it knows the descriptor, hold it.
  *
  * What must never be done here: keep a pointer into an author's library
  * longer than a resource object of that library's task type lives; register
@@ -23,6 +27,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define FAIR__RUNTIME
 #include "fairnif.h"
 
 /* Which file of arch/ this is built with.  Without one that can switch stacks
@@ -71,6 +76,7 @@ enum {
     FAIR__CACHED = 4,               /* idle default stacks kept per thread */
     FAIR__INLINE_BINS = 4,
     FAIR__INLINE_DEFERS = 4,
+    FAIR__INLINE_ARGS = 4,
     FAIR__SMALL_BIN = 64,           /* ERL_ONHEAP_BIN_LIMIT: lie on the heap,
                                        and move */
     FAIR__SUB_BIN = 48,             /* bytes of heap for a sub-binary */
@@ -87,7 +93,11 @@ enum {
 
 /* -- functions ----------------------------------------------------------- */
 
-enum fair__where { W_NORMAL, W_DIRTY_CPU, W_DIRTY_IO, W_OTHER };
+enum fair__where {
+    W_NORMAL, W_DIRTY_CPU, W_DIRTY_IO,
+    W_THREAD,                   /* one of the pool's */
+    W_OTHER
+};
 
 /* Modes as data. */
 struct fair__mode {
@@ -96,7 +106,7 @@ struct fair__mode {
     bool yields;                /* gives way when its slice is up */
     bool adapts;                /* may begin elsewhere: AUTO */
 };
-extern FAIR_HIDDEN const struct fair__mode fair__modes[FAIR_AUTO + 1];
+extern FAIR_HIDDEN const struct fair__mode fair__modes[FAIR_THREADED + 1];
 
 struct fair__func {
     unsigned index;
@@ -122,6 +132,10 @@ struct fair__func {
                                    calls without; bounded */
     _Atomic bool adapted;       /* AUTO: ticks too far apart, begin dirty */
     _Atomic int64_t active;     /* calls under way, counted under a limit */
+    struct fair__turns {        /* those that wait for one of them to end */
+        struct fair__task *first, *last;
+        struct fair__func *next;    /* function with such */
+    } turns;
     struct fair__fstat *elsewhere;  /* counters of threads without their own;
                                        several writers */
 };
@@ -162,6 +176,7 @@ struct fair__thread {
         double ns;
     } debts[FAIR__DEBTORS];
     uint32_t seed;
+    bool ending;                /* of the pool: see fair__pool_ending */
     int locks;                  /* FAIR_DEBUG: enif mutexes held */
     /* by function index; the size is published after the array */
     _Atomic unsigned stats_size;
@@ -185,11 +200,48 @@ struct fair__ctx {
 enum fair__state {
     S_RUNNING,
     S_SUSPENDED,                /* waits for its next slice on a normal one */
-    S_QUEUED                    /* waits for a dirty scheduler */
+    S_QUEUED,                   /* waits for a dirty scheduler */
+    S_WAITING                   /* in fairnif:await/1: see fair__task.stage */
 };
 
 /* Why the task's stack was left. */
-enum fair__exit { X_DONE, X_PAUSE, X_DROP };
+enum fair__exit {
+    X_DONE, X_PAUSE,
+    X_WAIT,                     /* goes on when `stage` has come to its end */
+    X_RAISE,                    /* of the runtime's: `error` says what */
+    X_DROP
+};
+
+/* What a waiting task waits for, as data in await.c. */
+enum fair__stage {
+    P_RUNS,                     /* for nothing: it has begun or goes on */
+    P_TURN,                     /* one of the calls under way to end */
+    P_POOL,                     /* a thread, and then its work */
+    P_LOCK,
+    P_FD,
+    P_SLEEP,
+    P_READY                     /* to be resumed by fairnif:await/1 */
+};
+
+/* -- the pool of threads ------------------------------------------------------ */
+
+enum fair__job_state { J_IDLE, J_QUEUED, J_OVERFLOW, J_RUNNING };
+
+/* Belongs to who put it, who may free it when it was withdrawn or when `run`
+ * was called. */
+struct fair__job {
+    void (*run)(struct fair__job *job);
+    enum fair__job_state state;     /* under the waiting lock, as all of it */
+    uint64_t since_ns;
+    struct fair__job *prev, *next;
+};
+
+struct fair__pool_counts {
+    uint64_t threads, busy, queued, overflowing;    /* now */
+    uint64_t done, overflows, failed_starts;        /* so far */
+    uint64_t wait_ns, longest_wait_ns;              /* for a thread, by the
+                                                       coarse clock */
+};
 
 /* Keeps the binaries of one slice alive: copies of their terms, which refer
  * to the same bytes. */
@@ -238,6 +290,25 @@ struct fair__handle {           /* the resource object */
     struct fair__task *task;    /* NULL once it has ended */
 };
 
+/* A descriptor as the VM knows it: a resource object of the runtime's (fd.c).
+ * It is closed in the type's stop callback, or at once where the VM was never
+ * told of it. */
+struct fair__fd {
+    int fd;
+    bool duplicate;             /* made for one wait; the rest is for others */
+    bool selected;              /* the VM knows it: it has to be stopped */
+    _Atomic bool closing;       /* nobody gets it any more; set locked */
+    unsigned users;             /* tasks that got it; locked */
+    ErlNifPid owner;
+    uint64_t dev, ino;          /* which file it is */
+    struct fair__fd *next;      /* among those with terms; locked */
+};
+
+struct fair__fd_use {           /* a descriptor that a task got */
+    struct fair__fd *fd;
+    struct fair__fd_use *next;
+};
+
 /* What checkers.h tells the tools of a task's stack. */
 struct fair__check {
 #ifdef FAIR_ASAN
@@ -251,6 +322,24 @@ struct fair__check {
 #ifdef FAIR_VALGRIND
     unsigned stack_id;
 #endif
+};
+
+/* A pending value's resource object, of a type of the runtime's.  One for each
+ * wait: it owns the task until it is resumed, or until a thread of the pool
+ * finds that it has gone.  All of it under the waiting lock. */
+struct fair__pending {
+    struct fair__task *task;    /* NULL once resumed, or ended */
+    int arity;                  /* of the value that it is in */
+    ErlNifPid owner;
+    /* fairnif:await/1 waits for a message with this reference; or NULL */
+    ErlNifEnv *armed;
+    ERL_NIF_TERM ref;
+    /* FAIR_THREADED, ended: what await answers, in an environment of its own,
+     * and the task's last hold on the author's library */
+    ErlNifEnv *answer;
+    ERL_NIF_TERM result;
+    bool raises;
+    struct fair__handle *handle;
 };
 
 struct fair__task {
@@ -308,6 +397,35 @@ struct fair__task {
     double debt_ns;
     uint64_t call_ns;           /* of the last fair_call or fair_blocking;
                                    it ended at `now` */
+    /* waiting; under the waiting lock where a thread may be at it */
+    struct fair__pending *pending;
+    _Atomic int stage;          /* enum fair__stage */
+    struct fair__job job;       /* for P_POOL */
+    void (*work)(void *);       /* what it does; NULL: the body itself */
+    void *work_arg;
+    uint64_t deadline_ns;       /* 0: none */
+    bool timed_out;
+    bool pinned;                /* the runtime holds a reference to `handle`,
+                                   since no term does */
+    _Atomic bool cancelled;     /* FAIR_THREADED: nobody wants the result */
+    void *priv;                 /* the author's; where pub.env has it not */
+    bool foreign;               /* pub.env is not of the author's library */
+    ErlNifEnv *own_env;         /* FAIR_THREADED: of the call */
+    ERL_NIF_TERM *own_argv;
+    ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
+    const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
+                                   or overloaded */
+    struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
+    fair_mutex *wants, *holds;
+    struct fair__fd_use *fds;
+    struct fair__fd_wait {
+        struct fair__fd *fd;    /* NULL: for none */
+        int number;             /* as the body knows it */
+        unsigned events;        /* FAIR_READ, FAIR_WRITE */
+        unsigned selected;      /* of them: the VM was asked for a message */
+        bool told;              /* one was sent that is not the VM's; locked */
+        int error;              /* of the VM's selecting: an errno */
+    } waits;
     /* what goes with the task */
     ERL_NIF_TERM result;
     ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
@@ -338,6 +456,11 @@ struct fair__config {
                                    dirty */
     fair__u64 max_tasks;        /* 0: no limit */
     fair__u64 dirty_cpus;       /* dirty CPU schedulers online */
+    fair__u64 threads;          /* of the pool, at most */
+    fair__u64 max_queued;       /* jobs that wait for one */
+    fair__u64 overload_ns;      /* how long a call waits for room */
+    fair__u64 spin;             /* more than one processor: a thread of the
+                                   pool may look for work without sleeping */
     _Atomic bool pause_every_tick;
     _Atomic bool check_terms;
     _Atomic bool measure_cpu;
@@ -354,9 +477,26 @@ FAIR_HIDDEN uint64_t fair__cpu_now(void);       /* of the thread, ns, 400 ns */
 FAIR_HIDDEN int fair__thread_id(void);
 FAIR_HIDDEN unsigned fair__thread_number(void);
 FAIR_HIDDEN bool fair__stay_loaded(void);
+/* Descriptors; an error is answered as -errno. */
+FAIR_HIDDEN int fair__os_look(int fd, unsigned events, int timeout_ms);
+FAIR_HIDDEN int fair__os_duplicate(int fd);
+FAIR_HIDDEN int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino);
+FAIR_HIDDEN int fair__os_unblock(int fd);
+FAIR_HIDDEN void fair__os_close(int fd);
+
+/* In a loop that waits for another processor. */
+static inline void fair__relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
 
 /* thread.c */
 FAIR_HIDDEN struct fair__thread *fair__self(void);
+FAIR_HIDDEN struct fair__thread *fair__thread_adopt(struct fair__thread *th);
 FAIR_HIDDEN struct fair__thread *fair__threads(void);
 FAIR_HIDDEN struct fair__task *fair__current_task(void);
 FAIR_HIDDEN void fair__slot_enter(struct fair__thread *th,
@@ -399,9 +539,23 @@ FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
 FAIR_HIDDEN void fair__outside(struct fair__task *t, void (*fn)(void *),
                                void *arg);
 FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
+/* For await.c.  A pin keeps the author's library mapped while no term holds the
+ * handle. */
+FAIR_HIDDEN bool fair__pin(struct fair__task *t);
+FAIR_HIDDEN void fair__let_go(struct fair__task *t);
+FAIR_HIDDEN void fair__task_end(struct fair__task *t,
+                                struct fair__thread *th);
+FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
+FAIR_HIDDEN ERL_NIF_TERM fair__reschedule(struct fair__task *t,
+                                          struct fair__thread *th);
+FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
+                                           ErlNifEnv *env, int argc,
+                                           const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN void fair__thread_slice(struct fair__task *t,
+                                    struct fair__thread *th);
 struct fair__seen_task {        /* for readers: a copy */
     struct fair__func *func;
-    int state, target;
+    int state, target, stage;
     uint64_t since_ns, yields;
     ErlNifPid owner;
 };
@@ -421,6 +575,7 @@ FAIR_HIDDEN void fair__work_begin(struct fair__task *t);
 FAIR_HIDDEN void fair__work(struct fair__task *t);
 FAIR_HIDDEN void fair__work_end(struct fair__task *t);
 FAIR_HIDDEN void fair__go(struct fair__task *t, enum fair__where where);
+FAIR_HIDDEN void fair__go_waiting(struct fair__task *t);
 FAIR_HIDDEN void fair__announced(struct fair__task *t, uint64_t ns);
 FAIR_HIDDEN void fair__force_look(struct fair__task *t);
 
@@ -432,6 +587,77 @@ FAIR_HIDDEN void fair__call(fair_task *pub, size_t units, void (*fn)(void *),
 FAIR_HIDDEN void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg);
 /* The fewest units with which a fair_call would go to a dirty scheduler now. */
 FAIR_HIDDEN double fair__call_cutoff(const struct fair__func *f);
+
+/* pool.c; what says "locked" is called with the waiting lock held */
+FAIR_HIDDEN void fair__wait_lock(void);
+FAIR_HIDDEN void fair__wait_unlock(void);
+FAIR_HIDDEN void fair__pool_put(struct fair__job *job);         /* locked */
+FAIR_HIDDEN void fair__pool_put_back(struct fair__job *job);    /* locked */
+FAIR_HIDDEN void fair__pool_ending(struct fair__thread *th);    /* locked */
+FAIR_HIDDEN bool fair__pool_withdraw(struct fair__job *job);    /* locked */
+FAIR_HIDDEN bool fair__pool_kick(void);
+FAIR_HIDDEN bool fair__pool_presses(void);
+FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
+
+/* await.c */
+FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
+FAIR_HIDDEN void fair__dismiss(struct fair__func *f, ErlNifEnv *env);
+FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
+FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);
+FAIR_HIDDEN void fair__locks_release(struct fair__task *t);
+FAIR_HIDDEN void fair__offload(fair_task *pub, void (*fn)(void *), void *arg);
+FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__stage stage);
+FAIR_HIDDEN __attribute__((noreturn)) void fair__fail(struct fair__task *t,
+                                                      const char *error);
+FAIR_HIDDEN ERL_NIF_TERM fair__park(struct fair__task *t,
+                                    struct fair__thread *th);
+FAIR_HIDDEN ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
+                                              struct fair__thread *th);
+FAIR_HIDDEN bool fair__await_open(ErlNifEnv *env);
+FAIR_HIDDEN ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc,
+                                     const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc,
+                                      const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN const char *fair__stage_name(int stage);
+
+FAIR_HIDDEN ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc,
+                                      const ERL_NIF_TERM argv[]);
+
+/* wait.c, fd.c */
+FAIR_HIDDEN int fair__wait(fair_task *pub, int fd, unsigned events,
+                           int timeout_ms);
+FAIR_HIDDEN ERL_NIF_TERM fair__fd_term(fair_task *pub, int fd);
+FAIR_HIDDEN int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd);
+FAIR_HIDDEN int fair__fd_close(fair_task *pub, ERL_NIF_TERM term);
+FAIR_HIDDEN void fair__fds_release(struct fair__task *t);
+
+/* drv_load.c, drv_request.c: port drivers, see drv.h */
+struct fair__driver_nifs {
+    ERL_NIF_TERM (*bind)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*known)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*request)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*deferred)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*abandon)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]),
+        (*counts)(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+};
+extern FAIR_HIDDEN const struct fair__driver_nifs fair__driver_nifs;
+FAIR_HIDDEN bool fair__drivers_open(ErlNifEnv *env);
+FAIR_HIDDEN ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
+                                           const ERL_NIF_TERM argv[]);
+
+/* env.c: what the environment of a task's slice does not know */
+FAIR_HIDDEN bool fair__alive(const struct fair__task *t);
+FAIR_HIDDEN void fair__caller(fair_task *pub, ErlNifPid *pid);
+FAIR_HIDDEN void *fair__env_priv_data(ErlNifEnv *env);
+FAIR_HIDDEN ErlNifPid *fair__env_self(ErlNifEnv *env, ErlNifPid *pid);
+FAIR_HIDDEN int fair__env_is_alive(ErlNifEnv *env);
+FAIR_HIDDEN void fair__env_note_time(void);
+FAIR_HIDDEN ErlNifTime fair__env_monotonic_time(ErlNifTimeUnit unit);
+FAIR_HIDDEN int fair__env_consume(ErlNifEnv *env, int percent);
+FAIR_HIDDEN int fair__env_send(ErlNifEnv *env, const ErlNifPid *to,
+                               ErlNifEnv *msg_env, ERL_NIF_TERM msg);
+FAIR_HIDDEN ERL_NIF_TERM fair__error_term(const struct fair__task *t,
+                                          ErlNifEnv *env);
 
 /* debug.c: rules of a body */
 FAIR_HIDDEN void fair__held_lock(int change);

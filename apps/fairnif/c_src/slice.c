@@ -23,6 +23,9 @@ struct fair__config fair__config = {
     .dirty_trip_ns = 2000,
     .adapt_gap_ns = 1000000,
     .dirty_cpus = 1,
+    .threads = 16,
+    .max_queued = 1000,
+    .overload_ns = 5000000000,
 };
 
 /* Part of a slice after which the clock is read first; part from which a
@@ -302,7 +305,7 @@ static void count_slice(struct fair__task *t, uint64_t elapsed)
 
     ADD(st->slices, 1);
     if (t->where != W_NORMAL) {
-        ADD(st->dirty_ns, elapsed);
+        ADD(*(t->where == W_THREAD ? &st->thread_ns : &st->dirty_ns), elapsed);
         return;
     }
     ADD(st->normal_ns, elapsed);
@@ -326,7 +329,7 @@ void fair__slice_end(struct fair__task *t)
     struct fair__func *f = t->func;
     double elapsed;
 
-    if (t->exit == X_PAUSE) {
+    if (t->exit == X_PAUSE || t->exit == X_WAIT) {
         count_slice(t, t->now - t->slice_start);
         return;
     }
@@ -398,6 +401,16 @@ void fair__charge(ErlNifEnv *env, double *debt_ns, bool whole_turn)
 
 /* -- giving way ---------------------------------------------------------- */
 
+static void leave_slice(struct fair__task *t, enum fair__where target,
+                        enum fair__exit exit)
+{
+    SET(t->target, target);
+    __atomic_store_n(&t->pub.yields, t->pub.yields + 1, __ATOMIC_RELAXED);
+    t->made = 0;
+    t->pub.env_used = 0;
+    fair__leave(t, exit);
+}
+
 /* All pauses go through here.  An exception that is pending would be lost with
  * this slice's environment: such a body does not pause any more. */
 static void give_way(struct fair__task *t, enum fair__where target)
@@ -408,14 +421,11 @@ static void give_way(struct fair__task *t, enum fair__where target)
         reopen_window(t, t->now);
         return;
     }
-    SET(t->target, target);
-    __atomic_store_n(&t->pub.yields, t->pub.yields + 1, __ATOMIC_RELAXED);
     /* What is made on a dirty scheduler is not collected between dirty slices,
      * only when a normal scheduler has the process. */
-    t->hop = t->makes_terms && t->where != W_NORMAL && target != W_NORMAL;
-    t->made = 0;
-    t->pub.env_used = 0;
-    fair__leave(t, X_PAUSE);
+    t->hop = t->makes_terms && t->where != W_NORMAL && target != W_NORMAL
+        && t->where != W_THREAD;
+    leave_slice(t, target, X_PAUSE);
 }
 
 /* In this slice, as far as can be seen: what is made with fair_env cannot. */
@@ -428,6 +438,8 @@ static bool must_give_way(struct fair__task *t)
 {
     if (!FAIR__TASKS)
         return false;
+    if (t->where == W_THREAD)
+        return fair__pool_presses() || GET(fair__config.pause_every_tick);
     if (t->yielding)
         return true;
     /* What is made on a dirty scheduler is garbage to nobody until the task
@@ -443,7 +455,7 @@ static bool must_give_way(struct fair__task *t)
 /* The slice is up. */
 static void slice_is_up(struct fair__task *t)
 {
-    if (!enif_is_current_process_alive(t->pub.env))
+    if (!fair__alive(t))
         fair__leave(t, X_DROP);         /* does not return */
     t->makes_terms = makes_terms(t);
     if (must_give_way(t)) {
@@ -460,7 +472,8 @@ static bool is_up(const struct fair__task *t)
 {
     return (double)(t->now - t->slice_start)
            >= used_up * (double)t->slice_ns
-        || (t->where != W_NORMAL && t->made >= FAIR__TERMS_ON_DIRTY)
+        || (t->where != W_NORMAL && t->where != W_THREAD
+            && t->made >= FAIR__TERMS_ON_DIRTY)
         || GET(fair__config.pause_every_tick);
 }
 
@@ -509,7 +522,7 @@ void fair__work_end(struct fair__task *t)
 /* Goes on, on another kind of scheduler. */
 void fair__go(struct fair__task *t, enum fair__where where)
 {
-    if (t->where == where || !FAIR__TASKS)
+    if (t->where == where || t->where == W_THREAD || !FAIR__TASKS)
         return;
     t->now = fair__now();
     close_window(t, t->now, 0);
@@ -517,6 +530,18 @@ void fair__go(struct fair__task *t, enum fair__where where)
     t->yielding = where != fair__modes[t->nif->mode].start
         || fair__modes[t->nif->mode].yields;
     give_way(t, where);
+}
+
+/* Goes on, on the same kind of scheduler, when what it waits for has come. */
+void fair__go_waiting(struct fair__task *t)
+{
+    t->now = fair__now();
+    close_window(t, t->now, 0);
+    if (fair_unlikely(enif_has_pending_exception(t->pub.env, NULL)))
+        fair__fail(t, "went_on_after_raising");
+    t->makes_terms = t->where == W_NORMAL || makes_terms(t);
+    t->hop = false;
+    leave_slice(t, t->where, X_WAIT);
 }
 
 /* What was announced and could not tick took until t->now.  Too little to look

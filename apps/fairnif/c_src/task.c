@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "checkers.h"
+#include "wait.h"
 
 /* -- the list of suspended tasks, for fairnif:tasks/0 --------------------- */
 
@@ -93,7 +94,8 @@ struct fair__seen_task *fair__suspended(size_t *count)
         pthread_mutex_lock(&s->lock);
         for (struct fair__task *t = s->first; t && room > 0; t = t->next) {
             all[(*count)++] = (struct fair__seen_task){
-                t->func, GET(t->state), GET(t->target), GET(t->since_ns),
+                t->func, GET(t->state), GET(t->target), GET(t->stage),
+                GET(t->since_ns),
                 __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner
             };
             room--;
@@ -103,38 +105,7 @@ struct fair__seen_task *fair__suspended(size_t *count)
     return all;
 }
 
-/* -- limits --------------------------------------------------------------- */
-
-/* Counts only where a limit is set: the counters are shared by all threads. */
-static bool admit(const struct fair__nif *nif, bool *counted)
-{
-    struct fair__func *f = nif->func;
-    int64_t own = nif->max_tasks, all = (int64_t)GET(fair__config.max_tasks);
-
-    *counted = own || all;
-    if (fair_likely(!*counted))
-        return true;
-    if (atomic_fetch_add(&f->active, 1) >= own && own)
-        goto refused;
-    if (atomic_fetch_add(&fair__config.active, 1) >= all && all) {
-        atomic_fetch_sub(&fair__config.active, 1);
-        goto refused;
-    }
-    return true;
-refused:
-    atomic_fetch_sub(&f->active, 1);
-    return false;
-}
-
-static void dismiss(struct fair__task *t)
-{
-    if (t->counted) {
-        atomic_fetch_sub(&t->func->active, 1);
-        atomic_fetch_sub(&fair__config.active, 1);
-    }
-}
-
-/* -- the switch ------------------------------------------------------------ */
+/* -- the switch ----------------------------------------------------------- */
 
 static FAIR_NO_TSAN void body_main(void *arg)
 {
@@ -195,17 +166,68 @@ static void switch_to(struct fair__task *t)
     fair__check_back(t);
 }
 
-/* -- ends -------------------------------------------------------------------*/
+/* -- ends ----------------------------------------------------------------- */
+
+/* Everything the task holds, locks too; nothing when it is called again. */
+void fair__let_go(struct fair__task *t)
+{
+    fair__hold_release(t);
+    if (fair_unlikely(t->waits.fd || t->fds))
+        fair__fds_release(t);
+}
+
+static __attribute__((noinline)) void free_own_env(struct fair__task *t)
+{
+    if (t->own_argv != t->inline_argv)
+        enif_free(t->own_argv);
+    t->own_argv = NULL;
+    if (t->own_env)
+        enif_free_env(t->own_env);
+    t->own_env = NULL;
+}
 
 /* Everything the task holds is let go; `th` is NULL where no tasks run. */
 static void end(struct fair__task *t, struct fair__thread *th)
 {
-    fair__hold_release(t);
+    struct fair__handle *handle = t->handle;
+    bool pinned = t->pinned;
+
+    fair__let_go(t);
     delist(t);
-    dismiss(t);
-    if (t->handle)
-        t->handle->task = NULL;
+    if (t->counted)
+        fair__dismiss(t->func, fair__vm_env(t));
+    if (fair_unlikely(t->own_argv != NULL))
+        free_own_env(t);
+    if (handle)
+        handle->task = NULL;
     fair__stack_give(th, t);
+    /* It may have been the last of an author's library: at the very end. */
+    if (fair_unlikely(pinned))
+        enif_release_resource(handle);
+}
+
+void fair__task_end(struct fair__task *t, struct fair__thread *th)
+{
+    end(t, th);
+}
+
+/* Its caller died, or let go of its pending value; on any thread.  `env` is
+ * that of a callback of the VM's, or NULL. */
+void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env)
+{
+    t->pub.env = env;
+    atomic_fetch_add(&t->func->elsewhere->cancels, 1);
+    end(t, NULL);
+}
+
+/* The body did what the runtime cannot let it do. */
+static ERL_NIF_TERM fail(struct fair__task *t, struct fair__thread *th)
+{
+    ErlNifEnv *env = t->pub.env;
+    ERL_NIF_TERM error = fair__error_term(t, env);
+
+    end(t, th);
+    return enif_raise_exception(env, error);
 }
 
 static ERL_NIF_TERM drop(struct fair__task *t, struct fair__thread *th)
@@ -224,12 +246,10 @@ void fair__handle_dtor(ErlNifEnv *env, void *obj)
 {
     struct fair__task *t = ((struct fair__handle *)obj)->task;
 
-    (void)env;
     if (!t)
         return;
     t->handle = NULL;
-    atomic_fetch_add(&t->func->elsewhere->cancels, 1);
-    end(t, NULL);
+    fair__drop_elsewhere(t, env);
 }
 
 /* sit_out(Result, DebtNs): pays turn by turn for what one turn could not, then
@@ -319,14 +339,15 @@ static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
     return pay(th, env, nif, pid, normal, debt, result);
 }
 
-/* -- between slices ----------------------------------------------------------*/
+/* -- between slices ------------------------------------------------------- */
 
 static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[]);
 
 static int waits_as(enum fair__where where)
 {
-    return where == W_NORMAL ? S_SUSPENDED : S_QUEUED;
+    return where == W_NORMAL ? S_SUSPENDED
+        : where == W_THREAD ? S_WAITING : S_QUEUED;
 }
 
 static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
@@ -340,24 +361,42 @@ static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
     return enif_schedule_nif(env, t->func->name, flags, proceed, argc, argv);
 }
 
+/* The resource object, with one reference that is the caller's to release. */
+static bool new_handle(struct fair__task *t)
+{
+    t->handle = enif_alloc_resource(t->nif->lib->type, sizeof *t->handle);
+    if (!t->handle)
+        return false;
+    t->handle->task = t;
+    if (!t->listed)
+        enlist(t);
+    return true;
+}
+
+bool fair__pin(struct fair__task *t)
+{
+    if (t->handle)
+        enif_keep_resource(t->handle);
+    else if (!new_handle(t))
+        return false;
+    t->pinned = true;
+    return true;
+}
+
 /* The arguments of the scheduled NIF: what must live until the next slice.
  * The address of the task is a small integer: it is valid as long as the
  * first argument holds the object. */
-static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
+ERL_NIF_TERM fair__reschedule(struct fair__task *t, struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
     ERL_NIF_TERM argv[2 + FAIR__MAX_ARITY + FAIR_ROOTS + FAIR__SLOTS_OWN];
     int argc = 0;
 
     if (!t->handle) {
-        t->handle = enif_alloc_resource(t->nif->lib->type, sizeof *t->handle);
-        if (!t->handle)
+        if (!new_handle(t))
             goto no_memory;
-        t->handle->task = t;
         t->handle_term = enif_make_resource(env, t->handle);
         enif_release_resource(t->handle);   /* the argument keeps it */
-        if (!t->listed)
-            enlist(t);
     }
     if (!fair__bins_pause(t))
         goto no_memory;
@@ -375,8 +414,9 @@ no_memory:
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
 }
 
-static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
-                        uint64_t since)
+/* One slice; t->exit says how it ended. */
+static void run_slice(struct fair__task *t, struct fair__thread *th,
+                      uint64_t since)
 {
     bool dirty_cpu = t->where == W_DIRTY_CPU;
 
@@ -386,9 +426,10 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
     fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
     switch_to(t);
     th->current = NULL;
-    if (t->exit == X_PAUSE) {
+    if (t->exit == X_PAUSE || t->exit == X_WAIT) {
         /* Seen as suspended before it is no longer seen as running. */
-        SET(t->state, waits_as(t->hop ? W_NORMAL : GET(t->target)));
+        SET(t->state, t->exit == X_WAIT ? S_WAITING
+            : waits_as(t->hop ? W_NORMAL : GET(t->target)));
         if (!t->listed)
             enlist(t);
     }
@@ -396,10 +437,20 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
     if (dirty_cpu)
         atomic_fetch_sub(&fair__config.dirty_running, 1);
     fair__slice_end(t);
+}
+
+static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
+                        uint64_t since)
+{
+    run_slice(t, th, since);
     switch (t->exit) {
     case X_PAUSE:
         ADD(t->stat->yields, 1);
-        return reschedule(t, th);
+        return fair__reschedule(t, th);
+    case X_WAIT:
+        return fair__park(t, th);
+    case X_RAISE:
+        return fail(t, th);
     case X_DROP:
         return drop(t, th);
     default:
@@ -442,12 +493,44 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
         t->roots[i] = argv[2 + t->pub.argc + i];
     if (!enif_is_current_process_alive(env))
         return drop(t, th);
+    if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
+        return fair__begin_threaded(t, th);
     SET(t->state, S_RUNNING);
     fair__next_slice(t);
     return run(t, th, GET(t->since_ns));
 }
 
-/* -- the first slice ---------------------------------------------------------*/
+/* In nif_await: the wait is over.  The terms are the arguments and roots. */
+ERL_NIF_TERM fair__task_resume(struct fair__task *t, ErlNifEnv *env, int argc,
+                               const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM next[2 + FAIR__MAX_ARITY + FAIR_ROOTS + FAIR__SLOTS_OWN];
+    enum fair__where where = GET(t->target);
+
+    next[0] = enif_make_resource(env, t->handle);
+    next[1] = enif_make_uint64(env, (uintptr_t)t);
+    memcpy(next + 2, argv, (size_t)argc * sizeof *argv);
+    t->pinned = false;
+    enif_release_resource(t->handle);   /* the term keeps it */
+    if (where != W_NORMAL)
+        return schedule(t, env, where, argc + 2, next);
+    return proceed(env, argc + 2, next);
+}
+
+/* On a thread of the pool, for a task with an environment of its own. */
+void fair__thread_slice(struct fair__task *t, struct fair__thread *th)
+{
+    t->where = W_THREAD;
+    SET(t->target, W_THREAD);
+    t->pub.env = t->own_env;
+    t->pub.argv = t->own_argv;
+    t->foreign = true;
+    SET(t->state, S_RUNNING);
+    fair__next_slice(t);
+    run_slice(t, th, GET(t->since_ns));
+}
+
+/* -- the first slice ------------------------------------------------------ */
 
 static void init(struct fair__task *t, struct fair__nif *nif,
                  struct fair__thread *th, struct fair__fstat *st,
@@ -479,8 +562,49 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->units = 0;
     t->apart_ns = 0;
     t->roots_used = 0;
+    SET(t->stage, P_RUNS);
+    t->pending = NULL;
+    t->pinned = false;
+    t->foreign = false;
+    SET(t->cancelled, false);
+    t->job.state = J_IDLE;
+    t->own_env = NULL;
+    t->own_argv = NULL;
+    t->error = NULL;
+    t->holds = NULL;
+    t->fds = NULL;
+    t->waits.fd = NULL;
     fair__hold_init(t);
     enif_self(env, &t->owner);
+}
+
+/* The kind of scheduler on which the body begins; a threaded one is handed over
+ * on a normal one. */
+static enum fair__where begins_on(const struct fair__task *t)
+{
+    const struct fair__mode *mode = &fair__modes[t->nif->mode];
+
+    if (!FAIR__TASKS)
+        return mode->start == W_DIRTY_IO || mode->start == W_THREAD
+            ? W_DIRTY_IO : W_DIRTY_CPU;
+    if (mode->start == W_THREAD)
+        return W_NORMAL;
+    return GET(t->func->adapted) && mode->adapts ? W_DIRTY_CPU : mode->start;
+}
+
+/* A call that may begin: in place, or elsewhere. */
+static ERL_NIF_TERM begin(struct fair__task *t, struct fair__thread *th)
+{
+    enum fair__where where = begins_on(t);
+
+    if (fair_unlikely(where != W_NORMAL)) {
+        SET(t->target, where);
+        return fair__reschedule(t, th);
+    }
+    if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
+        return fair__begin_threaded(t, th);
+    fair__first_slice(t);
+    return run(t, th, GET(t->since_ns));
 }
 
 ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
@@ -491,35 +615,30 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     struct fair__fstat *st = th ? fair__stat(th, f) : NULL;
     const char *error = "enomem";
     struct fair__task *t;
-    bool counted;
+    bool admitted, counted;
 
     if (fair_unlikely(!st))
         goto failed;
-    if (fair_unlikely(!admit(nif, &counted))) {
+    if (fair_unlikely(!(admitted = fair__admit(nif, &counted)))
+        && (!nif->awaited || !FAIR__TASKS)) {
         ADD(st->overloaded, 1);
         error = "overloaded";
         goto failed;
     }
     t = fair__stack_take(th, nif->stack_class, &error);
     if (fair_unlikely(!t)) {
-        if (counted) {
-            atomic_fetch_sub(&f->active, 1);
-            atomic_fetch_sub(&fair__config.active, 1);
-        }
+        if (counted)
+            fair__dismiss(f, env);
         goto failed;
     }
     t->counted = counted;
     init(t, nif, th, st, env, argc, argv);
     ADD(st->calls, 1);
-    if (fair_unlikely(!FAIR__TASKS || fair__modes[nif->mode].start != W_NORMAL
-                      || (GET(f->adapted)
-                          && fair__modes[nif->mode].adapts))) {
-        SET(t->target, fair__modes[nif->mode].start == W_DIRTY_IO ? W_DIRTY_IO
-            : W_DIRTY_CPU);
-        return reschedule(t, th);
-    }
-    fair__first_slice(t);
-    return run(t, th, GET(t->since_ns));
+    if (fair_likely(admitted))
+        return begin(t, th);
+    SET(t->target, begins_on(t));
+    SET(t->stage, P_TURN);
+    return fair__park(t, th);
 failed:
     return enif_raise_exception(env, enif_make_atom(env, error));
 }

@@ -61,6 +61,19 @@ struct fair__thread *fair__self(void)
     return fair_likely(th != NULL) ? th : new_thread();
 }
 
+/* Makes a record that no thread uses any more this thread's own, a thread of
+ * the pool; NULL: a new one.  NULL when out of memory. */
+struct fair__thread *fair__thread_adopt(struct fair__thread *th)
+{
+    if (!th && !(th = new_thread()))
+        return NULL;
+    th->where = W_THREAD;
+    th->number = fair__thread_number();
+    th->tid = fair__thread_id();
+    self = th;
+    return th;
+}
+
 struct fair__thread *fair__threads(void)
 {
     return atomic_load_explicit(&threads, memory_order_acquire);

@@ -19,21 +19,35 @@
 %% <dt>`adapt_gap_us'</dt><dd>a function in mode AUTO whose ticks lie further
 %%   apart than this, us, begins on dirty schedulers; default 1000</dd>
 %% <dt>`max_tasks'</dt><dd>how many calls of all fair functions may be under
-%%   way at once; one more raises `error:overloaded'; default 0, no
-%%   limit</dd>
+%%   way at once; one more waits its turn, or raises `error:overloaded' if it
+%%   is not awaited; default 0, no limit</dd>
+%% <dt>`threads'</dt><dd>threads of the pool, at most, 1 to 1024; they start when
+%%   there is work and leave when idle for 10 s, all but one; default 16</dd>
+%% <dt>`max_queued'</dt><dd>work that may wait for a thread; what comes then waits
+%%   for room; default 1000</dd>
+%% <dt>`overload_ms'</dt><dd>how long a call waits its turn, or for room, before
+%%   it raises `error:overloaded'; default 5000</dd>
 %% </dl>
 -module(fairnif).
 
 -export([path/1, load_info/0, load_info/1, include_dir/0]).
+-export([await/1]).
+-export([load_driver/2, port_control/3, port_call/3]).
 -export([info/0, info/1, tasks/0, debug/1, configure/0, calibrate/0]).
 
--export_type([info/0, function_info/0, task/0]).
+-export_type([info/0, function_info/0, task/0, pending/0]).
 
 -nifs([nif_set/2, nif_info/0, nif_tasks/0, nif_runtime/0,
-       nif_reschedule_ns/1, nif_dirty_trip_ns/1]).
+       nif_reschedule_ns/1, nif_dirty_trip_ns/1, nif_await/2, nif_expire/1,
+       nif_settle/1,
+       nif_driver_bind/1, nif_driver_known/1, nif_driver_request/2, nif_driver_deferred/1,
+       nif_driver_abandon/1, nif_driver_counts/0]).
 
 %% For fairnif_calibration.
 -export([nif_reschedule_ns/1, nif_dirty_trip_ns/1]).
+%% For fairnif_driver.
+-export([nif_driver_bind/1, nif_driver_known/1, nif_driver_request/2, nif_driver_deferred/1,
+         nif_driver_abandon/1, nif_driver_counts/0]).
 
 -type info() :: #{version := string(),
                   interface := {non_neg_integer(), non_neg_integer()},
@@ -50,20 +64,27 @@
 %% units), what the runtime has learned of it, and the histogram of its slices
 %% on normal schedulers as `[{UpToNs, Count}]'.
 
--type mode() :: normal | yielding | dirty_cpu | dirty_io | yielding_dirty | auto.
+-type mode() :: normal | yielding | dirty_cpu | dirty_io | yielding_dirty | auto
+              | threaded.
 
 -type task() :: #{function := mfa(),
-                  state := running | suspended | queued,
+                  state := running | suspended | queued | waiting,
                   owner := pid(),
                   age_ns := non_neg_integer(),
                   yields := non_neg_integer(),
-                  where := place() | {place(), Scheduler :: non_neg_integer()}}.
+                  where := place() | {place(), Scheduler :: non_neg_integer()}
+                         | turn | pool | lock | descriptor | time | await}.
 %% A call under way.  `suspended': has given way and waits for its next slice
 %% on a normal scheduler; `queued': waits for a dirty scheduler; `running': now
-%% executes, on the scheduler named.  `age_ns' is the time since the call, late
+%% executes, on the scheduler or thread of the pool named; `waiting': holds no
+%% scheduler while its caller is in {@link await/1}, and `where' is what for
+%% (`await': nothing any more, the caller has to come).  `age_ns' is the time since the call, late
 %% by up to 4 ms.
 
--type place() :: normal | dirty_cpu | dirty_io | other.
+-type place() :: normal | dirty_cpu | dirty_io | thread | other.
+
+-type pending() :: tuple().
+%% What a call that waits answers, for {@link await/1} and nothing else.
 
 %% @doc The path of the NIF library of `Module', for the first argument of
 %% `erlang:load_nif/2': `Module' without extension, in the `priv' directory of
@@ -109,6 +130,101 @@ include_dir() ->
         [Dir | _] -> Dir;
         [] -> error({fairnif, {no_header_in, Candidates}})
     end.
+
+%% @doc What a fair function comes to.  Wraps every call of one that may wait (mode
+%% `FAIR_THREADED', or `FAIR_AWAITED' or-ed to another):
+%%
+%% ```
+%% fetch(Url) -> fairnif:await(nif_fetch(Url)).
+%% '''
+%%
+%% A value that is not pending is returned as it is, so one wrapper serves every
+%% mode.  A pending one is waited for in a receive that looks at no other message:
+%% no scheduler is held, the mailbox stays as it was, and its length does not
+%% matter.  The caller's death ends the call.
+%%
+%% Raises what the function raises, and
+%% <dl>
+%% <dt>`error:overloaded'</dt><dd>the call had to wait its turn for longer than
+%%   `overload_ms': for a thread of the pool while the queue was full, or for one
+%%   of `max_tasks'</dd>
+%% <dt>`error:{fairnif, not_pending}'</dt><dd>a value that looks pending and did
+%%   not come from fairnif</dd>
+%% <dt>`error:{fairnif, not_owner}'</dt><dd>another process made the call</dd>
+%% <dt>`error:{fairnif, awaited_before}'</dt><dd>the value was awaited
+%%   already</dd>
+%% </dl>
+%% A pending value that is never awaited is dropped with its task when the garbage
+%% collector finds it.
+-spec await(pending() | Value) -> Value.
+await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
+                    element(1, Pending) =:= fairnif_pending ->
+    %% Made here, handed over and received in one function: then the receive looks
+    %% only at messages that came later.
+    Ref = make_ref(),
+    case nif_await(Pending, Ref) of
+        {Ref, Timeout} ->
+            receive
+                {Ref, go} ->
+                    await(Pending);
+                {Ref, settle} ->
+                    %% A descriptor is ready, maybe for more than one thing.
+                    flush(Ref, nif_settle(Pending)),
+                    await(Pending);
+                {Ref, value, Value} ->
+                    Value;
+                {Ref, raise, Reason} ->
+                    error(Reason)
+            after Timeout ->
+                    flush(Ref, nif_expire(Pending)),
+                    await(Pending)
+            end;
+        Value ->
+            await(Value)
+    end;
+await(Value) ->
+    Value.
+
+%% Messages that are on their way all the same.
+flush(_Ref, 0) -> ok;
+flush(Ref, N) -> receive {Ref, _} -> flush(Ref, N - 1) end.
+
+%% @doc Loads a port driver made with `FAIR_DRIVER_INIT' (`fairdrv.h'), as
+%% `erl_ddll:load(Dir, Name)' does, and hands the runtime over to it: its callbacks
+%% can then put work off.  What erl_ddll says of who has loaded a driver holds: when
+%% the caller dies, it is unloaded, if nobody else has loaded it and no port is open.
+%%
+%% Returns what `erl_ddll:load/2' does, and with the driver not left loaded
+%% <dl>
+%% <dt>`{error, no_fair_driver}'</dt><dd>it was not made with
+%%   `FAIR_DRIVER_INIT'</dd>
+%% <dt>`{error, {interface, Its, Ours}}'</dt><dd>it was compiled with a `fairdrv.h'
+%%   of another interface version: compile it with the header of this
+%%   runtime</dd>
+%% </dl>
+%% Costs a `dlopen' on a dirty I/O scheduler more than erl_ddll.  A driver that is
+%% loaded, and handed over, stays as it is.
+-spec load_driver(Dir :: file:name_all(), Name :: string() | atom()) -> ok | {error, term()}.
+load_driver(Dir, Name) ->
+    fairnif_driver:load(Dir, Name).
+
+%% @doc Answers as `erlang:port_control(Port, Operation, Data)', also where the driver
+%% puts the work off: the caller then waits in a receive that looks at no other
+%% message and holds no scheduler.  For a driver that puts nothing off, or knows
+%% nothing of fairnif, it is `erlang:port_control/3'; that it is none costs 0.1 us.
+%%
+%% Raises `error:badarg' as that does: for what is no open port of this node, when the
+%% driver answers with an error, and when the port closes before it has answered.  The
+%% caller's death cancels what has not begun; what has is told by its tick.
+-spec port_control(port() | atom(), Operation :: 0..16#ffffffff, Data :: iodata()) ->
+          string() | binary().
+port_control(Port, Operation, Data) ->
+    fairnif_driver:port_control(Port, Operation, Data).
+
+%% @doc The same for `erlang:port_call(Port, Operation, Data)'.
+-spec port_call(port() | atom(), Operation :: 0..16#ffffffff, Data :: term()) -> term().
+port_call(Port, Operation, Data) ->
+    fairnif_driver:port_call(Port, Operation, Data).
 
 %% @doc Everything the runtime knows of itself and of each fair function.
 %% Costs some microseconds for each function, on a dirty I/O scheduler: it waits
@@ -165,7 +281,11 @@ configure() ->
     ok = nif_set(dirty_cpus, erlang:system_info(dirty_cpu_schedulers_online)),
     set_env(slice_ns, slice_us, 1000, Calibrated),
     set_env(dirty_slice_ns, dirty_slice_us, 1000, 1000000),
+    ok = nif_set(spin, spin()),
     set_env(adapt_gap_ns, adapt_gap_us, 1000, 1000000),
+    set_env(threads, threads, 1, 16),
+    set_env(max_queued, max_queued, 1, 1000),
+    set_env(overload_ns, overload_ms, 1000000, 5000000000),
     set_env(max_tasks, max_tasks, 1, 0).
 
 %% @doc Measures anew what 4000 reductions, a reschedule and a dirty call cost
@@ -186,6 +306,33 @@ nif_set(_Name, _Value) -> erlang:nif_error(not_loaded).
 nif_info() -> erlang:nif_error(not_loaded).
 nif_tasks() -> erlang:nif_error(not_loaded).
 nif_runtime() -> erlang:nif_error(not_loaded).
+nif_await(_Pending, _Ref) -> erlang:nif_error(not_loaded).
+nif_expire(_Pending) -> erlang:nif_error(not_loaded).
+nif_settle(_Pending) -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_driver_bind(binary()) -> ok | {error, term()}.
+nif_driver_bind(_Path) -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_driver_known(term()) -> boolean().
+nif_driver_known(_Port) -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_driver_request(port(), reference()) -> reference() | none.
+nif_driver_request(_Port, _Ref) -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_driver_deferred(reference()) -> boolean().
+nif_driver_deferred(_Request) -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_driver_abandon(reference()) -> abandoned | sending | ended.
+nif_driver_abandon(_Request) -> erlang:nif_error(not_loaded).
+
+%% @private
+-spec nif_driver_counts() -> #{atom() => non_neg_integer()}.
+nif_driver_counts() -> erlang:nif_error(not_loaded).
 
 %% @private
 -spec nif_reschedule_ns(pos_integer()) -> non_neg_integer().
@@ -241,6 +388,14 @@ configure_or_log() ->
         error:{fairnif, {bad_env, {Key, Value}}} ->
             logger:error("fairnif: bad value of ~p in the application environment: ~p; "
                          "the default is used", [Key, Value])
+    end.
+
+%% A thread of the pool may spin for some microseconds where another processor
+%% can make work for it meanwhile.
+spin() ->
+    case erlang:system_info(logical_processors_available) of
+        N when is_integer(N), N > 1 -> 1;
+        _ -> 0
     end.
 
 calibration() ->

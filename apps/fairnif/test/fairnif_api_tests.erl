@@ -45,7 +45,10 @@ info() ->
     ?assertEqual({ok, Version}, application:get_key(fairnif, vsn)),
     [?assertMatch(#{Key := _}, Info)
      || Key <- [slice_ns, fair_ns, dirty_slice_ns, dirty_trip_ns, adapt_gap_ns, max_tasks,
-                calibration, stacks_mapped, stacks_idle, stacks_limit, stack_guard]],
+                calibration, stacks_mapped, stacks_idle, stacks_limit, stack_guard, threads,
+                max_queued, overload_ns, threads_started, threads_busy, threads_failed,
+                jobs_queued, jobs_waiting_for_room, jobs_without_room, jobs_done, jobs_wait_ns,
+                jobs_longest_wait_ns]],
     Ours = [F || #{function := {fairnif_test_nif, F, _}} <- Functions],
     ?assertEqual(7 + 6 * 20, length(Ours)),
     ?assertEqual(lists:usort(Ours), lists:sort(Ours)),
@@ -134,7 +137,9 @@ switched() ->
 bad_env() ->
     Bad = [{slice_us, 0}, {slice_us, -1}, {slice_us, 1000001}, {slice_us, a}, {slice_us, 1.5},
            {slice_us, 1 bsl 100}, {dirty_slice_us, 0}, {dirty_slice_us, "1"}, {adapt_gap_us, 1},
-           {max_tasks, -1}, {max_tasks, infinity}, {max_tasks, 1 bsl 40}],
+           {max_tasks, -1}, {max_tasks, infinity}, {max_tasks, 1 bsl 40},
+           {threads, 0}, {threads, 1025}, {threads, many}, {max_queued, -1},
+           {max_queued, 1 bsl 70}, {overload_ms, -1}, {overload_ms, 0.5}],
     _ = application:load(fairnif),
     [begin
          application:set_env(fairnif, Key, Value),
@@ -147,7 +152,9 @@ bad_env() ->
 env() ->
     _ = application:load(fairnif),
     Settings = [{slice_us, slice_ns, 500, 500000}, {dirty_slice_us, dirty_slice_ns, 300, 300000},
-                {adapt_gap_us, adapt_gap_ns, 2000, 2000000}, {max_tasks, max_tasks, 7, 7}],
+                {adapt_gap_us, adapt_gap_ns, 2000, 2000000}, {max_tasks, max_tasks, 7, 7},
+                {threads, threads, 3, 3}, {max_queued, max_queued, 5, 5},
+                {overload_ms, overload_ns, 20, 20000000}],
     Before = fairnif:info(),
     [begin
          application:set_env(fairnif, Key, Value),

@@ -56,7 +56,7 @@ iolists() ->
             end).
 
 mode() ->
-    elements(fairnif_test_nif:modes()).
+    elements(fairnif_test_nif:all_modes()).
 
 %% Beside PropEr's own terms those that it does not make.
 a_term() ->

@@ -76,8 +76,16 @@ flipped(Binary) ->
 
 elsewhere() ->
     Round = [normal, normal, dirty_io, dirty_cpu, dirty_io, normal, dirty_cpu],
-    [{move, [1, {a}], {{a}, Round}}, {move, [20, "text"], {"text", Round}},
-     {blocking, [0], 3}, {blocking, [100], 3},
+    Moved = fun(Term) ->
+                    fun(threaded, Answer) -> Answer =:= {Term, lists:duplicate(7, thread)};
+                       (_, Answer) -> Answer =:= {Term, Round}
+                    end
+            end,
+    Elsewhere = fun(threaded, Where) -> Where =:= 0;
+                   (_, Where) -> Where =:= 3
+                end,
+    [{move, [1, {a}], Moved({a})}, {move, [20, "text"], Moved("text")},
+     {blocking, [0], Elsewhere}, {blocking, [100], Elsewhere},
      {call, [0, 1], fun in_place_or_dirty/2}, {call, [20, 0], fun in_place_or_dirty/2},
      {call, [2000, 1 bsl 31], fun in_place_or_dirty/2},
      {ticks, [0, 1000], ok}, {ticks, [1, 1000], ok}, {ticks, [-1, 1000], ok},
@@ -88,9 +96,10 @@ elsewhere() ->
      {harmonic, [100000], lists:foldl(fun(N, Sum) -> Sum + 1.0 / N end, 0.0,
                                       lists:seq(100000, 1, -1))}].
 
-%% Thread types of erl_nif.h: 1 normal, 2 dirty CPU, 3 dirty I/O.
+%% Thread types of erl_nif.h: 0 none of the VM's, 1 normal, 2 dirty CPU, 3 dirty I/O.
 in_place_or_dirty(normal, Where) -> Where =:= 1;
 in_place_or_dirty(dirty_io, Where) -> Where =:= 3;
+in_place_or_dirty(threaded, Where) -> Where =:= 0;
 in_place_or_dirty(Mode, Where) when Mode =:= dirty_cpu; Mode =:= yielding_dirty -> Where =:= 2;
 in_place_or_dirty(_, Where) -> Where =:= 1 orelse Where =:= 2.
 

@@ -36,7 +36,7 @@ static ERL_NIF_TERM new_object(ErlNifEnv *env, int argc,
     (void)argc;
     if (!enif_get_long(env, argv[0], &value))
         return enif_make_badarg(env);
-    obj = enif_alloc_resource(object_type, sizeof *obj);
+    obj = enif_alloc_resource(probe->object_type, sizeof *obj);
     obj->value = value;
     memset(obj->text, 7, sizeof obj->text);
     probe->objects++;
@@ -85,11 +85,11 @@ static int open_all(ErlNifEnv *env, struct priv **priv, ERL_NIF_TERM info)
         || !enif_get_uint64(env, elems[1], &address))
         return 1;
     probe = (struct probe *)(uintptr_t)address;
-    object_type = enif_open_resource_type(
+    probe->object_type = enif_open_resource_type(
         env, NULL, "fairnif_test_object", object_dtor,
         ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
     *priv = enif_alloc(sizeof **priv);
-    if (!object_type || !*priv)
+    if (!probe->object_type || !*priv)
         return 2;
     (*priv)->loads = 1;
     (*priv)->mutex = mutex = enif_mutex_create((char *)"fairnif_test_nif");

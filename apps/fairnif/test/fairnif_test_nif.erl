@@ -19,14 +19,21 @@ use(Library) ->
     persistent_term:put({?MODULE, library}, Library).
 
 %% @doc Calls a body in a mode.
+run(Body, Mode, Args) when Mode =:= threaded; Mode =:= waited ->
+    fairnif_test_waits:run(name(Body, Mode), Args);
 run(Body, Mode, Args) ->
     apply(?MODULE, name(Body, Mode), Args).
 
 name(Body, Mode) ->
     list_to_atom(atom_to_list(Body) ++ "_" ++ atom_to_list(Mode)).
 
+%% @doc The modes that take a scheduler.
 modes() ->
     [normal, yielding, dirty_cpu, dirty_io, yielding_dirty, auto].
+
+%% @doc These, and those whose calls are awaited: FAIR_THREADED, and AUTO after a wait.
+all_modes() ->
+    modes() ++ [threaded, waited].
 
 %% @doc The bodies that keep the rules, with their arity.
 bodies() ->

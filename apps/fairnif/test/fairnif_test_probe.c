@@ -125,6 +125,8 @@ static ERL_NIF_TERM slot(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     put(env, &map, "defers", s->defers);
     put(env, &map, "disorder", s->disorder);
     put(env, &map, "end_ns", s->end_ns);
+    put(env, &map, "works", s->works);
+    put(env, &map, "work_ns", s->work_ns);
     return map;
 }
 

@@ -112,7 +112,7 @@ gust(Start, GoOn, Ends, N) ->
 start(Slot) ->
     Cases = get(cases),
     Case = element(rand:uniform(tuple_size(Cases)), Cases),
-    Modes = ?MOD:modes(),
+    Modes = ?MOD:all_modes(),
     Mode = lists:nth(rand:uniform(length(Modes)), Modes),
     Fun = case rand:uniform(10) of
               1 -> fun() -> exit(fairnif_test_cases:check(Case, Mode)) end;
@@ -130,7 +130,7 @@ spin(Mode, Slot) ->
 
 %% Endless, but for mode normal, whose caller cannot die before the call ends.
 start_to_kill(Slot) ->
-    Modes = ?MOD:modes(),
+    Modes = ?MOD:all_modes(),
     Mode = lists:nth(rand:uniform(length(Modes)), Modes),
     Us = case Mode of normal -> rand:uniform(300); _ -> 0 end,
     {Pid, _} = spawn_monitor(

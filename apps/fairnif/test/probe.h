@@ -18,6 +18,8 @@ struct slot {
     _Atomic long disorder;      /* defers not run in reverse order */
     _Atomic long finish;        /* asks endless bodies to return */
     _Atomic long end_ns;        /* when `ended` was counted */
+    _Atomic long works;         /* functions given to fair_offload: returned */
+    _Atomic long work_ns;       /* when the last of them did */
 };
 
 enum { SLOTS = 65536 };
@@ -26,6 +28,7 @@ struct probe {
     _Atomic long next_slot;
     _Atomic long objects;       /* resource objects of the tests that exist */
     _Atomic long privs;         /* private data of libraries, allocated */
+    void *object_type;          /* ErlNifResourceType, of fairnif_test_nif */
     struct slot slots[SLOTS];
 };
 

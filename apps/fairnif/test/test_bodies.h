@@ -15,8 +15,7 @@
 
 /* Not static: the compiler then believes that somebody sets it. */
 __attribute__((visibility("hidden"))) struct probe *probe;
-static ErlNifResourceType *object_type;
-static ErlNifMutex *mutex;
+__attribute__((unused)) static ErlNifMutex *mutex;
 
 struct object {
     long value;
@@ -190,7 +189,7 @@ static ERL_NIF_TERM kinds(fair_task *t)
         seen(t, "pid", enif_make_pid(fair_env(t), &pid));
     if (fair_get_atom(t, 0, name, sizeof name))
         seen(t, "atom", enif_make_string(fair_env(t), name, ERL_NIF_LATIN1));
-    if (fair_get_resource(t, 0, object_type, &obj))
+    if (fair_get_resource(t, 0, probe->object_type, &obj))
         seen(t, "object",
              enif_make_long(fair_env(t), ((struct object *)obj)->value));
     if (fair_get_list_length(t, 0, &length))
@@ -332,7 +331,7 @@ static ERL_NIF_TERM object(fair_task *t)
     void *obj;
     unsigned us;
 
-    if (!fair_get_resource(t, 0, object_type, &obj)
+    if (!fair_get_resource(t, 0, probe->object_type, &obj)
         || !fair_get_uint(t, 1, &us) || us > 1000000)
         return fair_badarg(t);
     for (long end = probe_now() + us * 1000L; probe_now() < end; ) {
@@ -346,7 +345,7 @@ static ERL_NIF_TERM object(fair_task *t)
 
 static const char *const where_names[] = {
     [FAIR_NORMAL] = "normal", [FAIR_DIRTY_CPU] = "dirty_cpu",
-    [FAIR_DIRTY_IO] = "dirty_io"
+    [FAIR_DIRTY_IO] = "dirty_io", [FAIR_THREADED] = "thread"
 };
 
 /* move(Rounds, Term) -> {Term, [Where]}: round and round, seen newest first */

@@ -27,8 +27,8 @@ commands() ->
      #{name => "check", args => "EXPRESSION [OPTION ...]",
        about => "is this function well-behaved? `fairnif check --help' lists the options",
        options => fairnif_cli_check:options(), run => fun check/2},
-     #{name => "lab", args => "[NAME [--quick | --full] [--size BYTES] [--json FILE] "
-                              "[--html FILE]]",
+     #{name => "lab",
+       args => "[NAME [--quick | --full] [--size BYTES] [--json FILE] [--html FILE]]",
        about => "runs an experiment; without a name, lists them",
        options => ["--quick", "--full", "--size", "--json", "--html"], run => fun lab/2},
      #{name => "report", args => "FILE.json [FILE.json] --html FILE",

@@ -49,6 +49,7 @@ forms() ->
      {exor_dirty, "dirty CPU scheduler"},
      {exor_dirty_yield, "dirty, yielding"},
      {exor_flip, "normal, dirty, normal"},
+     {exor_threaded, "thread of the pool"},
      {exor_yield, "fair slices"},
      {exor, "auto"}].
 

@@ -30,7 +30,8 @@ published_jitter() ->
 %% In the order of the tables.
 forms() ->
     [{erlang_levenshtein, "pure Erlang"}, {unfair_levenshtein, "plain NIF"},
-     {yielding_levenshtein, "yielding"}, {dirty_levenshtein, "dirty"}, {levenshtein, "auto"}].
+     {yielding_levenshtein, "yielding"}, {dirty_levenshtein, "dirty"},
+     {threaded_levenshtein, "threaded"}, {levenshtein, "auto"}].
 
 %% lengths: bytes; rounds: {Ms, Count} for each length and form; sleeps: how
 %% long a sleep and how long all of them, ms; patience: with the plain NIF, of
@@ -52,7 +53,7 @@ name() ->
 %% @doc One line for the list of experiments.
 -spec description() -> unicode:chardata().
 description() ->
-    "the Levenshtein distance in five forms: calls a second, and who is late".
+    "the Levenshtein distance in six forms: calls a second, and who is late".
 
 %% @doc One per length; one per form, and idle.
 -spec steps(fairnif_lab_experiment:options()) -> pos_integer().

@@ -33,7 +33,8 @@ modes() ->
      {fair_auto, "fairnif AUTO", {"fair_", ""}, true},
      {fair_yielding, "fairnif YIELDING", {"fair_", "_yield"}, true},
      {fair_yielding_dirty, "fairnif YIELDING_DIRTY", {"fair_", "_dirty_yield"},
-      true}].
+      true},
+     {fair_threaded, "fairnif THREADED", {"", "_threaded"}, true}].
 
 %% Milliseconds; `cell' and `total' are what a cell and a whole run may take.
 %% A mode that does not give way is measured at `short' durations only, as the

@@ -3,7 +3,7 @@
 -module(fairnif_lab_machine).
 
 -export([context/0, memory_available/0, memory_available/1]).
--export([cpu_clock/0, cpu_clock/2, others/2]).
+-export([cpu_clock/0, cpu_clock/1, cpu_clock/2, others/2]).
 -export([bound_to/1]).
 
 -export_type([cpu_clock/0]).
@@ -56,6 +56,18 @@ memory_available(Read) ->
 -spec cpu_clock() -> cpu_clock().
 cpu_clock() ->
     cpu_clock(fun file:read_file/1, erlang:monotonic_time(nanosecond)).
+
+%% @doc The same with the processes of these numbers counted as this VM's own: programs that belong
+%% to what is measured.  One that has ended meanwhile is no longer counted.
+-spec cpu_clock([non_neg_integer()]) -> cpu_clock().
+cpu_clock(OsPids) ->
+    case cpu_clock() of
+        {Busy, Own, Now} ->
+            Stats = [file:read_file("/proc/" ++ integer_to_list(P) ++ "/stat") || P <- OsPids],
+            {Busy, Own + lists:sum([own(Stat) || {ok, Stat} <- Stats]), Now};
+        unknown ->
+            unknown
+    end.
 
 %% @private The same with the reader of files and the time (ns) given.
 -spec cpu_clock(fun((string()) -> {ok, binary()} | {error, term()}), integer())

@@ -74,7 +74,23 @@ start(Flags, Opts) ->
 %% After a timeout the peer is of no further use: stop it.
 -spec call(peer(), {module(), atom(), [term()]}, pos_integer()) ->
           {ok, term()} | {error, reason()}.
-call(#{control := Control, last_words := LastWords}, {M, F, A}, LimitMs) ->
+call(#{control := Control, last_words := LastWords}, MFA, LimitMs) ->
+    %% To ask one that has gone would end its control process, and this one with it.
+    Answer = case state(Control) of
+                 {down, Reason} -> {error, {down, Reason}};
+                 _ -> asked(Control, MFA, LimitMs)
+             end,
+    case Answer of
+        {error, {down, Why}} ->
+            case last_words(LastWords) of
+                <<>> -> Answer;
+                Words -> {error, {down, Why, Words}}
+            end;
+        _ ->
+            Answer
+    end.
+
+asked(Control, {M, F, A}, LimitMs) ->
     Me = self(),
     Ref = make_ref(),
     {Caller, Monitor} =
@@ -85,15 +101,7 @@ call(#{control := Control, last_words := LastWords}, {M, F, A}, LimitMs) ->
     erlang:demonitor(Monitor, [flush]),
     exit(Caller, kill),
     receive {Ref, _} -> ok after 0 -> ok end,
-    case Answer of
-        {error, {down, Why}} ->
-            case last_words(LastWords) of
-                <<>> -> Answer;
-                Words -> {error, {down, Why, Words}}
-            end;
-        _ ->
-            Answer
-    end.
+    Answer.
 
 %% @doc How much that node and the machine have computed, for
 %% fairnif_lab_machine:others/2; `unknown' of one that is too busy to say.
@@ -286,7 +294,8 @@ code_path(More) ->
     case [filename:absname(D) || D <- More ++ code:get_path(), D =/= ".",
                                  not lists:prefix(Otp, D)] of
         [] -> [];
-        Dirs -> ["-pa" | Dirs]
+        %% The flag puts each before the one that was given before it.
+        Dirs -> ["-pa" | lists:reverse(Dirs)]
     end.
 
 environment() ->

@@ -1,18 +1,19 @@
 %% Every experiment that there is, through the command line, small; and the
 %% cheapest one as large as anybody runs it.
 %%
-%% The examples that they run are projects of their own: `make compile' builds
-%% them, and where that was not done these tests fail.
+%% What they run is not part of the lab, see fairnif_lab_examples: where it was
+%% not made these tests fail.
 -module(fairnif_lab_every_experiment_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 every_experiment_runs_quick_and_writes_a_table_and_json_test_() ->
-    with_examples([{atom_to_list(M:name()), {timeout, 300, fun() -> runs(M, ["--quick"]) end}}
-                   || M <- fairnif_lab_experiment:all()]).
+    fairnif_lab_examples:with([{atom_to_list(M:name()),
+                                {timeout, 300, fun() -> runs(M, ["--quick"]) end}}
+                               || M <- fairnif_lab_experiment:all()]).
 
 one_experiment_runs_in_its_normal_form_test_() ->
-    with_examples([{timeout, 600, fun() -> runs(fairnif_lab_exp_reductions, []) end}]).
+    fairnif_lab_examples:with([{timeout, 600, fun() -> runs(fairnif_lab_exp_reductions, []) end}]).
 
 every_experiment_knows_its_steps_at_each_scale_test_() ->
     [?_assert(is_integer(M:steps(#{scale => Scale})) andalso M:steps(#{scale => Scale}) > 0)
@@ -44,18 +45,3 @@ depth(Json) ->
 
 dir() ->
     filename:join(filename:basedir(user_cache, "fairnif_lab_experiments"), os:getpid()).
-
-%% Their builds hold copies of fairnif: this repository's stay first.
-with_examples(Tests) ->
-    {setup,
-     fun() ->
-             Root = filename:join([code:lib_dir(fairnif_lab), "..", "..", "..", ".."]),
-             Dirs = [Dir || Dir <- filelib:wildcard(
-                                     filename:join(Root, "examples/*/_build/default/lib/*/ebin")),
-                            not lists:member(filename:basename(filename:dirname(Dir)),
-                                             ["fairnif", "fairnif_lab"])],
-             ok = code:add_pathsz(Dirs),
-             Dirs
-     end,
-     fun(Dirs) -> [code:del_path(Dir) || Dir <- Dirs] end,
-     Tests}.

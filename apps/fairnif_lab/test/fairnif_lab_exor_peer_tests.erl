@@ -64,7 +64,7 @@ with_stand_in(Tests) ->
 
 stand_in() ->
     Forms = [right, exor_bad, exor_chunks, exor_yield, exor_dirty_yield,
-             exor_flip, exor],
+             exor_flip, exor_threaded, exor],
     Source = ["-module(bitwise). -compile([export_all]). ",
               [[atom_to_list(F), "(B, K) -> {xor_(B, K), 7}. "] || F <- Forms],
               "xor_(B, K) -> << <<(C bxor K)>> || <<C>> <= B >>. ",

@@ -5,7 +5,7 @@
 
 -define(X, fairnif_lab_exp_levenshtein).
 -define(FORMS, [erlang_levenshtein, unfair_levenshtein, yielding_levenshtein,
-                dirty_levenshtein, levenshtein]).
+                dirty_levenshtein, threaded_levenshtein, levenshtein]).
 
 the_rates_stand_beside_what_was_published_test() ->
     Text = format([rates(10, 2000000), rates(1000, 0.5)], []),

@@ -26,7 +26,8 @@ a_form_is_named_as_the_example_names_it_test() ->
                              fair_spinsleep_yield, fair_spinsleep_dirty_yield,
                              spinwork, spinwork_dirty, spinwork_timeslice,
                              spinwork_timeslice_dirty, fair_spinwork,
-                             fair_spinwork_yield, fair_spinwork_dirty_yield]),
+                             fair_spinwork_yield, fair_spinwork_dirty_yield,
+                             spinsleep_threaded, spinwork_threaded]),
                  lists:usort(Forms)).
 
 the_durations_and_multiples_are_those_of_the_talk_test() ->

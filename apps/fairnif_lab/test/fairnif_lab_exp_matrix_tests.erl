@@ -48,7 +48,7 @@ without_the_example_it_says_what_to_build_test() ->
     ?assertNotEqual(nomatch, string:find(Text, "examples/spinsleep")).
 
 progress_has_a_step_for_each_mode_and_duration_test() ->
-    ?assertEqual(14, ?M:steps(#{scale => quick})),
+    ?assertEqual(16, ?M:steps(#{scale => quick})),
     ?assertEqual(31, ?M:steps(#{})),
     ?assertEqual(36, ?M:steps(#{scale => full})).
 

@@ -43,6 +43,17 @@ what_others_computed_is_the_machines_work_less_our_own_test() ->
     ?assertEqual(1.0, ?M:others(clock(1000, 10, 5), clock(1300, 110, 7))),
     ?assertEqual(0.0, ?M:others(clock(1000, 10, 5), clock(1100, 120, 7))).
 
+a_program_that_belongs_to_the_measurement_is_none_of_the_others_test_() ->
+    {timeout, 30, fun() ->
+        Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "while :; do :; done"]}]),
+        {os_pid, Pid} = erlang:port_info(Port, os_pid),
+        {Before, BeforeOwn} = {?M:cpu_clock(), ?M:cpu_clock([Pid])},
+        timer:sleep(1500),
+        {After, AfterOwn} = {?M:cpu_clock(), ?M:cpu_clock([Pid])},
+        _ = os:cmd("kill -9 " ++ integer_to_list(Pid)),
+        ?assert(?M:others(BeforeOwn, AfterOwn) < ?M:others(Before, After))
+    end}.
+
 of_a_moment_nobody_knows_what_others_did_test() ->
     ?assertEqual(undefined, ?M:others(clock(0, 0, 5), clock(10, 0, 5.4))),
     Unknown = ?M:cpu_clock(fun(_) -> {error, enoent} end, 0),

@@ -191,19 +191,49 @@ no_file_of_last_words_is_left_behind_test_() ->
         end)
     end}.
 
+one_that_died_between_two_calls_is_an_error_value_test_() ->
+    {timeout, 60, fun() ->
+        ?P:with([], fun(Peer) ->
+            %% It halts when nobody waits for it.
+            ?assertMatch({ok, {ok, _}}, ?P:call(Peer, {timer, apply_after,
+                                                       [50, erlang, halt, [7]]}, 10000)),
+            timer:sleep(2000),
+            ?assertEqual({error, {down, {exit_status, 7}}},
+                         ?P:call(Peer, {erlang, node, []}, 10000))
+        end)
+    end}.
+
 more_of_the_code_path_is_found_first_test_() ->
     {timeout, 60, fun() ->
         with_directory("more", fun(Dir) ->
-            Forms = [{attribute, 1, module, fairnif_lab_of_mine},
-                     {attribute, 1, export, [{f, 0}]},
-                     {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, mine}]}]}],
-            {ok, Module, Beam} = compile:forms(Forms, []),
-            ok = file:write_file(filename:join(Dir, "fairnif_lab_of_mine.beam"), Beam),
+            Module = a_module(Dir, mine),
             ?assertMatch({error, {raised, error, undef, _}}, ?P:run([], {Module, f, []}, 10000)),
             ?assertEqual({ok, mine}, ?P:with([], #{paths => [Dir]}, fun(Peer) ->
                 ?P:call(Peer, {Module, f, []}, 10000) end))
         end)
     end}.
+
+%% Of two modules of a name, that of the directory which is named first.
+a_peer_looks_in_the_order_of_the_code_path_test_() ->
+    {timeout, 60, fun() ->
+        with_directory("order", fun(Dir) ->
+            [First, Second] = [filename:join(Dir, Name) || Name <- ["first", "second"]],
+            [ok = file:make_dir(D) || D <- [First, Second]],
+            Module = a_module(First, first),
+            Module = a_module(Second, second),
+            ?assertEqual({ok, first}, ?P:with([], #{paths => [First, Second]}, fun(Peer) ->
+                ?P:call(Peer, {Module, f, []}, 10000) end))
+        end)
+    end}.
+
+%% Its function f answers this.
+a_module(Dir, Answer) ->
+    Forms = [{attribute, 1, module, fairnif_lab_of_mine},
+             {attribute, 1, export, [{f, 0}]},
+             {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, Answer}]}]}],
+    {ok, Module, Beam} = compile:forms(Forms, []),
+    ok = file:write_file(filename:join(Dir, "fairnif_lab_of_mine.beam"), Beam),
+    Module.
 
 %% Also as the directory of temporary files.
 with_directory(Name, Fun) ->

@@ -8,7 +8,8 @@
                 spinsleep_timeslice_dirty, fair_spinsleep, fair_spinsleep_yield,
                 fair_spinsleep_dirty_yield, spinwork, spinwork_dirty,
                 spinwork_timeslice, spinwork_timeslice_dirty, fair_spinwork,
-                fair_spinwork_yield, fair_spinwork_dirty_yield]).
+                fair_spinwork_yield, fair_spinwork_dirty_yield,
+                spinsleep_threaded, spinwork_threaded]).
 
 %% Calls Fun while there is a module `spinsleep'.  Its forms spin until their
 %% deadline, in Erlang, but those that Bad has instead: {form, body}, in which Us

@@ -103,7 +103,7 @@ static ERL_NIF_TERM exor_end(fair_task *t, fair_bin *out)
                             enif_make_uint64(fair_env(t), fair_yields(t)));
 }
 
-/* exor/2, exor_yield/2, exor_dirty/2, exor_dirty_yield/2 */
+/* exor/2, exor_yield/2, exor_dirty/2, exor_dirty_yield/2, exor_threaded/2 */
 static ERL_NIF_TERM exor(fair_task *t)
 {
     struct job job;
@@ -165,6 +165,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("exor_dirty",       2, exor,      FAIR_DIRTY_CPU),
     FAIR_NIF("exor_dirty_yield", 2, exor,      FAIR_YIELDING_DIRTY),
     FAIR_NIF("exor_flip",        2, exor_flip, FAIR_YIELDING),
+    FAIR_NIF("nif_exor_threaded", 2, exor,     FAIR_THREADED),
     {"exor_bad", 2, exor_bad, 0}
 };
 

@@ -5,10 +5,10 @@
 -module(bitwise).
 
 -export([exor/2, exor_bad/2, exor_chunks/2, exor_yield/2, exor_dirty/2,
-         exor_dirty_yield/2, exor_flip/2, reds/3]).
+         exor_dirty_yield/2, exor_flip/2, exor_threaded/2, reds/3]).
 
 -nifs([exor/2, exor_bad/2, exor_yield/2, exor_dirty/2, exor_dirty_yield/2,
-       exor_flip/2]).
+       exor_flip/2, nif_exor_threaded/2]).
 
 -on_load(init/0).
 
@@ -60,6 +60,13 @@ exor_dirty_yield(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 %% one.
 -spec exor_flip(binary(), byte()) -> result().
 exor_flip(_Binary, _Byte) -> erlang:nif_error(not_loaded).
+
+%% @doc Mode THREADED: on a thread of fairnif's pool, while the caller waits and
+%% holds no scheduler.
+-spec exor_threaded(binary(), byte()) -> result().
+exor_threaded(Binary, Byte) -> fairnif:await(nif_exor_threaded(Binary, Byte)).
+
+nif_exor_threaded(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 
 %% @doc Runs `{_, Yields} = Fun(Binary, Byte)' in a fresh process: how long it
 %% took, how often it gave way, and the process's reductions before and after.

@@ -4,7 +4,7 @@
 
 forms() ->
     [exor, exor_bad, exor_chunks, exor_yield, exor_dirty, exor_dirty_yield,
-     exor_flip].
+     exor_flip, exor_threaded].
 
 model(Binary, Byte) ->
     << <<(B bxor Byte)>> || <<B>> <= Binary >>.
@@ -76,6 +76,15 @@ the_flip_leaves_and_comes_back_test() ->
     {_, Moves} = bitwise:exor_flip(binary:copy(<<1>>, 200000), 1),
     ?assert(Moves >= 2).
 
+a_threaded_call_holds_no_scheduler_test() ->
+    Binary = binary:copy(<<0>>, 64 * 1024 * 1024),
+    #{thread_ns := Before, normal_ns := Normal0} = fairnif:info({bitwise, nif_exor_threaded, 2}),
+    {Out, _} = bitwise:exor_threaded(Binary, 255),
+    #{thread_ns := After, normal_ns := Normal1} = fairnif:info({bitwise, nif_exor_threaded, 2}),
+    ?assertEqual(binary:copy(<<255>>, byte_size(Binary)), Out),
+    ?assert(After - Before > 1000000),
+    ?assert(Normal1 - Normal0 < (After - Before) div 2).
+
 reds_tells_time_yields_and_reductions_test() ->
     Binary = binary:copy(<<0>>, 16 * 1024 * 1024),
     {Us, Yields, {reductions, R0}, {reductions, R1}} =
@@ -105,7 +114,8 @@ a_killed_call_leaves_nothing_behind_test_() ->
                   exit(Pid, kill),
                   receive {'DOWN', Monitor, process, Pid, _} -> ok end,
                   ?assertEqual({Form, []}, {Form, tasks_after(1000)})
-              end || Form <- [exor, exor_yield, exor_dirty, exor_dirty_yield, exor_flip]]
+              end || Form <- [exor, exor_yield, exor_dirty, exor_dirty_yield, exor_flip,
+                           exor_threaded]]
      end}.
 
 tasks_after(0) -> fairnif:tasks();

@@ -206,6 +206,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("levenshtein", 2, fair, FAIR_AUTO),
     FAIR_NIF("yielding_levenshtein", 2, fair, FAIR_YIELDING),
     FAIR_NIF("dirty_levenshtein", 2, fair, FAIR_DIRTY_CPU),
+    FAIR_NIF("nif_threaded_levenshtein", 2, fair, FAIR_THREADED),
     {"unfair_levenshtein", 2, unfair, 0}
 };
 

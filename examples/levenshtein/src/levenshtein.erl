@@ -1,7 +1,7 @@
 %% The Levenshtein distance of two binaries, in bytes: how many bytes must be
 %% inserted, deleted or replaced to make one of the other.
 %%
-%% One algorithm in five forms.  Four are native and run the same C kernel; they
+%% One algorithm in six forms.  Five are native and run the same C kernel; they
 %% differ only in how they share the VM.  Time grows with the product of the two
 %% sizes, memory with the shorter one (4 bytes a byte).  A common beginning and
 %% end are skipped at memory speed by the native forms.
@@ -16,6 +16,7 @@
          unfair_levenshtein/2,
          yielding_levenshtein/2,
          dirty_levenshtein/2,
+         threaded_levenshtein/2,
          erlang_levenshtein/2]).
 
 -on_load(init/0).
@@ -41,6 +42,15 @@ yielding_levenshtein(_A, _B) ->
 %% On a dirty CPU scheduler to the end (FAIR_DIRTY_CPU).
 -spec dirty_levenshtein(binary(), binary()) -> non_neg_integer().
 dirty_levenshtein(_A, _B) ->
+    erlang:nif_error(not_loaded).
+
+%% On a thread of fairnif's pool, while the caller waits and holds no scheduler
+%% (FAIR_THREADED).
+-spec threaded_levenshtein(binary(), binary()) -> non_neg_integer().
+threaded_levenshtein(A, B) ->
+    fairnif:await(nif_threaded_levenshtein(A, B)).
+
+nif_threaded_levenshtein(_A, _B) ->
     erlang:nif_error(not_loaded).
 
 %% In Erlang, straight from the definition: what the others are tested against.

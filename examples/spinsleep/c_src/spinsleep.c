@@ -365,7 +365,10 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("fair_spinwork", 1, fair_spinwork, FAIR_AUTO),
     FAIR_NIF("fair_spinwork_yield", 1, fair_spinwork, FAIR_YIELDING),
     FAIR_NIF("fair_spinwork_dirty_yield", 1, fair_spinwork,
-             FAIR_YIELDING_DIRTY)
+             FAIR_YIELDING_DIRTY),
+    /* their answers go through fairnif:await/1, in spinsleep.erl */
+    FAIR_NIF("nif_spinsleep_threaded", 1, fair_spinsleep, FAIR_THREADED),
+    FAIR_NIF("nif_spinwork_threaded", 1, fair_spinwork, FAIR_THREADED)
 };
 
 FAIR_NIF_INIT(spinsleep, nifs, load, NULL, upgrade, NULL)

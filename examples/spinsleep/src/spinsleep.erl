@@ -15,7 +15,8 @@
          spinwork/1, spinwork_dirty/1, spinwork_timeslice/1,
          spinwork_timeslice_dirty/1,
          fair_spinsleep/1, fair_spinsleep_yield/1, fair_spinsleep_dirty_yield/1,
-         fair_spinwork/1, fair_spinwork_yield/1, fair_spinwork_dirty_yield/1]).
+         fair_spinwork/1, fair_spinwork_yield/1, fair_spinwork_dirty_yield/1,
+         spinsleep_threaded/1, spinwork_threaded/1]).
 -export([many/3, slices/2]).
 
 -nifs([echo/1,
@@ -24,7 +25,8 @@
        spinwork/1, spinwork_dirty/1, spinwork_timeslice/1,
        spinwork_timeslice_dirty/1,
        fair_spinsleep/1, fair_spinsleep_yield/1, fair_spinsleep_dirty_yield/1,
-       fair_spinwork/1, fair_spinwork_yield/1, fair_spinwork_dirty_yield/1]).
+       fair_spinwork/1, fair_spinwork_yield/1, fair_spinwork_dirty_yield/1,
+       nif_spinsleep_threaded/1, nif_spinwork_threaded/1]).
 
 -on_load(init/0).
 
@@ -77,6 +79,13 @@ fair_spinsleep_yield(_Us) -> erlang:nif_error(not_loaded).
 -spec fair_spinsleep_dirty_yield(microseconds()) -> non_neg_integer().
 fair_spinsleep_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
 
+%% @doc Mode THREADED: on a thread of fairnif's pool, while the caller waits and
+%% holds no scheduler.
+-spec spinsleep_threaded(microseconds()) -> non_neg_integer().
+spinsleep_threaded(Us) -> fairnif:await(nif_spinsleep_threaded(Us)).
+
+nif_spinsleep_threaded(_Us) -> erlang:nif_error(not_loaded).
+
 %% -- a fixed amount of work --------------------------------------------------
 
 %% @doc A plain NIF: holds its scheduler to the end.
@@ -106,6 +115,12 @@ fair_spinwork_yield(_Us) -> erlang:nif_error(not_loaded).
 %% @doc Mode YIELDING_DIRTY.
 -spec fair_spinwork_dirty_yield(microseconds()) -> non_neg_integer().
 fair_spinwork_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
+
+%% @doc Mode THREADED, as {@link spinsleep_threaded/1}.
+-spec spinwork_threaded(microseconds()) -> non_neg_integer().
+spinwork_threaded(Us) -> fairnif:await(nif_spinwork_threaded(Us)).
+
+nif_spinwork_threaded(_Us) -> erlang:nif_error(not_loaded).
 
 %% -- measuring ---------------------------------------------------------------
 

@@ -13,6 +13,8 @@
 -define(FAIR_WORK, [fair_spinwork, fair_spinwork_yield,
                     fair_spinwork_dirty_yield]).
 -define(FAIR, ?FAIR_SLEEP ++ ?FAIR_WORK).
+%% On threads of the pool: 16 at most at once, the others wait.
+-define(THREADED, [spinsleep_threaded, spinwork_threaded]).
 %% Those that give way once a millisecond at least.
 -define(YIELDING_SLEEP, [spinsleep_timeslice, spinsleep_timeslice_dirty
                          | ?FAIR_SLEEP]).
@@ -21,7 +23,7 @@
 -define(SLEEP, [spinsleep, spinsleep_dirty, spinsleep_original
                 | ?YIELDING_SLEEP]).
 -define(WORK, [spinwork, spinwork_dirty | ?YIELDING_WORK]).
--define(ALL, ?SLEEP ++ ?WORK).
+-define(ALL, ?THREADED ++ ?SLEEP ++ ?WORK).
 
 -define(MAX_US, 3600000000).
 
@@ -40,7 +42,9 @@ no_form_answers_less_than_it_was_asked_for_test_() ->
       ?_test([?assertMatch({_, _, Took} when Took >= Us div Less,
                            {Form, Us, spinsleep:Form(Us)})
               || Us <- [0, 1, 2, 99, 100, 101, 999, 1000, 1001, 2500, 20000]])}
-     || {Forms, Less} <- [{?SLEEP, 1}, {?WORK, 2}], Form <- Forms].
+     || {Forms, Less} <- [{[spinsleep_threaded | ?SLEEP], 1},
+                          {[spinwork_threaded | ?WORK], 2}],
+        Form <- Forms].
 
 an_answer_is_the_time_that_the_call_took_test_() ->
     [{atom_to_list(Form),
@@ -112,7 +116,7 @@ work_is_done_in_full_however_many_share_the_cores_test_() ->
                            Part = part_done(Form, 20000),
                            (Part >= 0.7 andalso Part =< 2.0) orelse {Form, Part}
                        end))}}
-     || Form <- ?WORK].
+     || Form <- [spinwork_threaded | ?WORK]].
 
 %% The CPU time used, in parts of what was asked for. (Over 1 when hardware
 %% threads share a core, and by the schedulers' looking for work.)
@@ -132,11 +136,22 @@ forms_run_where_they_say_test_() ->
           Elsewhere = lists:sum([Us || {Place, Us} <- Slices, Place =/= Where]),
           ?assertMatch({_, _} when Elsewhere * 4 < 20000, {Form, Slices})
       end}
-     || Form <- ?ALL,
+     || Form <- ?SLEEP ++ ?WORK,
         Where <- [case string:find(atom_to_list(Form), "dirty") of
                       nomatch -> normal;
                       _ -> dirty
                   end]].
+
+the_caller_of_a_threaded_form_holds_no_scheduler_test_() ->
+    [{atom_to_list(Form),
+      fun() ->
+          #{thread_ns := Before} = nif_info(Form),
+          Held = lists:sum([Us || {_, Us} <- spinsleep:slices(Form, 20000)]),
+          #{thread_ns := After} = nif_info(Form),
+          ?assertMatch({_, _} when Held * 4 < 20000, {Form, Held}),
+          ?assertMatch({_, Ns} when Ns >= 10000000, {Form, After - Before})
+      end}
+     || Form <- ?THREADED].
 
 plain_forms_take_one_slice_test_() ->
     [{atom_to_list(Form),
@@ -177,7 +192,7 @@ the_neighbour_of_a_call_that_gives_way_keeps_running_test_() ->
                             (Gap > Took div 2) =:= Waits orelse {Form, Took, Gap}
                         end))}}
       || {Forms, Waits} <- [{[spinsleep, spinsleep_original, spinwork], true},
-                            {?YIELDING_SLEEP ++ ?YIELDING_WORK, false}],
+                            {?THREADED ++ ?YIELDING_SLEEP ++ ?YIELDING_WORK, false}],
          Form <- Forms]}.
 
 %% Uninterrupted, the call would take an hour.
@@ -191,7 +206,7 @@ a_killed_caller_leaves_no_task_test_() ->
            %% counted just after the task is gone
            eventually(fun() -> cancels(Form) =:= Before + length(Kills) end)
        end}}
-     || Form <- ?FAIR].
+     || Form <- ?FAIR ++ ?THREADED].
 
 a_killed_caller_of_a_form_sliced_by_hand_is_gone_test_() ->
     [{atom_to_list(Form),
@@ -232,8 +247,15 @@ now_us() ->
     erlang:monotonic_time(microsecond).
 
 cancels(Form) ->
-    #{cancels := Cancels} = fairnif:info({spinsleep, Form, 1}),
+    #{cancels := Cancels} = nif_info(Form),
     Cancels.
+
+nif_info(Form) ->
+    Nif = case lists:member(Form, ?THREADED) of
+              true -> list_to_atom("nif_" ++ atom_to_list(Form));
+              false -> Form
+          end,
+    fairnif:info({spinsleep, Nif, 1}).
 
 %% Kills a caller that long after its task was seen.
 kill_after(Ms, Form) ->

@@ -96,10 +96,27 @@ const char *node_leftovers(void);
  * NIFs. */
 vm_proc *spawn_call(const char *name, const char *args);
 vm_proc *node_spawn(const char *name, const char *args);
+/* One with fairnif:await(Lib:Name(...)); the same on a process that is there
+ * with terms of its own; fairnif:await(Term). */
+vm_proc *spawn_await(const char *name, const char *args);
+void node_await(vm_proc *p, const char *name, int argc, const vm_term argv[]);
+void node_await_term(vm_proc *p, vm_term term);
 /* The result or error:Reason of a call, in one of a few buffers. */
 const char *outcome(vm_proc *p);
 /* Frees p after its call has come to its end, and answers that. */
 const char *finished(vm_proc *p);
+
+/* What fairnif:info/0 shows of the runtime: a number, or -1. */
+long node_info(const char *key);
+/* Until COND holds; false when it does not within 30 s. */
+#define EVENTUALLY(COND)                                                    \
+    do {                                                                    \
+        bool holds__ = false;                                               \
+        for (int i__ = 0; i__ < 30000 && !(holds__ = (COND)); i__++)        \
+            nap();                                                          \
+        check_that(holds__, __FILE__, __LINE__, "in the end: %s", #COND);   \
+    } while (0)
+void nap(void);
 
 /* -- one body in every mode ---------------------------------------------- */
 
@@ -120,6 +137,29 @@ struct mode {
 extern const struct mode modes[6];
 /* "exor", modes[1] -> "exor_yielding" */
 const char *in_mode(const char *name, const struct mode *mode);
+
+/* The same for functions that fairnif:await/1 waits for. */
+#define AWAITED_MODES(NAME, ARITY, BODY)                                    \
+    FAIR_NIF(NAME "_normal", ARITY, BODY, FAIR_NORMAL | FAIR_AWAITED),      \
+    FAIR_NIF(NAME "_yielding", ARITY, BODY, FAIR_YIELDING | FAIR_AWAITED),  \
+    FAIR_NIF(NAME "_dirty_cpu", ARITY, BODY,                                \
+             FAIR_DIRTY_CPU | FAIR_AWAITED),                                \
+    FAIR_NIF(NAME "_dirty_io", ARITY, BODY, FAIR_DIRTY_IO | FAIR_AWAITED),  \
+    FAIR_NIF(NAME "_yielding_dirty", ARITY, BODY,                           \
+             FAIR_YIELDING_DIRTY | FAIR_AWAITED),                           \
+    FAIR_NIF(NAME "_auto", ARITY, BODY, FAIR_AUTO | FAIR_AWAITED),          \
+    FAIR_NIF(NAME "_threaded", ARITY, BODY, FAIR_THREADED)
+#define MODES 7
+/* "fetch", 6 -> "fetch_threaded" */
+const char *in_nth_mode(const char *name, int n);
+
+/* -- a gate in what waits ------------------------------------------------ */
+
+/* Whoever comes waits until it is open. */
+void gate_pass(void *unused);
+void gate_open(void);
+void gate_shut(void);
+int gate_waiting(void);         /* so many are inside */
 
 /* -- what bodies and deferred functions write down ----------------------- */
 

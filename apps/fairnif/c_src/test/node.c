@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "../rt.h"
@@ -36,6 +37,13 @@ const struct mode modes[6] = {
     {"auto", true, 'n', false},
 };
 #endif
+
+const char *in_nth_mode(const char *name, int n)
+{
+    static const struct mode threaded = {"threaded", true, 't', true};
+
+    return in_mode(name, n < 6 ? &modes[n] : &threaded);
+}
 
 const char *in_mode(const char *name, const struct mode *mode)
 {
@@ -112,6 +120,8 @@ const char *node_leftovers(void)
 
 void node_stop(void)
 {
+    /* what nobody waits for any more is still at work, maybe */
+    EVENTUALLY(fair__pool_counts().busy == 0);
     vm_run_destructors();
     CHECK_NUMBERS(node_stacks(), ==, 0);
     CHECK_TEXT(node_leftovers(), "");
@@ -179,6 +189,27 @@ long node_counter(const char *function, const char *counter)
     return sum;
 }
 
+long node_info(const char *key)
+{
+    vm_proc *p = vm_spawn();
+    ErlNifEnv *env = vm_env(p);
+    const vm_term *elems;
+    vm_term value;
+    long n = -1;
+    int arity;
+
+    enif_get_tuple(env, ask(p, "nif_info", ""), &arity, &elems);
+    if (enif_get_map_value(env, elems[0], vm_parse(env, key), &value))
+        enif_get_long(env, value, &n);
+    vm_free(p);
+    return n;
+}
+
+void nap(void)
+{
+    usleep(1000);
+}
+
 /* -- calls --------------------------------------------------------------- */
 
 vm_proc *spawn_call(const char *name, const char *args)
@@ -187,6 +218,24 @@ vm_proc *spawn_call(const char *name, const char *args)
 
     vm_call(p, lib, name, args);
     return p;
+}
+
+vm_proc *spawn_await(const char *name, const char *args)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_await(p, lib, name, args, runtime);
+    return p;
+}
+
+void node_await(vm_proc *p, const char *name, int argc, const vm_term argv[])
+{
+    vm_await_array(p, lib, name, argc, argv, runtime);
+}
+
+void node_await_term(vm_proc *p, vm_term term)
+{
+    vm_await_term(p, term, runtime);
 }
 
 vm_proc *node_spawn(const char *name, const char *args)
@@ -216,6 +265,8 @@ const char *outcome(vm_proc *p)
         return "scheduled";
     case VM_RUNNING:
         return "running";
+    case VM_WAITING:
+        return "waiting";
     case VM_IDLE:
         break;
     }
@@ -230,6 +281,54 @@ const char *finished(vm_proc *p)
     text = outcome(p);
     vm_free(p);
     return text;
+}
+
+/* -- a gate -------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool open;
+    int waiting;
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
+
+void gate_pass(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&gate.lock);
+    gate.waiting++;
+    while (!gate.open)
+        pthread_cond_wait(&gate.cond, &gate.lock);
+    gate.waiting--;
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void set_gate(bool open)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.open = open;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+void gate_open(void)
+{
+    set_gate(true);
+}
+
+void gate_shut(void)
+{
+    set_gate(false);
+}
+
+int gate_waiting(void)
+{
+    int n;
+
+    pthread_mutex_lock(&gate.lock);
+    n = gate.waiting;
+    pthread_mutex_unlock(&gate.lock);
+    return n;
 }
 
 /* -- notes --------------------------------------------------------------- */

@@ -44,7 +44,12 @@ struct vm_options {
                                enif_ functions, copying (8 bytes a ns), and
                                20 ns for each look */
     bool late_destructors;  /* run by vm_run_destructors, not at once */
-    int dead_heaps_on;      /* kind of thread on which vm_kill frees */
+    int dead_heaps_on;      /* kind of thread on which vm_kill frees, and
+                               tells monitors */
+    bool late_stops;        /* ERL_NIF_SELECT_STOP leaves the callback to the
+                               polling thread */
+    unsigned late_events_us;    /* from the end of a selection to its message,
+                               which ERL_NIF_SELECT_CANCEL then misses */
 };
 extern struct vm_options vm_options;
 
@@ -89,6 +94,7 @@ enum vm_state {
     VM_RUNNING,
     VM_DONE,        /* `result` is what the call returned */
     VM_RAISED,      /* `result` is the reason of error:Reason */
+    VM_WAITING,     /* in the receive of await/1 */
     VM_DEAD
 };
 
@@ -100,14 +106,27 @@ void vm_call_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
                    const vm_term argv[]);
 /* The same, the arguments in Erlang's notation: "<<1,2>>, [a|b], 5". */
 void vm_call(vm_proc *p, vm_lib *lib, const char *name, const char *args);
-/* The next slice, on the next thread of the right kind. */
+/* The same as fairnif:await(Lib:Name(...)): the Erlang code between the calls
+ * runs at the end of slices, and in those of a process that waits. */
+void vm_await(vm_proc *p, vm_lib *lib, const char *name, const char *args,
+              vm_lib *runtime);
+void vm_await_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
+                    const vm_term argv[], vm_lib *runtime);
+/* fairnif:await(Term), a term of vm_env(p). */
+void vm_await_term(vm_proc *p, vm_term term, vm_lib *runtime);
+/* The next slice, on the next thread of the right kind.  One that waits looks
+ * for its message, and at its clock. */
 enum vm_state vm_step(vm_proc *p);
 /* The next slice on this thread; it must be of the right kind.  Nothing when
  * the process was killed meanwhile. */
 enum vm_state vm_slice(vm_proc *p);
 /* All slices, to the end. */
 enum vm_state vm_finish(vm_proc *p);
-/* exit(Pid, kill), from any thread, also from the body itself. */
+/* The same for about so many milliseconds; -1: no limit. */
+enum vm_state vm_run(vm_proc *p, int ms);
+/* exit(Pid, kill), from any thread, also from the body itself.  Monitors fire
+ * before the heap goes: now, or at the end of a slice on a normal scheduler;
+ * of one on a dirty scheduler now, and the slice goes on. */
 void vm_kill(vm_proc *p);
 void vm_gc(vm_proc *p);
 /* Frees a process that is not running, killing it first where needed. */
@@ -127,6 +146,11 @@ void vm_register(vm_proc *p, const char *name);
 int vm_messages(vm_proc *p);
 /* The nth message in Erlang's notation. */
 const char *vm_message(vm_proc *p, int n, char *buf, size_t size);
+/* receive: takes the first message that is a tuple beginning with *ref, with
+ * NULL the first of all, waiting for it as long; a term of vm_env(p) then.
+ * For a process that is not in a call. */
+bool vm_receive(vm_proc *p, const vm_term *ref, int ms, vm_term *message);
+vm_term vm_pid(const vm_proc *p);
 
 /* -- terms --------------------------------------------------------------- */
 
@@ -157,12 +181,14 @@ enum vm_fault {
     VM_F_MMAP = 8,
     VM_F_MPROTECT = 16,
     VM_F_MADVISE = 32,
+    VM_F_THREAD = 64,       /* pthread_create, enif_thread_create */
+    VM_F_SELECT = 128,      /* enif_select, but for CANCEL and STOP */
     VM_F_MEMORY = 15,
-    VM_F_ALL = 63
+    VM_F_ALL = 255
 };
 
-/* The nth such call from now on, inside of a slice, fails; with `and_on` all
- * after it too.  n == 0: none. */
+/* The nth such call from now on, inside of a slice or on a thread that a
+ * library made, fails; with `and_on` all after it too.  n == 0: none. */
 void vm_fail(unsigned kinds, long n, bool and_on);
 bool vm_failed(void);       /* it was reached */
 
@@ -175,6 +201,8 @@ struct vm_counts {
     long mutexes;
     long maps;              /* mmap, less munmap */
     long temporary;         /* memory that goes at the end of a NIF */
+    long monitors, selects; /* of enif_monitor_process; descriptors */
+    long threads;           /* of enif_thread_create, not joined */
     /* not balances */
     long switches;          /* slices run */
     long total_allocs;      /* of every kind */

@@ -51,7 +51,7 @@ enum subtag {
 #define ATOM_INDEX(T) ((size_t)((T) >> 6))
 #define IS_PID(T) (((T) & 15) == 3)
 #define PID(I) ((vm_term)(I) << 4 | 3)
-#define PID_INDEX(T) ((size_t)((T) >> 4))
+#define PID_NUMBER(T) ((size_t)((T) >> 4))
 
 /* T is a boxed term with that subtag. */
 static inline bool vm__is(vm_term t, enum subtag sub)
@@ -85,6 +85,7 @@ struct vm_resource {
     long refs;
     size_t size;
     struct vm_resource *next_late;
+    struct vm_monitor *monitors;
     _Alignas(8) unsigned char data[];   /* to 8 only, as the real one */
 };
 
@@ -125,14 +126,32 @@ struct vm_message {
     vm_term term;
 };
 
+/* fairnif:await/1, on a process that calls through it: vm_await.c. */
+struct vm_await {
+    vm_lib *runtime;        /* NULL: it does not */
+    enum vm_await_at {
+        A_CALL,             /* the call, whose answer is awaited */
+        A_ASK,              /* nif_await */
+        A_RECEIVE,
+        A_EXPIRE,           /* nif_expire */
+        A_FLUSH             /* takes messages that came too late */
+    } at;
+    vm_term regs[2];        /* Pending and Ref, moved by collections */
+    long flush;             /* messages to take */
+    uint64_t deadline;      /* of the receive, real ns; UINT64_MAX: never */
+};
+
 struct vm_proc {
     pthread_mutex_t lock;
+    pthread_cond_t cond;    /* a message came, or the state changed */
     size_t index;
+    vm_term pid;
     vm_term name;
     struct vm_heap heap;
     ErlNifEnv *env;
     enum vm_state state;
     bool exiting;
+    int runs_on;            /* kind of thread; VM_RUNNING only */
     /* the scheduled NIF */
     vm_lib *lib;
     vm_nif fn;
@@ -146,7 +165,9 @@ struct vm_proc {
     char *kinds;
     size_t kinds_size;
     const vm_thread *last;
-    struct vm_message *messages;
+    struct vm_message *messages, **last_message;
+    struct vm_monitor *monitors;
+    struct vm_await await;
 };
 
 struct vm_thread {
@@ -162,6 +183,9 @@ struct vm_thread {
 };
 
 extern __thread vm_thread *vm__self;
+
+/* Schedulers look for work by it, without a lock. */
+#define SET_KIND(P, K) __atomic_store_n(&(P)->kind, (K), __ATOMIC_RELAXED)
 
 /* vm_heap.c */
 vm_term *vm__heap_alloc(struct vm_heap *h, size_t words);
@@ -187,7 +211,11 @@ vm_term vm__make_heapbin(struct vm_heap *h, size_t size,
                          unsigned char **data);
 
 /* vm_res.c */
+struct vm_resource *vm__resource_of(void *obj);
+const ErlNifResourceTypeInit *vm__resource_calls(const struct vm_resource *r);
+vm_lib *vm__resource_owner(const struct vm_resource *r);
 void vm__resource_keep(struct vm_resource *r);
+bool vm__resource_keep_live(struct vm_resource *r); /* false: it is going */
 void vm__resource_drop(struct vm_resource *r);
 
 /* vm_proc.c */
@@ -198,8 +226,37 @@ void vm__slice_check(ErlNifEnv *env, const char *who);
 void vm__temporary(ErlNifEnv *env, void *p);
 void vm__free_temporary(ErlNifEnv *env);
 vm_proc *vm__proc_nth(size_t index);
+/* The process with its lock held, or NULL when it is dead. */
+vm_proc *vm__proc_locked(vm_term pid);
+bool vm__proc_gone(const vm_proc *p);   /* for others; with its lock held */
+void vm__call(vm_proc *p, vm_lib *lib, const char *name, int argc,
+              const vm_term argv[]);
+void vm__begin(vm_proc *p, enum vm_state state);
 size_t vm__procs(void);
 void vm__owned(ErlNifEnv *env, vm_term t, const char *who);
+
+/* vm_send.c */
+struct vm_message *vm__message(vm_term term);
+bool vm__deliver(vm_term pid, struct vm_message *m);    /* takes m over */
+void vm__message_free(struct vm_message *m);
+/* The first message {Ref, ...}, or of any kind, taken out; the lock held. */
+struct vm_message *vm__take_message(vm_proc *p, const vm_term *ref);
+bool vm__has_message(const vm_proc *p, const vm_term *ref);
+/* Waits for p->cond, until then (real ns) at the longest; the lock held. */
+void vm__wait_until(vm_proc *p, uint64_t then);
+
+/* vm_await.c */
+enum vm_state vm__await_answered(vm_proc *p, enum vm_state state);
+enum vm_state vm__await_received(vm_proc *p, struct vm_message *m);
+bool vm__await_due(const vm_proc *p);   /* of a waiting one; the lock held */
+
+/* vm_monitor.c */
+void vm__monitors_fire(vm_proc *p);
+void vm__monitors_forget(struct vm_resource *r);
+
+/* vm_select.c */
+void vm__select_stop(void);
+void vm__select_close(int fd);
 
 /* vm_term.c */
 vm_term vm__atom(const char *name, size_t length);
@@ -220,6 +277,10 @@ void vm__walked(size_t work);           /* of this enif_ call */
 void vm__cost(uint64_t ns);
 void vm__max(long *max, long value);
 bool vm__fails(enum vm_fault kind);     /* this call is to fail */
+uint64_t vm__real_now(void);
+/* A thread of the VM's own; others are their creator's. */
+void vm__thread_create(pthread_t *id, void *(*fn)(void *), void *arg);
+extern __thread bool vm__foreign;       /* a thread of a library's */
 
 /* vm_regs.c */
 /* fn(a, b, c) with marks in all callee-saved registers; answers which of them

@@ -1,6 +1,6 @@
 /*
- * vm_lock.c - the VM's mutexes and read-write locks.  They belong to threads:
- * one that another thread unlocks ends the program.
+ * vm_lock.c - the VM's mutexes, conditions and read-write locks.  Mutexes
+ * belong to threads: one that another thread unlocks ends the program.
  */
 #include "vm_int.h"
 
@@ -8,6 +8,10 @@ struct ErlDrvMutex_ {
     pthread_mutex_t lock;
     pthread_t owner;
     bool locked;
+};
+
+struct ErlDrvCond_ {
+    pthread_cond_t cond;
 };
 
 struct ErlDrvRWLock_ {
@@ -56,6 +60,43 @@ void enif_mutex_unlock(ErlNifMutex *m)
         vm_misuse("enif_mutex_unlock by a thread that does not hold it");
     m->locked = false;
     pthread_mutex_unlock(&m->lock);
+}
+
+ErlNifCond *enif_cond_create(char *name)
+{
+    ErlNifCond *c = vm__malloc(sizeof *c);
+
+    (void)name;
+    pthread_cond_init(&c->cond, NULL);
+    COUNT(mutexes, 1);
+    return c;
+}
+
+void enif_cond_destroy(ErlNifCond *c)
+{
+    pthread_cond_destroy(&c->cond);
+    vm__free(c);
+    COUNT(mutexes, -1);
+}
+
+void enif_cond_signal(ErlNifCond *c)
+{
+    pthread_cond_signal(&c->cond);
+}
+
+void enif_cond_broadcast(ErlNifCond *c)
+{
+    pthread_cond_broadcast(&c->cond);
+}
+
+void enif_cond_wait(ErlNifCond *c, ErlNifMutex *m)
+{
+    if (!m->locked || !pthread_equal(m->owner, pthread_self()))
+        vm_misuse("enif_cond_wait by a thread that does not hold the mutex");
+    m->locked = false;
+    pthread_cond_wait(&c->cond, &m->lock);
+    m->owner = pthread_self();
+    m->locked = true;
 }
 
 ErlNifRWLock *enif_rwlock_create(char *name)

@@ -18,6 +18,8 @@ struct vm_options vm_options = {.gc_every = 1, .dead_heaps_on = VM_NORMAL};
 static pthread_mutex_t procs_lock = PTHREAD_MUTEX_INITIALIZER;
 static vm_proc *procs[MAX_PROCS];
 static size_t proc_count;
+/* No pid comes twice: it names the place and who has it by then. */
+static unsigned generations[MAX_PROCS];
 
 /* -- environments -------------------------------------------------------- */
 
@@ -124,11 +126,10 @@ vm_term enif_make_copy(ErlNifEnv *env, vm_term term)
 void *enif_priv_data(ErlNifEnv *env)
 {
     vm__env_check(env, __func__);
+    if (!env->lib)
+        vm_misuse("enif_priv_data: no library's environment");
     return env->lib->priv;
 }
-
-/* Schedulers look for work by it, without a lock. */
-#define SET_KIND(P, K) __atomic_store_n(&(P)->kind, (K), __ATOMIC_RELAXED)
 
 /* -- processes ----------------------------------------------------------- */
 
@@ -138,13 +139,16 @@ vm_proc *vm_spawn(void)
 
     memset(p, 0, sizeof *p);
     pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->cond, NULL);
     p->state = VM_IDLE;
-    p->result = VM_NIL;
+    p->result = p->await.regs[0] = p->await.regs[1] = VM_NIL;
+    p->last_message = &p->messages;
     p->env = vm__env_new(ENV_PROC, p, NULL);
     pthread_mutex_lock(&procs_lock);
     if (proc_count == MAX_PROCS)
         vm_misuse("too many processes");
     p->index = proc_count++;
+    p->pid = PID((size_t)generations[p->index]++ * MAX_PROCS + p->index);
     procs[p->index] = p;
     pthread_mutex_unlock(&procs_lock);
     COUNT(processes, 1);
@@ -153,12 +157,53 @@ vm_proc *vm_spawn(void)
 
 vm_proc *vm__proc_nth(size_t index)
 {
-    return index < proc_count ? procs[index] : NULL;
+    vm_proc *p;
+
+    pthread_mutex_lock(&procs_lock);
+    p = index < proc_count ? procs[index] : NULL;
+    pthread_mutex_unlock(&procs_lock);
+    return p;
 }
 
 size_t vm__procs(void)
 {
-    return proc_count;
+    size_t n;
+
+    pthread_mutex_lock(&procs_lock);
+    n = proc_count;
+    pthread_mutex_unlock(&procs_lock);
+    return n;
+}
+
+/* One that was killed in a dirty NIF has exited, for all others. */
+bool vm__proc_gone(const vm_proc *p)
+{
+    return p->state == VM_DEAD
+        || (p->state == VM_RUNNING && p->runs_on != VM_NORMAL
+            && __atomic_load_n(&p->exiting, __ATOMIC_RELAXED));
+}
+
+vm_proc *vm__proc_locked(vm_term pid)
+{
+    size_t i = PID_NUMBER(pid) % MAX_PROCS;
+    vm_proc *p = NULL;
+
+    pthread_mutex_lock(&procs_lock);
+    if (i < proc_count && procs[i] && procs[i]->pid == pid) {
+        p = procs[i];
+        pthread_mutex_lock(&p->lock);
+    }
+    pthread_mutex_unlock(&procs_lock);
+    if (p && vm__proc_gone(p)) {
+        pthread_mutex_unlock(&p->lock);
+        p = NULL;
+    }
+    return p;
+}
+
+vm_term vm_pid(const vm_proc *p)
+{
+    return p->pid;
 }
 
 ErlNifEnv *vm_env(vm_proc *p)
@@ -175,13 +220,21 @@ static void forget_call(vm_proc *p)
     SET_KIND(p, 0);
 }
 
-void vm_call_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
-                   const vm_term argv[])
+/* Somebody may run it. */
+void vm__begin(vm_proc *p, enum vm_state state)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->state != VM_DEAD)
+        p->state = state;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The next slice calls name/argc. */
+void vm__call(vm_proc *p, vm_lib *lib, const char *name, int argc,
+              const vm_term argv[])
 {
     const ErlNifEntry *e = lib->entry;
 
-    if (p->state == VM_READY || p->state == VM_RUNNING)
-        vm_misuse("vm_call: the process is in a call");
     for (int i = 0; i < e->num_of_funcs; i++) {
         const ErlNifFunc *f = &e->funcs[i];
 
@@ -195,11 +248,22 @@ void vm_call_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
         p->argv = vm__malloc(((size_t)argc + 1) * sizeof *argv);
         memcpy(p->argv, argv, (size_t)argc * sizeof *argv);
         p->result = VM_NIL;
-        p->state = VM_READY;
-        p->slices = 0;
         return;
     }
     vm_misuse("no function %s/%d", name, argc);
+}
+
+void vm_call_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
+                   const vm_term argv[])
+{
+    enum vm_state state = vm_state(p);
+
+    if (state == VM_READY || state == VM_RUNNING || state == VM_WAITING)
+        vm_misuse("vm_call: the process is in a call");
+    p->await.runtime = NULL;
+    vm__call(p, lib, name, argc, argv);
+    p->slices = 0;
+    vm__begin(p, VM_READY);
 }
 
 void vm_call(vm_proc *p, vm_lib *lib, const char *name, const char *args)
@@ -212,10 +276,10 @@ void vm_call(vm_proc *p, vm_lib *lib, const char *name, const char *args)
 
 void vm_gc(vm_proc *p)
 {
-    vm_term *roots[] = {p->argv, &p->result};
-    size_t n[] = {(size_t)p->argc, 1};
+    vm_term *roots[] = {p->argv, &p->result, p->await.regs};
+    size_t n[] = {(size_t)p->argc, 1, 2};
 
-    vm__heap_collect(&p->heap, roots, n, 2);
+    vm__heap_collect(&p->heap, roots, n, 3);
 }
 
 /* -- a slice ------------------------------------------------------------- */
@@ -256,33 +320,39 @@ static enum vm_state take_answer(vm_proc *p, ErlNifEnv *env, vm_term answer)
 
 static void die(vm_proc *p)
 {
+    vm__monitors_fire(p);
     forget_call(p);
-    p->result = VM_NIL;
+    p->result = p->await.regs[0] = p->await.regs[1] = VM_NIL;
     vm__free_temporary(p->env);
     vm__heap_clear(&p->heap);
 }
 
-enum vm_state vm_slice(vm_proc *p)
+/* The slice is over; what comes next unless the process was killed. */
+static enum vm_state settle(vm_proc *p, enum vm_state state)
+{
+    if (!__atomic_load_n(&p->exiting, __ATOMIC_RELAXED) && vm_options.gc_every
+        && p->slices % vm_options.gc_every == 0)
+        vm_gc(p);
+    pthread_mutex_lock(&p->lock);
+    if (p->exiting)
+        state = VM_DEAD;
+    p->state = state;
+    pthread_cond_broadcast(&p->cond);
+    pthread_mutex_unlock(&p->lock);
+    if (state == VM_DEAD)
+        die(p);
+    return state;
+}
+
+/* The NIF's part of a slice. */
+static enum vm_state run_nif(vm_proc *p, int kind)
 {
     uint64_t lost, fp, started;
     enum vm_state state;
     vm_term answer, *argv;
     ErlNifEnv *env;
     vm_nif fn;
-    int argc, kind = vm__self ? vm__self->kind : 0;
-
-    pthread_mutex_lock(&p->lock);
-    if (p->state == VM_DEAD) {
-        pthread_mutex_unlock(&p->lock);
-        return VM_DEAD;
-    }
-    if (p->state != VM_READY)
-        vm_misuse("vm_slice: nothing scheduled");
-    if (kind != p->kind)
-        vm_misuse("vm_slice on a thread of kind %d for one of %d", kind,
-                  p->kind);
-    p->state = VM_RUNNING;
-    pthread_mutex_unlock(&p->lock);
+    int argc;
 
     fn = p->fn;
     argv = p->argv;
@@ -310,17 +380,40 @@ enum vm_state vm_slice(vm_proc *p)
     vm__env_free(env);
     if (p->percent >= 100 || state != VM_READY)
         p->percent = 0;
-    if (!__atomic_load_n(&p->exiting, __ATOMIC_RELAXED) && vm_options.gc_every
-        && p->slices % vm_options.gc_every == 0)
-        vm_gc(p);
-    pthread_mutex_lock(&p->lock);
-    if (p->exiting)
-        state = VM_DEAD;
-    p->state = state;
-    pthread_mutex_unlock(&p->lock);
-    if (state == VM_DEAD)
-        die(p);
     return state;
+}
+
+enum vm_state vm_slice(vm_proc *p)
+{
+    int kind = vm__self ? vm__self->kind : 0;
+    struct vm_message *m = NULL;
+    enum vm_state state;
+
+    pthread_mutex_lock(&p->lock);
+    state = p->state;
+    if (state == VM_DEAD || (state == VM_WAITING && !vm__await_due(p))) {
+        pthread_mutex_unlock(&p->lock);
+        return state;
+    }
+    if (state != VM_READY && state != VM_WAITING)
+        vm_misuse("vm_slice: nothing scheduled");
+    if (kind != p->kind)
+        vm_misuse("vm_slice on a thread of kind %d for one of %d", kind,
+                  p->kind);
+    if (state == VM_WAITING)
+        m = vm__take_message(p, &p->await.regs[1]);
+    p->state = VM_RUNNING;
+    p->runs_on = kind;
+    pthread_mutex_unlock(&p->lock);
+
+    if (state == VM_WAITING) {
+        state = vm__await_received(p, m);
+    } else {
+        state = run_nif(p, kind);
+        if (p->await.runtime)
+            state = vm__await_answered(p, state);
+    }
+    return settle(p, state);
 }
 
 vm_term enif_schedule_nif(ErlNifEnv *env, const char *name, int flags,
@@ -350,44 +443,56 @@ static void free_dead(void *arg)
     die(arg);
 }
 
+static void tell_monitors(void *arg)
+{
+    vm__monitors_fire(arg);
+}
+
 /* One that is suspended goes at once; one that runs goes when its NIF
- * returns, and meanwhile knows it on a dirty scheduler only. */
+ * returns, and meanwhile knows it on a dirty scheduler only, as the others
+ * do. */
 void vm_kill(vm_proc *p)
 {
-    bool now = false;
+    void (*fn)(void *) = NULL;
 
     pthread_mutex_lock(&p->lock);
     if (p->state == VM_RUNNING) {
+        if (!p->exiting && p->runs_on != VM_NORMAL)
+            fn = tell_monitors;
         __atomic_store_n(&p->exiting, true, __ATOMIC_RELAXED);
     } else if (p->state != VM_DEAD) {
         p->state = VM_DEAD;
-        now = true;
+        fn = free_dead;
+        pthread_cond_broadcast(&p->cond);
     }
     pthread_mutex_unlock(&p->lock);
-    if (now && vm__self)
-        die(p);
-    else if (now)
-        vm_on(vm_options.dead_heaps_on, free_dead, p);
+    if (fn && vm__self)
+        fn(p);
+    else if (fn)
+        vm_on(vm_options.dead_heaps_on, fn, p);
 }
 
 void vm_free(vm_proc *p)
 {
-    if (p->state == VM_RUNNING)
+    if (vm_state(p) == VM_RUNNING)
         vm_misuse("vm_free of a running process");
     vm_kill(p);
-    vm__env_free(p->env);
-    while (p->messages) {
-        struct vm_message *m = p->messages;
-
-        p->messages = m->next;
-        vm__heap_clear(&m->heap);
-        vm__free(m);
-    }
     pthread_mutex_lock(&procs_lock);
     procs[p->index] = NULL;
     while (proc_count && !procs[proc_count - 1])
         proc_count--;
     pthread_mutex_unlock(&procs_lock);
+    /* whoever found it before is done with it after that */
+    pthread_mutex_lock(&p->lock);
+    pthread_mutex_unlock(&p->lock);
+    vm__env_free(p->env);
+    while (p->messages) {
+        struct vm_message *m = p->messages;
+
+        p->messages = m->next;
+        vm__message_free(m);
+    }
+    pthread_cond_destroy(&p->cond);
     pthread_mutex_destroy(&p->lock);
     vm__free(p->kinds);
     vm__free(p);

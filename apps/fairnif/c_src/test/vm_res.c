@@ -31,7 +31,7 @@ static ErlNifResourceType *types;
 static vm_lib *libs;
 static struct vm_resource *late;
 
-static struct vm_resource *of(void *obj)
+struct vm_resource *vm__resource_of(void *obj)
 {
     struct vm_resource *r = (struct vm_resource *)
         ((char *)obj - offsetof(struct vm_resource, data));
@@ -40,6 +40,8 @@ static struct vm_resource *of(void *obj)
         vm_misuse("a resource object that was freed, or none");
     return r;
 }
+
+#define of(OBJ) vm__resource_of(OBJ)
 
 /* -- types --------------------------------------------------------------- */
 
@@ -150,6 +152,7 @@ void *enif_alloc_resource(ErlNifResourceType *type, size_t size)
                   "is gone");
     r = vm__malloc(sizeof *r + size);
     r->magic = LIVE;
+    r->monitors = NULL;
     r->type = type;
     r->refs = 1;
     r->size = size;
@@ -165,6 +168,7 @@ static void destroy(struct vm_resource *r)
 {
     ErlNifResourceType *type = r->type;
 
+    vm__monitors_forget(r);
     if (type->fn.dtor) {
         ErlNifEnv *env = vm__env_new(ENV_DTOR, NULL, type->owner);
 
@@ -183,6 +187,27 @@ static void destroy(struct vm_resource *r)
 void vm__resource_keep(struct vm_resource *r)
 {
     __atomic_add_fetch(&of(r->data)->refs, 1, __ATOMIC_RELAXED);
+}
+
+bool vm__resource_keep_live(struct vm_resource *r)
+{
+    long refs = __atomic_load_n(&r->refs, __ATOMIC_RELAXED);
+
+    while (refs > 0)
+        if (__atomic_compare_exchange_n(&r->refs, &refs, refs + 1, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+const ErlNifResourceTypeInit *vm__resource_calls(const struct vm_resource *r)
+{
+    return &r->type->fn;
+}
+
+vm_lib *vm__resource_owner(const struct vm_resource *r)
+{
+    return r->type->owner;
 }
 
 void vm__resource_drop(struct vm_resource *r)

@@ -69,8 +69,7 @@ void vm_start(int normal, int dirty_cpu, int dirty_io)
             pthread_mutex_init(&t->lock, NULL);
             pthread_cond_init(&t->cond, NULL);
             threads[kind][i] = t;
-            if (pthread_create(&t->id, NULL, serve, t))
-                vm_misuse("pthread_create");
+            vm__thread_create(&t->id, serve, t);
         }
         thread_count[kind] = counts[kind];
     }
@@ -78,6 +77,7 @@ void vm_start(int normal, int dirty_cpu, int dirty_io)
 
 void vm_stop(void)
 {
+    vm__select_stop();
     for (int kind = 1; kind < VM_KINDS; kind++) {
         for (int i = 0; i < thread_count[kind]; i++) {
             vm_thread *t = threads[kind][i];
@@ -155,18 +155,47 @@ static void slice(void *p)
 
 enum vm_state vm_step(vm_proc *p)
 {
-    vm_thread *t = pick(p->kind, p->last);
+    vm_thread *t;
 
+    if (vm_state(p) == VM_DEAD)
+        return VM_DEAD;
+    t = pick(vm_next_kind(p), p->last);
     vm_post(t, slice, p);
     vm_wait(t);
     return vm_state(p);
 }
 
+/* Until a message came, the receive's time is up, or `then`. */
+static void sleep_until(vm_proc *p, uint64_t then)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->state == VM_WAITING && p->await.deadline < then)
+        then = p->await.deadline;
+    if (p->state == VM_WAITING && !vm__await_due(p))
+        vm__wait_until(p, then);
+    pthread_mutex_unlock(&p->lock);
+}
+
+enum vm_state vm_run(vm_proc *p, int ms)
+{
+    uint64_t end = ms < 0 ? UINT64_MAX
+        : vm__real_now() + (uint64_t)ms * 1000000;
+
+    for (;;) {
+        enum vm_state state = vm_state(p);
+
+        if (state != VM_READY && state != VM_WAITING)
+            return state;
+        if (vm_step(p) == VM_WAITING)
+            sleep_until(p, end);
+        if (vm__real_now() >= end)
+            return vm_state(p);
+    }
+}
+
 enum vm_state vm_finish(vm_proc *p)
 {
-    while (vm_state(p) == VM_READY)
-        vm_step(p);
-    return vm_state(p);
+    return vm_run(p, -1);
 }
 
 void enif_system_info(ErlNifSysInfo *info, size_t size)

@@ -1,18 +1,19 @@
 /*
- * vm_send.c - pids, names and messages.
+ * vm_send.c - pids, names, messages and mailboxes.
  */
 #include <string.h>
+#include <time.h>
 
 #include "vm_int.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* -- pids ---------------------------------------------------------------- */
 
 ErlNifPid *enif_self(ErlNifEnv *env, ErlNifPid *pid)
 {
     vm__env_check(env, __func__);
     if (!env->proc)
         return NULL;
-    pid->pid = PID(env->proc->index);
+    pid->pid = env->proc->pid;
     return pid;
 }
 
@@ -25,12 +26,24 @@ int enif_get_local_pid(ErlNifEnv *env, vm_term term, ErlNifPid *pid)
     return 1;
 }
 
+void enif_set_pid_undefined(ErlNifPid *pid)
+{
+    pid->pid = vm__atom("undefined", 9);
+}
+
+int enif_is_pid_undefined(const ErlNifPid *pid)
+{
+    return pid->pid == vm__atom("undefined", 9);
+}
+
 int enif_is_process_alive(ErlNifEnv *env, ErlNifPid *pid)
 {
-    vm_proc *p = vm__proc_nth(PID_INDEX(pid->pid));
+    vm_proc *p = vm__proc_locked(pid->pid);
 
     vm__env_check(env, __func__);
-    return p && vm_state(p) != VM_DEAD;
+    if (p)
+        pthread_mutex_unlock(&p->lock);
+    return p != NULL;
 }
 
 int enif_whereis_pid(ErlNifEnv *env, vm_term name, ErlNifPid *pid)
@@ -41,7 +54,7 @@ int enif_whereis_pid(ErlNifEnv *env, vm_term name, ErlNifPid *pid)
         vm_proc *p = vm__proc_nth(i);
 
         if (p && p->name == name) {
-            pid->pid = PID(i);
+            pid->pid = p->pid;
             return 1;
         }
     }
@@ -53,13 +66,42 @@ void vm_register(vm_proc *p, const char *name)
     p->name = vm__atom(name, strlen(name));
 }
 
+/* -- messages ------------------------------------------------------------ */
+
+struct vm_message *vm__message(vm_term term)
+{
+    struct vm_message *m = vm__malloc(sizeof *m);
+
+    memset(m, 0, sizeof *m);
+    m->term = vm__copy(&m->heap, term);
+    return m;
+}
+
+void vm__message_free(struct vm_message *m)
+{
+    vm__heap_clear(&m->heap);
+    vm__free(m);
+}
+
+bool vm__deliver(vm_term pid, struct vm_message *m)
+{
+    vm_proc *p = vm__proc_locked(pid);
+
+    if (!p) {
+        vm__message_free(m);
+        return false;
+    }
+    *p->last_message = m;
+    p->last_message = &m->next;
+    pthread_cond_broadcast(&p->cond);
+    pthread_mutex_unlock(&p->lock);
+    return true;
+}
+
 /* With msg_env the message is taken from there, and that is cleared. */
 int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
               vm_term msg)
 {
-    vm_proc *p = vm__proc_nth(PID_INDEX(to->pid));
-    struct vm_message *m;
-
     if (env)
         vm__env_check(env, __func__);
     else if (vm__self && vm__self->slice)
@@ -68,36 +110,97 @@ int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
         vm__owned(msg_env, msg, __func__);
     else if (env)
         vm__owned(env, msg, __func__);
-    if (!p || vm_state(p) == VM_DEAD)
+    if (!vm__deliver(to->pid, vm__message(msg)))
         return 0;
-    m = vm__malloc(sizeof *m);
-    memset(m, 0, sizeof *m);
-    m->term = vm__copy(&m->heap, msg);
-    pthread_mutex_lock(&lock);
-    m->next = p->messages;
-    p->messages = m;
-    pthread_mutex_unlock(&lock);
     if (msg_env)
         enif_clear_env(msg_env);
     return 1;
+}
+
+/* -- mailboxes ----------------------------------------------------------- */
+
+static bool matches(const struct vm_message *m, const vm_term *ref)
+{
+    return !ref || (vm__is(m->term, T_TUPLE) && HSIZE(PTR(m->term)[0]) > 0
+                    && !vm__compare(PTR(m->term)[1], *ref));
+}
+
+bool vm__has_message(const vm_proc *p, const vm_term *ref)
+{
+    for (const struct vm_message *m = p->messages; m; m = m->next)
+        if (matches(m, ref))
+            return true;
+    return false;
+}
+
+struct vm_message *vm__take_message(vm_proc *p, const vm_term *ref)
+{
+    for (struct vm_message **at = &p->messages; *at; at = &(*at)->next) {
+        struct vm_message *m = *at;
+
+        if (!matches(m, ref))
+            continue;
+        *at = m->next;
+        if (!m->next)
+            p->last_message = at;
+        m->next = NULL;
+        return m;
+    }
+    return NULL;
+}
+
+/* By a look now and then as well: the condition's clock is another. */
+void vm__wait_until(vm_proc *p, uint64_t then)
+{
+    enum { LONGEST = 50 * 1000 * 1000 };
+    uint64_t now = vm__real_now();
+    struct timespec ts;
+
+    then = then <= now ? 0 : then - now < LONGEST ? then - now : LONGEST;
+    timespec_get(&ts, TIME_UTC);
+    then += (uint64_t)ts.tv_nsec;
+    ts.tv_sec += (time_t)(then / 1000000000);
+    ts.tv_nsec = (long)(then % 1000000000);
+    pthread_cond_timedwait(&p->cond, &p->lock, &ts);
+}
+
+bool vm_receive(vm_proc *p, const vm_term *ref, int ms, vm_term *message)
+{
+    uint64_t end = ms < 0 ? UINT64_MAX
+        : vm__real_now() + (uint64_t)ms * 1000000;
+    struct vm_message *m = NULL;
+
+    pthread_mutex_lock(&p->lock);
+    while (p->state != VM_DEAD && !(m = vm__take_message(p, ref))
+           && vm__real_now() < end)
+        vm__wait_until(p, end);
+    pthread_mutex_unlock(&p->lock);
+    if (!m)
+        return false;
+    *message = vm__copy(&p->heap, m->term);
+    vm__message_free(m);
+    return true;
 }
 
 int vm_messages(vm_proc *p)
 {
     int n = 0;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&p->lock);
     for (struct vm_message *m = p->messages; m; m = m->next)
         n++;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&p->lock);
     return n;
 }
 
 const char *vm_message(vm_proc *p, int n, char *buf, size_t size)
 {
-    struct vm_message *m = p->messages;
+    const char *text = "";
 
-    for (n = vm_messages(p) - 1 - n; n > 0 && m; n--)
-        m = m->next;
-    return m ? vm_print(m->term, buf, size) : "";
+    pthread_mutex_lock(&p->lock);
+    for (struct vm_message *m = p->messages; m; m = m->next)
+        if (n-- == 0)
+            text = vm_print(m->term, buf, size);
+    pthread_mutex_unlock(&p->lock);
+    return text;
 }

@@ -2,8 +2,9 @@
  * vm_sys.c - memory that can run out, the clock, and what is counted.
  *
  * The executable is linked with --wrap for the functions below, so that the
- * runtime's own calls of libc pass here.  Faults are for slices only: what
- * the VM and the tests do between slices always succeeds.
+ * runtime's own calls of libc pass here.  Faults are for slices, and threads
+ * that a library made: what the VM and the tests do between slices always
+ * succeeds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,6 +26,9 @@ int __real_munmap(void *, size_t);
 int __real_mprotect(void *, size_t, int);
 int __real_madvise(void *, size_t, int);
 int __real_clock_gettime(clockid_t, struct timespec *);
+int __real_pthread_create(pthread_t *, const pthread_attr_t *,
+                          void *(*)(void *), void *);
+int __real_close(int);
 void *__real_memcpy(void *, const void *, size_t);
 void *__real_memmove(void *, const void *, size_t);
 
@@ -38,6 +42,9 @@ int __wrap_munmap(void *, size_t);
 int __wrap_mprotect(void *, size_t, int);
 int __wrap_madvise(void *, size_t, int);
 int __wrap_clock_gettime(clockid_t, struct timespec *);
+int __wrap_pthread_create(pthread_t *, const pthread_attr_t *,
+                          void *(*)(void *), void *);
+int __wrap_close(int);
 void *__wrap_memcpy(void *, const void *, size_t);
 void *__wrap_memmove(void *, const void *, size_t);
 
@@ -66,10 +73,10 @@ static bool fault_and_on;
 
 void vm_fail(unsigned kinds, long n, bool and_on)
 {
-    fault_kinds = 0;
+    __atomic_store_n(&fault_kinds, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&fault_countdown, n, __ATOMIC_SEQ_CST);
-    fault_and_on = and_on;
-    fault_kinds = n > 0 ? kinds : 0;
+    __atomic_store_n(&fault_and_on, and_on, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&fault_kinds, n > 0 ? kinds : 0, __ATOMIC_SEQ_CST);
 }
 
 bool vm_failed(void)
@@ -83,10 +90,12 @@ bool vm__fails(enum vm_fault kind)
     long n;
 
     COUNT(total_allocs, 1);
-    if (!(fault_kinds & kind) || !vm__self || !vm__self->slice)
+    if (!(__atomic_load_n(&fault_kinds, __ATOMIC_SEQ_CST) & kind)
+        || (!vm__foreign && (!vm__self || !vm__self->slice)))
         return false;
     n = __atomic_sub_fetch(&fault_countdown, 1, __ATOMIC_SEQ_CST);
-    return n == 0 || (n < 0 && fault_and_on);
+    return n == 0
+        || (n < 0 && __atomic_load_n(&fault_and_on, __ATOMIC_SEQ_CST));
 }
 
 /* -- memory -------------------------------------------------------------- */
@@ -253,6 +262,53 @@ void *__wrap_memmove(void *to, const void *from, size_t size)
     return __real_memmove(to, from, size);
 }
 
+/* -- threads and descriptors --------------------------------------------- */
+
+__thread bool vm__foreign;
+
+struct start {
+    void *(*fn)(void *);
+    void *arg;
+};
+
+static void *foreign(void *arg)
+{
+    struct start s = *(struct start *)arg;
+
+    vm__free(arg);
+    vm__foreign = true;
+    return s.fn(s.arg);
+}
+
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes,
+                          void *(*fn)(void *), void *arg)
+{
+    struct start *s;
+    int error;
+
+    if (vm__fails(VM_F_THREAD))
+        return EAGAIN;
+    s = vm__malloc(sizeof *s);
+    s->fn = fn;
+    s->arg = arg;
+    error = __real_pthread_create(id, attributes, foreign, s);
+    if (error)
+        vm__free(s);
+    return error;
+}
+
+void vm__thread_create(pthread_t *id, void *(*fn)(void *), void *arg)
+{
+    if (__real_pthread_create(id, NULL, fn, arg))
+        vm_misuse("pthread_create");
+}
+
+int __wrap_close(int fd)
+{
+    vm__select_close(fd);
+    return __real_close(fd);
+}
+
 /* -- the clock ----------------------------------------------------------- */
 
 static uint64_t virtual_now = 1000000000000;
@@ -268,7 +324,7 @@ void vm_work(uint64_t ns)
     vm__cost(ns);
 }
 
-static uint64_t real_now(void)
+uint64_t vm__real_now(void)
 {
     struct timespec ts;
 
@@ -279,7 +335,7 @@ static uint64_t real_now(void)
 uint64_t vm_now(void)
 {
     return vm_options.virtual_time
-        ? __atomic_load_n(&virtual_now, __ATOMIC_RELAXED) : real_now();
+        ? __atomic_load_n(&virtual_now, __ATOMIC_RELAXED) : vm__real_now();
 }
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
@@ -352,7 +408,8 @@ const char *vm_differs(const struct vm_counts *since, char *buf, size_t size)
 #define WHAT(NAME) {#NAME, offsetof(struct vm_counts, NAME)}
     static const struct { const char *name; size_t at; } whats[] = {
         WHAT(processes), WHAT(heaps), WHAT(envs), WHAT(binaries),
-        WHAT(resources), WHAT(allocs), WHAT(mutexes), WHAT(temporary)
+        WHAT(resources), WHAT(allocs), WHAT(mutexes), WHAT(temporary),
+        WHAT(monitors), WHAT(selects)
     };
     size_t used = 0;
 

@@ -106,7 +106,7 @@ static void print(struct out *o, vm_term t)
     else if (IS_ATOM(t))
         put(o, vm__atom_name(t), strlen(vm__atom_name(t)));
     else if (IS_PID(t))
-        putf(o, "<0.%zu.0>", PID_INDEX(t));
+        putf(o, "<0.%zu.0>", PID_NUMBER(t));
     else if (t == VM_NIL)
         put(o, "[]", 2);
     else if (TAG(t) == TAG_CONS)

@@ -1,0 +1,578 @@
+/*
+ * test_await.c - pending values: calls that wait in fairnif:await/1, in every
+ * mode; what becomes of them when their caller dies at any point, lets go of
+ * them, or asks for them in the wrong way.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* -- bodies -------------------------------------------------------------- */
+
+static long deferred, undone;
+
+static void undo(void *arg)
+{
+    free(arg);
+    __atomic_add_fetch(&undone, 1, __ATOMIC_RELEASE);
+}
+
+static bool postpone(fair_task *t)
+{
+    void *arg = malloc(8);
+
+    __atomic_add_fetch(&deferred, 1, __ATOMIC_RELAXED);
+    return fair_defer(t, undo, arg);
+}
+
+static bool all_undone(void)
+{
+    return __atomic_load_n(&undone, __ATOMIC_ACQUIRE)
+        == __atomic_load_n(&deferred, __ATOMIC_RELAXED);
+}
+
+/* offloads(Term, Binary, List): passes the gate on a thread of the pool, and
+ * has all of them, a root and a frame of its own before and after. */
+static ERL_NIF_TERM offloads(fair_task *t)
+{
+    unsigned char frame[300];
+    fair_bin bin, made;
+    unsigned char byte;
+
+    memset(frame, 0x5C, sizeof frame);
+    if (!postpone(t) || !fair_get_bin(t, 1, &bin)
+        || !fair_new_bin(t, 100, &made))
+        return fair_enomem(t);
+    memset(made.data, 'x', made.size);
+    byte = bin.data[bin.size - 1];
+    fair_keep(t, 3, enif_make_list1(fair_env(t), fair_arg(t, 2)));
+    fair_tick(t, 1);
+    fair_offload(t, gate_pass, NULL);
+    fair_tick(t, 1);
+    for (size_t i = 0; i < sizeof frame; i++)
+        if (frame[i] != 0x5C)
+            return fair_badarg(t);
+    if (bin.data[bin.size - 1] != byte || made.data[99] != 'x')
+        return fair_badarg(t);
+    return enif_make_tuple3(fair_env(t), fair_arg(t, 0), fair_kept(t, 3),
+                            enif_make_ulong(fair_env(t),
+                                            bin.size + made.size));
+}
+
+/* Raises after the wait, what it was given. */
+static ERL_NIF_TERM raises(fair_task *t)
+{
+    fair_offload(t, gate_pass, NULL);
+    return fair_raise(t, fair_arg(t, 0));
+}
+
+/* sleeps(Ms) */
+static ERL_NIF_TERM sleeps(fair_task *t)
+{
+    int ms, answer;
+
+    if (!postpone(t) || !enif_get_int(fair_env(t), fair_arg(t, 0), &ms))
+        return fair_badarg(t);
+    answer = fair_wait(t, -1, 0, ms);
+    return enif_make_int(fair_env(t), answer);
+}
+
+/* Waits twice, and says who called. */
+static ERL_NIF_TERM twice(fair_task *t)
+{
+    ErlNifPid pid, self;
+    long *count = enif_priv_data(fair_env(t));
+
+    fair_offload(t, gate_pass, NULL);
+    fair_offload(t, gate_pass, NULL);
+    fair_caller(t, &pid);
+    if (!enif_self(fair_env(t), &self) || self.pid != pid.pid)
+        return fair_badarg(t);
+    if (enif_priv_data(fair_env(t)) != count || *count != 4711)
+        return fair_badarg(t);
+    if (!enif_is_current_process_alive(fair_env(t)))
+        return fair_badarg(t);
+    enif_consume_timeslice(fair_env(t), 1);
+    return enif_make_pid(fair_env(t), &pid);
+}
+
+static ERL_NIF_TERM ends_at_once(fair_task *t)
+{
+    return fair_arg(t, 0);
+}
+
+static ErlNifFunc nifs[] = {
+    AWAITED_MODES("offloads", 3, offloads),
+    AWAITED_MODES("raises", 1, raises),
+    AWAITED_MODES("sleeps", 1, sleeps),
+    AWAITED_MODES("twice", 0, twice),
+    AWAITED_MODES("ends", 1, ends_at_once),
+    FAIR_NIF("not_awaited", 3, offloads, FAIR_AUTO),
+};
+
+static long private_data = 4711;
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    (void)env, (void)info;
+    *priv = &private_data;
+    return 0;
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
+{
+    (void)env, (void)info;
+    *priv = *old;
+    return 0;
+}
+
+FAIR_NIF_INIT(test_await, nifs, load, NULL, upgrade, NULL)
+
+/* -- calls --------------------------------------------------------------- */
+
+#define ARGS "{a,[1,<<2>>]}, <<1,2,3>>, \"abc\""
+#define ANSWER "{{a,[1,<<2>>]},[[97,98,99]],103}"
+
+/* The arguments of offloads(), with a large binary. */
+static vm_proc *spawn_offloads(const char *name)
+{
+    vm_proc *p = vm_spawn();
+    unsigned char bytes[300] = {0};
+    vm_term args[3];
+
+    bytes[299] = 77;
+    args[0] = vm_parse(vm_env(p), "{a,[1,<<2>>]}");
+    args[1] = vm_bits(vm_env(p), bytes, sizeof bytes, 0);
+    args[2] = vm_parse(vm_env(p), "\"abc\"");
+    node_await(p, name, 3, args);
+    return p;
+}
+#define LARGE_ANSWER "{{a,[1,<<2>>]},[[97,98,99]],400}"
+
+/* Up to where only a message can help. */
+static void until_waiting(vm_proc *p)
+{
+    enum vm_state state = vm_state(p);
+
+    while (state == VM_READY)
+        state = vm_step(p);
+}
+
+static void after_all(void)
+{
+    EVENTUALLY(all_undone());
+    EVENTUALLY(node_stacks() == 0);
+}
+
+/* -- it waits, and goes on ----------------------------------------------- */
+
+TEST(all_modes, "a call that offloads comes to the same in every mode")
+{
+    for (int ticks = 0; ticks < 2; ticks++) {
+        node_set("pause_every_tick", (uint64_t)ticks);
+        for (int i = 0; i < MODES; i++) {
+            const char *name = in_nth_mode("offloads", i);
+
+            gate_shut();
+            vm_proc *p = spawn_await(name, ARGS);
+            vm_proc *q = spawn_offloads(name);
+            until_waiting(p);
+            until_waiting(q);
+            EVENTUALLY(gate_waiting() == 2);
+            CHECK(vm_step(p) == VM_WAITING);
+            gate_open();
+            vm_finish(p);
+            CHECK_TEXT(finished(p), ANSWER);
+            CHECK_TEXT(finished(q), LARGE_ANSWER);
+        }
+    }
+    after_all();
+    CHECK_NUMBERS(node_counter("offloads_auto", "waits"), >=, 4);
+    CHECK_NUMBERS(node_counter("offloads_auto", "offloads"), ==, 4);
+}
+
+TEST(raising, "what is raised after a wait is raised by await")
+{
+    gate_open();
+    for (int i = 0; i < MODES; i++) {
+        const char *name = in_nth_mode("raises", i);
+
+        CHECK_TEXT(finished(spawn_await(name, "{why,[x]}")),
+                   "error:{why,[x]}");
+        CHECK_TEXT(finished(spawn_await(name, "atom")), "error:atom");
+    }
+}
+
+TEST(fast, "a call that ends without waiting is not pending, but on a thread")
+{
+    for (int i = 0; i < MODES - 1; i++)
+        CHECK_CALL(in_nth_mode("ends", i), "{x}", "{x}");
+    CHECK_TEXT(finished(spawn_await("ends_threaded", "{x}")), "{x}");
+    CHECK_TEXT(finished(spawn_await("ends_threaded", "7")), "7");
+}
+
+TEST(identity, "after a wait the body knows its caller and its library")
+{
+    gate_open();
+    for (int i = 0; i < MODES; i++) {
+        vm_proc *p = spawn_await(in_nth_mode("twice", i), "");
+        char pid[64];
+
+        vm_print(vm_pid(p), pid, sizeof pid);
+        CHECK_TEXT(finished(p), pid);
+    }
+}
+
+TEST(slept, "a sleep ends by await's clock, not before its time")
+{
+    for (int i = 0; i < MODES; i++) {
+        uint64_t begin = vm_now();
+        vm_proc *p = spawn_await(in_nth_mode("sleeps", i), "30");
+
+        CHECK_TEXT(finished(p), "0");
+        CHECK_NUMBERS(vm_now() - begin, >=, 30 * 1000000);
+        CHECK_TEXT(finished(spawn_await(in_nth_mode("sleeps", i), "0")), "0");
+    }
+    after_all();
+}
+
+TEST(mailbox, "await leaves the other messages, and none of its own")
+{
+    gate_shut();
+    for (int i = 0; i < MODES; i++) {
+        vm_proc *p = spawn_await(in_nth_mode("offloads", i), ARGS);
+        ErlNifPid pid = {vm_pid(p)};
+        ErlNifEnv *m = enif_alloc_env();
+
+        enif_send(NULL, &pid, m, vm_parse(m, "{other,go}"));
+        until_waiting(p);
+        enif_send(NULL, &pid, m, vm_parse(m, "{#Ref,go}"));
+        enif_free_env(m);
+        gate_open();
+        vm_finish(p);
+        CHECK_TEXT(outcome(p), ANSWER);
+        CHECK_NUMBERS(vm_messages(p), ==, 2);
+        vm_free(p);
+        gate_shut();
+    }
+    gate_open();
+    after_all();
+}
+
+TEST(plain, "a function that is not awaited raises where it would wait")
+{
+    const char *text = finished(spawn_await("not_awaited", ARGS));
+
+    CHECK_TEXT(text, "error:{fairnif,{not_awaited,{test_await,not_awaited,"
+               "3}}}");
+    after_all();
+}
+
+/* -- the caller dies ----------------------------------------------------- */
+
+enum point {
+    QUEUED, RUNNING, ARMED, READY, NOT_ASKED, ENDED_NOT_ASKED, POINTS
+};
+
+static const char *const point_names[POINTS] = {
+    "queued", "running", "waiting", "ready", "not asked", "ended, not asked"
+};
+
+/* Takes a call in its nth mode to that point, and kills. */
+static void kill_at(int mode, enum point at)
+{
+    const char *name = in_nth_mode("offloads", mode);
+    vm_proc *blocker = NULL, *p;
+    int before;
+
+    gate_shut();
+    before = gate_waiting();
+    if (at == QUEUED) {
+        node_set("threads", 1);
+        blocker = spawn_await("offloads_auto", ARGS);
+        until_waiting(blocker);
+        EVENTUALLY(gate_waiting() == 1);
+        before = 1;
+    }
+    p = at == NOT_ASKED || at == ENDED_NOT_ASKED ? spawn_call(name, ARGS)
+        : spawn_await(name, ARGS);
+    if (at == RUNNING) {            /* not yet in the receive */
+        while (gate_waiting() == before && vm_state(p) == VM_READY)
+            vm_step(p);
+    } else {
+        until_waiting(p);
+    }
+    if (at != QUEUED)
+        EVENTUALLY(gate_waiting() == before + 1);
+    if (at == READY || at == ENDED_NOT_ASKED) {
+        gate_open();
+        EVENTUALLY(gate_waiting() == 0 && node_info("threads_busy") == 0);
+    }
+    vm_kill(p);
+    if (at == QUEUED)
+        CHECK_NUMBERS(node_info("jobs_queued"), ==, 0);
+    vm_free(p);
+    gate_open();
+    if (blocker) {
+        CHECK_TEXT(finished(blocker), ANSWER);
+        node_set("threads", 16);
+    }
+    EVENTUALLY(all_undone());
+    EVENTUALLY(node_stacks() == 0);
+    EVENTUALLY(strcmp(node_leftovers(), "") == 0);
+    check_that(!check_failures(), __FILE__, __LINE__, "%s, killed while %s",
+               name, point_names[at]);
+}
+
+TEST(kills, "a caller that dies at any point of waiting leaves nothing")
+{
+    for (int kind = 1; kind <= 3; kind++) {
+        vm_options.dead_heaps_on = kind;
+        for (int i = 0; i < MODES && !check_failures(); i++)
+            for (int at = 0; at < POINTS && !check_failures(); at++)
+                kill_at(i, (enum point)at);
+    }
+}
+
+TEST(killed_asleep, "a caller that dies asleep leaves nothing")
+{
+    for (int i = 0; i < MODES; i++) {
+        vm_proc *p = spawn_await(in_nth_mode("sleeps", i), "-1");
+
+        until_waiting(p);
+        EVENTUALLY(vm_step(p) == VM_WAITING);
+        vm_free(p);
+    }
+    after_all();
+}
+
+TEST(work_goes_on, "what a thread works at when the caller dies keeps its "
+     "stack and its binaries to the end")
+{
+    vm_proc *p = spawn_offloads("offloads_auto");
+
+    gate_shut();
+    until_waiting(p);
+    EVENTUALLY(gate_waiting() == 1);
+    vm_free(p);
+    usleep(10000);
+    CHECK_NUMBERS(node_stacks(), ==, 1);
+    CHECK(!all_undone());
+    gate_open();
+    after_all();
+    CHECK_NUMBERS(node_counter("offloads_auto", "cancels"), ==, 1);
+}
+
+/* -- the pending value itself -------------------------------------------- */
+
+TEST(abandoned, "a pending value that is not awaited goes with its task when "
+     "it is garbage")
+{
+    for (int i = 0; i < MODES; i++) {
+        vm_proc *p = spawn_call(in_nth_mode("offloads", i), ARGS);
+
+        gate_shut();
+        vm_finish(p);
+        CHECK(strstr(outcome(p), "{fairnif_pending,") == outcome(p)
+              || strstr(outcome(p), "{fairnif_pending,"));
+        EVENTUALLY(gate_waiting() == 1);
+        vm_call(p, lib, "ends_auto", "[]");
+        vm_finish(p);
+        vm_gc(p);
+        gate_open();
+        EVENTUALLY(all_undone());
+        vm_free(p);
+    }
+    after_all();
+}
+
+/* A pending value in p, of a call to offloads_MODE. */
+static vm_term pending(vm_proc *p, int mode)
+{
+    vm_call(p, lib, in_nth_mode("offloads", mode), ARGS);
+    vm_finish(p);
+    return vm_result(p);
+}
+
+TEST(again, "a pending value is awaited once")
+{
+    gate_open();
+    for (int i = 0; i < MODES; i++) {
+        vm_proc *p = vm_spawn();
+        ErlNifEnv *env = vm_env(p);
+        ErlNifEnv *kept = enif_alloc_env();
+        vm_term copy = enif_make_copy(kept, pending(p, i));
+
+        node_await_term(p, vm_result(p));
+        vm_finish(p);
+        CHECK_TEXT(outcome(p), ANSWER);
+        node_await_term(p, enif_make_copy(env, copy));
+        vm_finish(p);
+        CHECK_TEXT(outcome(p), "error:{fairnif,awaited_before}");
+        vm_free(p);
+        enif_free_env(kept);
+    }
+    after_all();
+}
+
+TEST(elsewhere, "a pending value is awaited by its own process only, which "
+     "then gets it")
+{
+    gate_open();
+    for (int i = 0; i < MODES; i++) {
+        vm_proc *p = vm_spawn(), *q = vm_spawn();
+
+        node_await_term(q, enif_make_copy(vm_env(q), pending(p, i)));
+        CHECK_TEXT(finished(q), "error:{fairnif,not_owner}");
+        node_await_term(p, vm_result(p));
+        CHECK_TEXT(finished(p), ANSWER);
+    }
+    after_all();
+}
+
+TEST(outlived, "a pending value that another process holds does not keep its "
+     "task when the caller is gone")
+{
+    vm_proc *p = vm_spawn(), *q = vm_spawn();
+
+    gate_open();
+    node_await_term(q, enif_make_copy(vm_env(q), pending(p, 5)));
+    vm_finish(q);
+    vm_free(p);
+    vm_free(q);
+    after_all();
+}
+
+static const char *await_text(const char *text)
+{
+    vm_proc *p = vm_spawn();
+
+    node_await_term(p, vm_parse(vm_env(p), text));
+    return finished(p);
+}
+
+TEST(foreign, "what looks pending and is not fairnif's raises; anything else "
+     "is a value")
+{
+    CHECK_TEXT(await_text("{fairnif_pending,x}"),
+               "error:{fairnif,not_pending}");
+    CHECK_TEXT(await_text("{fairnif_pending,#Ref,1,2}"),
+               "error:{fairnif,not_pending}");
+    CHECK_TEXT(await_text("{fairnif_pending}"), "{fairnif_pending}");
+    CHECK_TEXT(await_text("fairnif_pending"), "fairnif_pending");
+    CHECK_TEXT(await_text("[{fairnif_pending,x}]"), "[{fairnif_pending,x}]");
+}
+
+/* {fairnif_pending, Object, Terms...} with other terms than it came with. */
+static const char *await_forged(int mode, int arity)
+{
+    vm_proc *p = vm_spawn();
+    const vm_term *elems;
+    vm_term forged[300];
+    int had;
+
+    pending(p, mode);
+    enif_get_tuple(vm_env(p), vm_result(p), &had, &elems);
+    for (int i = 0; i < arity; i++)
+        forged[i] = i < had && i < 2 ? elems[i]
+            : vm_parse(vm_env(p), "\"forged\"");
+    node_await_term(p, enif_make_tuple_from_array(vm_env(p), forged,
+                                                  (unsigned)arity));
+    return finished(p);
+}
+
+TEST(forged, "a pending value with other terms does not break the node")
+{
+    static const int arities[] = {2, 3, 4, 5, 6, 8, 9, 20, 300};
+
+    gate_open();
+    for (int i = 0; i < MODES; i++)
+        for (size_t k = 0; k < sizeof arities / sizeof *arities; k++) {
+            const char *is = await_forged(i, arities[k]);
+
+            check_that(strstr(is, "error:") == is || strstr(is, "forged")
+                       || strstr(is, "102,111,114,103")
+                       || !strcmp(is, ANSWER), __FILE__, __LINE__,
+                       "%s with %d terms: %s", in_nth_mode("", i),
+                       arities[k], is);
+        }
+    after_all();
+}
+
+/* -- upgrades ------------------------------------------------------------ */
+
+TEST(upgraded, "calls wait on while their library is upgraded and purged, and "
+     "end in the old code")
+{
+    for (int i = 0; i < MODES; i++) {
+        vm_proc *shell = vm_spawn(), *p, *q;
+        vm_lib *old = lib;
+        int error;
+
+        gate_shut();
+        p = spawn_await(in_nth_mode("offloads", i), ARGS);
+        q = spawn_await(in_nth_mode("offloads", i), ARGS);
+        until_waiting(p);
+        until_waiting(q);
+        EVENTUALLY(gate_waiting() == 2);
+        lib = vm_load(shell, nif_init, node_load_info(shell, "x"), old,
+                      &error);
+        CHECK_NUMBERS(error, ==, 0);
+        vm_free(shell);
+        vm_purge(old);
+        CHECK(!vm_unmapped(old));
+        vm_free(q);
+        CHECK(!vm_unmapped(old));
+        gate_open();
+        CHECK_TEXT(finished(p), ANSWER);
+        EVENTUALLY(all_undone());
+        EVENTUALLY(vm_unmapped(old));
+        CHECK_TEXT(finished(spawn_await(in_nth_mode("offloads", i), ARGS)),
+                   ANSWER);
+    }
+    after_all();
+}
+
+/* -- memory -------------------------------------------------------------- */
+
+/* The nth allocation fails, and with `on` those after it; true when there
+ * were so many. */
+static bool without(int mode, const char *name, long n, bool on)
+{
+    vm_proc *p;
+    const char *is;
+    bool failed;
+
+    vm_fail(VM_F_MEMORY | VM_F_THREAD, n, on);
+    p = !strcmp(name, "offloads") ? spawn_offloads(in_nth_mode(name, mode))
+        : spawn_await(in_nth_mode(name, mode), "1");
+    vm_run(p, 20000);
+    failed = vm_failed();
+    vm_fail(0, 0, false);
+    is = outcome(p);
+    check_that(!strcmp(is, LARGE_ANSWER) || !strcmp(is, "error:enomem")
+               || (strcmp(name, "offloads") && !strcmp(is, "0"))
+               || !strcmp(is, "error:1"),
+               __FILE__, __LINE__, "%s when call %ld%s for memory fails: %s",
+               in_nth_mode(name, mode), n, on ? " and all after it" : "", is);
+    vm_free(p);
+    return failed;
+}
+
+TEST(memory, "a call that waits when memory or threads run out ends with what "
+     "it should or with enomem")
+{
+    static const char *const names[] = {"offloads", "sleeps", "raises"};
+
+    gate_open();
+    for (size_t k = 0; k < 3; k++)
+        for (int i = 0; i < MODES; i++)
+            for (int on = 0; on < 2; on++)
+                for (long n = 1; n < 500 && !check_failures()
+                     && without(i, names[k], n, on); n++)
+                    ;
+    after_all();
+}

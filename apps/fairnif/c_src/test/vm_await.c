@@ -1,0 +1,190 @@
+/*
+ * vm_await.c - fairnif:await/1, as the Erlang module has it:
+ *
+ *     await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
+ *                         element(1, Pending) =:= fairnif_pending ->
+ *         Ref = make_ref(),
+ *         case nif_await(Pending, Ref) of
+ *             {Ref, Timeout} ->
+ *                 receive
+ *                     {Ref, go} -> await(Pending);
+ *                     {Ref, settle} ->
+ *                         flush(Ref, nif_settle(Pending)), await(Pending);
+ *                     {Ref, value, Result} -> Result;
+ *                     {Ref, raise, Reason} -> error(Reason)
+ *                 after Timeout ->
+ *                     flush(Ref, nif_expire(Pending)),
+ *                     await(Pending)
+ *                 end;
+ *             Value -> await(Value)
+ *         end;
+ *     await(Value) -> Value.
+ *
+ * What stands between the calls of NIFs is run by whoever ran the last one,
+ * or found the message: the process is VM_RUNNING then, and its heap moves
+ * before anybody looks again.
+ */
+#include <string.h>
+
+#include "vm_int.h"
+
+static bool is_pending(vm_term t)
+{
+    return vm__is(t, T_TUPLE) && HSIZE(PTR(t)[0]) >= 2
+        && PTR(t)[1] == vm__atom("fairnif_pending", 15);
+}
+
+static enum vm_state finish(vm_proc *p, enum vm_state state, vm_term result)
+{
+    p->result = result;
+    p->await.regs[0] = p->await.regs[1] = VM_NIL;
+    p->await.runtime = NULL;
+    return state;
+}
+
+/* Calls name(Pending, Ref), or name(Pending). */
+static enum vm_state call(vm_proc *p, enum vm_await_at at, const char *name,
+                          int arity)
+{
+    p->await.at = at;
+    vm__call(p, p->await.runtime, name, arity, p->await.regs);
+    return VM_READY;
+}
+
+static enum vm_state wait(vm_proc *p, enum vm_await_at at,
+                          uint64_t deadline)
+{
+    p->await.at = at;
+    p->await.deadline = deadline;
+    p->result = VM_NIL;
+    p->lib = p->await.runtime;
+    SET_KIND(p, VM_NORMAL);
+    return VM_WAITING;
+}
+
+static enum vm_state await(vm_proc *p, vm_term value)
+{
+    if (!is_pending(value))
+        return finish(p, VM_DONE, value);
+    p->await.regs[0] = value;
+    p->await.regs[1] = enif_make_ref(p->env);
+    return call(p, A_ASK, "nif_await", 2);
+}
+
+/* {Ref, Timeout}, or a value. */
+static enum vm_state asked(vm_proc *p, vm_term answer)
+{
+    uint64_t deadline = UINT64_MAX;
+    __int128 ms;
+
+    if (!vm__is(answer, T_TUPLE) || HSIZE(PTR(answer)[0]) != 2
+        || vm__compare(PTR(answer)[1], p->await.regs[1]))
+        return await(p, answer);
+    answer = PTR(answer)[2];
+    if (vm__integer(answer, &ms) && ms >= 0 && ms <= UINT32_MAX)
+        deadline = vm__real_now() + (uint64_t)ms * 1000000;
+    else if (answer != vm__atom("infinity", 8))
+        vm_misuse("nif_await: a time-out that receive does not take");
+    return wait(p, A_RECEIVE, deadline);
+}
+
+static enum vm_state flush(vm_proc *p)
+{
+    return p->await.flush > 0 ? wait(p, A_FLUSH, UINT64_MAX)
+        : await(p, p->await.regs[0]);
+}
+
+static enum vm_state expired(vm_proc *p, vm_term answer)
+{
+    __int128 n;
+
+    if (!vm__integer(answer, &n) || n < 0)
+        vm_misuse("nif_expire: no number of messages");
+    p->await.flush = (long)n;
+    return flush(p);
+}
+
+/* A NIF has come back with p->result, or raised that. */
+enum vm_state vm__await_answered(vm_proc *p, enum vm_state state)
+{
+    if (state == VM_RAISED)
+        return finish(p, state, p->result);
+    if (state != VM_DONE)
+        return state;
+    switch (p->await.at) {
+    case A_CALL:
+        return await(p, p->result);
+    case A_ASK:
+        return asked(p, p->result);
+    case A_EXPIRE:
+        return expired(p, p->result);
+    case A_RECEIVE:
+    case A_FLUSH:
+        break;
+    }
+    vm_misuse("a NIF that nobody called");
+}
+
+/* The receive has its message, or NULL when its time is up. */
+enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
+{
+    const vm_term *message;
+    vm_term what;
+    size_t size;
+
+    if (!m)
+        return call(p, A_EXPIRE, "nif_expire", 1);
+    if (p->await.at == A_FLUSH) {
+        vm__message_free(m);
+        p->await.flush--;
+        return flush(p);
+    }
+    message = PTR(vm__copy(&p->heap, m->term));
+    vm__message_free(m);
+    size = HSIZE(message[0]);
+    what = size > 1 ? message[2] : VM_NIL;
+    if (size == 2 && what == vm__atom("go", 2))
+        return await(p, p->await.regs[0]);
+    if (size == 2 && what == vm__atom("settle", 6))
+        return call(p, A_EXPIRE, "nif_settle", 1);
+    if (size == 3 && what == vm__atom("value", 5))
+        return finish(p, VM_DONE, message[3]);
+    if (size == 3 && what == vm__atom("raise", 5))
+        return finish(p, VM_RAISED, message[3]);
+    vm_misuse("a message that await/1 has no clause for");
+}
+
+bool vm__await_due(const vm_proc *p)
+{
+    return vm__has_message(p, &p->await.regs[1])
+        || vm__real_now() >= p->await.deadline;
+}
+
+void vm_await_array(vm_proc *p, vm_lib *lib, const char *name, int argc,
+                    const vm_term argv[], vm_lib *runtime)
+{
+    vm_call_array(p, lib, name, argc, argv);
+    p->await.runtime = runtime;
+    p->await.at = A_CALL;
+}
+
+void vm_await(vm_proc *p, vm_lib *lib, const char *name, const char *args,
+              vm_lib *runtime)
+{
+    vm_term argv[32];
+    int argc = vm_parse_args(p->env, args, argv, 32);
+
+    vm_await_array(p, lib, name, argc, argv, runtime);
+}
+
+void vm_await_term(vm_proc *p, vm_term term, vm_lib *runtime)
+{
+    enum vm_state state = vm_state(p);
+
+    if (state == VM_READY || state == VM_RUNNING || state == VM_WAITING)
+        vm_misuse("vm_await_term: the process is in a call");
+    p->await.runtime = runtime;
+    state = await(p, term);
+    p->slices = 0;
+    vm__begin(p, state);
+}

@@ -1,0 +1,20 @@
+%% An echo as a fair body: c_src/echo_fair.c.
+-module(echo_fair).
+
+-export([fair_auto/1, fair_threaded/1]).
+-nifs([fair_auto/1, nif_fair_threaded/1]).
+
+-on_load(init/0).
+
+init() ->
+    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+
+%% @doc The binary itself, in mode AUTO. `badarg' for anything else.
+-spec fair_auto(binary()) -> binary().
+fair_auto(_Bin) -> erlang:nif_error(not_loaded).
+
+%% @doc The same by a thread of fairnif's pool, while the caller waits in a receive.
+-spec fair_threaded(binary()) -> binary().
+fair_threaded(Bin) -> fairnif:await(nif_fair_threaded(Bin)).
+
+nif_fair_threaded(_Bin) -> erlang:nif_error(not_loaded).
