@@ -30,8 +30,8 @@ bitwise(Config) ->
     well_behaved(Config, "bitwise:exor(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}).
 
-%% A port driver's callbacks of 200 ms: put off they are well-behaved, in place they are not. Threads
-%% compete with the schedulers for the cores, as those of dirty NIFs do.
+%% A port driver's callbacks of 200 ms: put off they are well-behaved, in place they are not.
+%% Threads compete with the schedulers for the cores, as those of dirty NIFs do.
 driver(Config) ->
     Size = #{sizes => [1024]},
     Cores = Size#{waive => #{delay => "the cores are shared with threads"}},
