@@ -395,6 +395,7 @@ static void memory_in(int mode)
 
     for (long n = 1; n < 300 && failed && !check_failures(); n++) {
         int fd = eventfd(0, 0);
+        char tasks[4096];
         const char *is;
         vm_proc *p;
 
@@ -406,6 +407,8 @@ static void memory_in(int mode)
         failed = vm_failed();
         vm_fail(0, 0, false);
         is = outcome(p);
+        if (vm_state(p) == VM_WAITING)
+            printf("%s\n", node_tasks(tasks, sizeof tasks));
         check_that(!strcmp(is, "1") || !strcmp(is, "0") || is[0] == '-'
                    || !strcmp(is, "error:enomem"), __FILE__, __LINE__,
                    "without call %ld for memory: %s", n, is);
@@ -417,4 +420,24 @@ static void memory_in(int mode)
 TEST(memory, "a wait without memory, thread or selection ends with an error")
 {
     in_all_modes(memory_in);
+}
+
+/* The thread has no record of its own then, and gets one from its work. */
+TEST(poor_thread, "a thread that started without memory takes the work that "
+     "comes later")
+{
+    for (int k = 0; k < 60 && !check_failures(); k++) {
+        int fd = eventfd(0, 0);
+        vm_proc *p;
+
+        vm_fail(VM_F_MEMORY | VM_F_THREAD | VM_F_SELECT, 1 + k % 6, k % 2);
+        p = begin(MODES - 1, fd, FAIR_READ, 30);
+        if (vm_state(p) == VM_WAITING)
+            ring(fd);
+        vm_run(p, 10000);
+        vm_fail(0, 0, false);
+        CHECK(strcmp(outcome(p), "waiting"));
+        vm_free(p);
+        close(fd);
+    }
 }
