@@ -1,9 +1,16 @@
 /*
- * test_wait.c - fair_wait: descriptors that get ready, do not, are closed, or
- * whose waiter dies, in every mode.
+ * test_wait.c - fair_wait and descriptors: what they answer, in every mode; who
+ * is told when one is closed; what is left when somebody dies at any point,
+ * memory is out at any place, or the VM cannot select.
+ *
+ * The stand-in sees to it that nothing is closed while it is selected, that no
+ * object robs another of its descriptor, and that no message is left over.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -11,433 +18,608 @@
 
 #include "check.h"
 
-/* -- bodies -------------------------------------------------------------- */
+/* -- bodies --------------------------------------------------------------- */
 
-/* waits(Fd, Events, Ms) -> what fair_wait answers */
-static ERL_NIF_TERM waits(fair_task *t)
+/* wait(Fd, Events, Ms): of a term, or of a number, which is somebody else's */
+static ERL_NIF_TERM wait_body(fair_task *t)
 {
-    int fd, ms, answer;
     unsigned events;
+    int fd, ms;
 
-    if (!enif_get_int(fair_env(t), fair_arg(t, 0), &fd)
-        || !enif_get_uint(fair_env(t), fair_arg(t, 1), &events)
-        || !enif_get_int(fair_env(t), fair_arg(t, 2), &ms))
+    if (!fair_get_uint(t, 1, &events) || !fair_get_int(t, 2, &ms))
         return fair_badarg(t);
-    answer = fair_wait(t, fd, events, ms);
+    if (!fair_get_fd(t, 0, &fd) && !fair_get_int(t, 0, &fd))
+        return enif_make_atom(fair_env(t), "closed");
     fair_tick(t, 1);
-    return enif_make_int(fair_env(t), answer);
+    ms = fair_wait(t, fd, events, ms);
+    fair_tick(t, 1);
+    return enif_make_int(fair_env(t), ms);
 }
 
-/* opens() -> a term for an eventfd */
-static int opened;
-
-static ERL_NIF_TERM opens(fair_task *t)
+/* take(Fd, N): waits for an eventfd and takes one off it, so often */
+static ERL_NIF_TERM take(fair_task *t)
 {
-    ERL_NIF_TERM term;
+    unsigned n, done = 0;
+    int fd;
 
-    opened = eventfd(0, 0);
-    term = fair_fd_term(t, opened);
-    if (term)
-        return term;
-    close(opened);
-    return fair_enomem(t);
-}
-
-/* waits_for(Term, Ms): reads what comes */
-static ERL_NIF_TERM waits_for(fair_task *t)
-{
-    int fd, ms, answer;
-    eventfd_t value = 0;
-
-    if (!enif_get_int(fair_env(t), fair_arg(t, 1), &ms)
-        || !fair_get_fd(t, 0, &fd))
+    if (!fair_get_uint(t, 1, &n)
+        || (!fair_get_fd(t, 0, &fd) && !fair_get_int(t, 0, &fd)))
         return fair_badarg(t);
-    answer = fair_wait(t, fd, FAIR_READ, ms);
-    if (answer > 0)
-        eventfd_read(fd, &value);
-    return enif_make_tuple2(fair_env(t), enif_make_int(fair_env(t), answer),
-                            enif_make_ulong(fair_env(t), value));
+    while (done < n) {
+        eventfd_t value;
+        int ready = fair_wait(t, fd, FAIR_READ, -1);
+
+        if (ready < 0)
+            return enif_make_int(fair_env(t), ready);
+        done += read(fd, &value, sizeof value) == sizeof value;
+    }
+    return enif_make_uint(fair_env(t), done);
 }
 
-static ERL_NIF_TERM closes(fair_task *t)
+static ERL_NIF_TERM term(fair_task *t)
+{
+    ERL_NIF_TERM made;
+    int fd;
+
+    if (!fair_get_int(t, 0, &fd))
+        return fair_badarg(t);
+    made = fair_fd_term(t, fd);
+    return made ? made : enif_make_atom(fair_env(t), "none");
+}
+
+static ERL_NIF_TERM shut(fair_task *t)
 {
     return enif_make_int(fair_env(t), fair_close_fd(t, 0));
 }
 
 static ErlNifFunc nifs[] = {
-    AWAITED_MODES("waits", 3, waits),
-    AWAITED_MODES("waits_for", 2, waits_for),
-    FAIR_NIF("waits_alone", 3, waits, FAIR_AUTO),
-    FAIR_NIF("opens", 0, opens, FAIR_AUTO),
-    FAIR_NIF("closes", 1, closes, FAIR_AUTO),
+    AWAITED_MODES("wait", 3, wait_body),
+    AWAITED_MODES("take", 2, take),
+    FAIR_NIF("plain", 3, wait_body, FAIR_AUTO),
+    FAIR_NIF("term", 1, term, FAIR_AUTO),
+    FAIR_NIF("shut", 1, shut, FAIR_AUTO),
 };
+
 FAIR_NIF_INIT(test_wait, nifs, NULL, NULL, NULL, NULL)
 
-/* -- calls --------------------------------------------------------------- */
+/* -- descriptors ----------------------------------------------------------- */
 
-static vm_proc *begin(int mode, int fd, int events, int ms)
+static int open_fds(void)
 {
-    char args[64];
-    vm_proc *p;
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
 
-    snprintf(args, sizeof args, "%d, %d, %d", fd, events, ms);
-    p = spawn_await(in_nth_mode("waits", mode), args);
-    while (vm_state(p) == VM_READY)
-        vm_step(p);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static int event(void)
+{
+    return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+}
+
+static void pair(int fds[2])
+{
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+                     fds) == 0);
+}
+
+static void fill(int fd)
+{
+    static const char bytes[4096];
+
+    while (send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
+        ;
+}
+
+static void drain(int fd)
+{
+    char bytes[4096];
+
+    while (read(fd, bytes, sizeof bytes) > 0)
+        ;
+}
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* -- calls ------------------------------------------------------------------ */
+
+/* Hands fd over; the term is a copy, in `env`. */
+static vm_proc *owner_of(int fd, ErlNifEnv *env, vm_term *copy)
+{
+    vm_proc *p = vm_spawn();
+    char args[16];
+
+    snprintf(args, sizeof args, "%d", fd);
+    vm_call(p, lib, "term", args);
+    vm_finish(p);
+    *copy = enif_make_copy(env, vm_result(p));
     return p;
 }
 
-/* Up to where the VM polls for it. */
+static vm_proc *spawn_with(const char *name, vm_term fd, const char *rest)
+{
+    vm_proc *p = vm_spawn();
+    vm_term args[3];
+    int n;
+
+    args[0] = enif_make_copy(vm_env(p), fd);
+    n = vm_parse_args(vm_env(p), rest, args + 1, 2);
+    node_await(p, name, n + 1, args);
+    return p;
+}
+
+static vm_proc *spawn_wait(int mode, int fd, unsigned events, int ms)
+{
+    char args[64];
+
+    snprintf(args, sizeof args, "%d,%u,%d", fd, events, ms);
+    return spawn_await(in_nth_mode("wait", mode), args);
+}
+
+/* To where only a message can help. */
+static void until_waiting(vm_proc *p)
+{
+    enum vm_state state = vm_state(p);
+
+    while (state == VM_READY)
+        state = vm_step(p);
+}
+
+/* The VM was asked: a threaded body takes a while until then. */
 static void until_selected(vm_proc *p, long selects)
 {
-    EVENTUALLY((vm_step(p), vm_counts().selects >= selects));
+    until_waiting(p);
+    EVENTUALLY(vm_step(p) == VM_WAITING && vm_counts().selects == selects);
 }
 
-static const char *answer(int mode, int fd, int events, int ms)
+/* p's answer; it has no message. */
+static const char *answer(vm_proc *p)
 {
-    return finished(begin(mode, fd, events, ms));
-}
-
-static void ring(int fd)
-{
-    CHECK_NUMBERS(eventfd_write(fd, 3), ==, 0);
-}
-
-static void in_all_modes(void (*fn)(int mode))
-{
-    for (int late = 0; late < 2; late++) {
-        vm_options.late_stops = late;
-        vm_options.late_events_us = late ? 2000 : 0;
-        for (int i = 0; i < MODES && !check_failures(); i++) {
-            fn(i);
-            check_that(!check_failures(), __FILE__, __LINE__, "in %s%s",
-                       in_nth_mode("mode", i), late ? ", late" : "");
-        }
-    }
-    EVENTUALLY(vm_counts().selects == 0);
-    EVENTUALLY(strcmp(node_leftovers(), "") == 0);
-}
-
-/* -- ready, or not ------------------------------------------------------- */
-
-static void ready_in(int mode)
-{
-    int fd = eventfd(0, 0);
-    vm_proc *p;
-
-    CHECK_TEXT(answer(mode, fd, FAIR_WRITE, -1), "2");
-    CHECK_TEXT(answer(mode, fd, FAIR_READ, 0), "0");
-    CHECK_TEXT(answer(mode, fd, FAIR_READ | FAIR_WRITE, -1), "2");
-    p = begin(mode, fd, FAIR_READ, -1);
-    until_selected(p, 1);
-    ring(fd);
-    CHECK_TEXT(finished(p), "1");
-    CHECK_TEXT(answer(mode, fd, FAIR_READ, -1), "1");
-    close(fd);
-}
-
-TEST(ready, "a descriptor is waited for until it is ready")
-{
-    in_all_modes(ready_in);
-}
-
-static void time_out_in(int mode)
-{
-    int fd = eventfd(0, 0);
-    uint64_t begin_ns = vm_now();
-
-    CHECK_TEXT(answer(mode, fd, FAIR_READ, 20), "0");
-    CHECK_NUMBERS(vm_now() - begin_ns, >=, 20 * 1000000);
-    close(fd);
-}
-
-TEST(time_out, "a wait that comes to its time answers 0, not before")
-{
-    in_all_modes(time_out_in);
-}
-
-static void both_in(int mode)
-{
-    int s[2];
-    char full[4096] = {0};
-    vm_proc *p;
-
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, s) == 0);
-    while (write(s[0], full, sizeof full) > 0)
-        ;
-    p = begin(mode, s[0], FAIR_READ | FAIR_WRITE, -1);
-    until_selected(p, 1);
-    CHECK(write(s[1], "x", 1) == 1);
-    CHECK_TEXT(finished(p), "1");
-    CHECK(read(s[0], full, 1) == 1);
-    p = begin(mode, s[0], FAIR_READ | FAIR_WRITE, -1);
-    until_selected(p, 1);
-    close(s[1]);                        /* a hang-up is both */
-    CHECK_TEXT(finished(p), "3");
-    close(s[0]);
-}
-
-TEST(both, "what comes first of two events ends the wait, an end counts as "
-     "ready")
-{
-    in_all_modes(both_in);
-}
-
-static void mailbox_in(int mode)
-{
-    int fd = eventfd(0, 0);
-    vm_proc *p = begin(mode, fd, FAIR_READ, 10);
-    ErlNifPid pid = {vm_pid(p)};
-    ErlNifEnv *m = enif_alloc_env();
-
-    enif_send(NULL, &pid, m, vm_parse(m, "{other,settle}"));
-    enif_free_env(m);
-    until_selected(p, 1);
-    ring(fd);
     vm_finish(p);
-    CHECK_NUMBERS(vm_messages(p), ==, 1);
-    vm_free(p);
-    close(fd);
-}
-
-TEST(mailbox, "no message of a wait stays behind, when it is ready as its time "
-     "is up")
-{
-    for (int i = 0; i < 5; i++)
-        in_all_modes(mailbox_in);
-}
-
-/* -- refused ------------------------------------------------------------- */
-
-static void errors_in(int mode)
-{
-    char text[16];
-    int fd = eventfd(0, 0);
-    vm_proc *p, *q;
-
-    snprintf(text, sizeof text, "%d", -EBADF);
-    CHECK_TEXT(answer(mode, 900, FAIR_READ, -1), text);
-    CHECK_TEXT(answer(mode, -1, FAIR_READ, -1), text);
-    snprintf(text, sizeof text, "%d", -EINVAL);
-    CHECK_TEXT(answer(mode, fd, 0, -1), text);
-    CHECK_TEXT(answer(mode, fd, 8, -1), text);
-    snprintf(text, sizeof text, "%d", -EBUSY);
-    p = begin(mode, fd, FAIR_READ, -1);
-    until_selected(p, 1);
-    q = begin(mode, fd, FAIR_READ, -1);
-    CHECK_TEXT(finished(q), text);
-    CHECK_TEXT(answer((mode + 1) % MODES, fd, FAIR_READ, 1000), text);
-    ring(fd);
-    CHECK_TEXT(finished(p), "1");
-    close(fd);
-}
-
-TEST(errors, "bad descriptors and events, and a second waiter, are refused")
-{
-    in_all_modes(errors_in);
-}
-
-TEST(alone, "a function that is not awaited looks, and raises where it would "
-     "wait")
-{
-    int fd = eventfd(1, 0);
-    char args[64];
-
-    snprintf(args, sizeof args, "%d, 1, -1", fd);
-    CHECK_CALL("waits_alone", args, "1");
-    eventfd_read(fd, &(eventfd_t){0});
-    CHECK_CALL("waits_alone", args,
-               "error:{fairnif,{not_awaited,{test_wait,waits_alone,3}}}");
-    close(fd);
-}
-
-/* -- closed by its owner, who never was asked ------------------------------ */
-
-static void closed_in(int mode)
-{
-    int fd = eventfd(0, 0), copy = dup(fd);
-    vm_proc *p = begin(mode, fd, FAIR_READ, -1);
-
-    until_selected(p, 1);
-    close(fd);
-    ring(copy);
-    CHECK_TEXT(finished(p), "1");
-    close(copy);
-}
-
-TEST(closed, "the owner of a descriptor may close it while it is waited for")
-{
-    in_all_modes(closed_in);
-}
-
-/* -- deaths -------------------------------------------------------------- */
-
-static void deaths_in(int mode)
-{
-    for (int at = 0; at < 4; at++) {
-        int fd = eventfd(0, 0);
-        vm_proc *p = begin(mode, fd, FAIR_READ, at == 3 ? 1 : -1);
-
-        if (at > 0)
-            until_selected(p, 1);
-        if (at == 2)
-            ring(fd);
-        if (at == 2)
-            EVENTUALLY(vm_messages(p) > 0);
-        if (at == 3)
-            usleep(3000);
-        vm_free(p);
-        EVENTUALLY(node_stacks() == 0);
-        EVENTUALLY(vm_counts().selects == 0);
-        close(fd);
-    }
-}
-
-TEST(deaths, "a waiter that dies, at any point, leaves no descriptor selected")
-{
-    in_all_modes(deaths_in);
-}
-
-/* -- terms --------------------------------------------------------------- */
-
-static vm_proc *with_term(vm_proc *owner, int mode, int ms)
-{
-    vm_proc *p = vm_spawn();
-    vm_term args[2] = {enif_make_copy(vm_env(p), vm_result(owner)),
-                       enif_make_int(vm_env(p), ms)};
-
-    node_await(p, in_nth_mode("waits_for", mode), 2, args);
-    while (vm_state(p) == VM_READY)
-        vm_step(p);
-    return p;
-}
-
-static vm_proc *spawn_owner(void)
-{
-    vm_proc *owner = spawn_call("opens", "");
-
-    CHECK(vm_finish(owner) == VM_DONE);
-    return owner;
-}
-
-static const char *closing(vm_proc *owner)
-{
-    vm_proc *p = vm_spawn();
-    vm_term arg = enif_make_copy(vm_env(p), vm_result(owner));
-
-    vm_call_array(p, lib, "closes", 1, &arg);
+    CHECK_NUMBERS(vm_messages(p), ==, 0);
     return finished(p);
 }
 
-static bool is_open(void)
+static const char *shut_term(vm_term fd)
 {
-    struct { int fd; } probe = {dup(opened)};
+    vm_proc *p = vm_spawn();
+    vm_term arg = enif_make_copy(vm_env(p), fd);
 
-    if (probe.fd >= 0)
-        close(probe.fd);
-    return probe.fd >= 0;
+    node_await(p, "shut", 1, &arg);
+    return finished(p);
 }
 
-static void terms_in(int mode)
+/* -- it waits ----------------------------------------------------------------- */
+
+static void one_wait(int mode, bool owned)
 {
-    vm_proc *owner = spawn_owner(), *p;
-    char closed[32];
+    ErlNifEnv *env = enif_alloc_env();
+    vm_proc *owner = NULL, *p;
+    int fds[2];
+    vm_term fd;
 
-    snprintf(closed, sizeof closed, "{%d,0}", -EBADF);
-    p = with_term(owner, mode, -1);
+    pair(fds);
+    fd = enif_make_int(env, fds[0]);
+    if (owned)
+        owner = owner_of(fds[0], env, &fd);
+#define WAIT(REST) spawn_with(in_nth_mode("wait", mode), fd, REST)
+    CHECK_TEXT(answer(WAIT("1,0")), "0");
+    CHECK_TEXT(answer(WAIT("2,-1")), "2");
+    CHECK_TEXT(answer(WAIT("0,0")), "-22");
+    CHECK_TEXT(answer(WAIT("4,-1")), "-22");
+    CHECK_TEXT(answer(WAIT("1,20")), "0");
+    p = WAIT("1,-1");
     until_selected(p, 1);
-    ring(opened);
-    CHECK_TEXT(finished(p), "{1,3}");
-    CHECK_TEXT(finished(with_term(owner, mode, 1)), "{0,0}");
+    CHECK_TEXT(answer(WAIT("1,-1")), "-16");
+    CHECK_TEXT(answer(WAIT("3,100")), "2");         /* ready: no wait */
+    fill(fds[0]);
+    CHECK_TEXT(answer(WAIT("3,100")), "-16");
+    CHECK_TEXT(answer(WAIT("2,10")), "0");
+    CHECK(write(fds[1], "x", 1) == 1);
+    CHECK_TEXT(answer(p), "1");
+    drain(fds[0]);
+    p = WAIT("3,20000");
+    until_selected(p, 1);
+    drain(fds[1]);
+    CHECK_TEXT(answer(p), "2");
+    fill(fds[0]);
+    p = WAIT("3,-1");
+    until_selected(p, 1);
+    close(fds[1]);
+    CHECK_TEXT(answer(p), "3");
+    CHECK_TEXT(answer(WAIT("1,-1")), "1");
+#undef WAIT
+    enif_free_env(env);
+    if (owner)
+        vm_free(owner);
+    else
+        close(fds[0]);
+    EVENTUALLY(!is_open(fds[0]) && node_stacks() == 0);
+}
 
-    /* closed while it is waited for */
-    p = with_term(owner, mode, -1);
-    until_selected(p, 1);
-    CHECK_TEXT(closing(owner), "1");
-    CHECK_TEXT(closing(owner), "0");
-    CHECK(is_open());
-    CHECK_TEXT(finished(p), closed);
-    EVENTUALLY(!is_open());
-    CHECK_TEXT(finished(with_term(owner, mode, -1)), "error:badarg");
-    vm_free(owner);
+TEST(all_modes, "a body waits for a descriptor in every mode, and a second "
+     "one that would is told that it is busy")
+{
+    int before = open_fds();
 
-    /* its owner dies */
-    owner = spawn_owner();
-    p = with_term(owner, mode, -1);
-    until_selected(p, 1);
-    vm_free(owner);
-    CHECK_TEXT(finished(p), closed);
-    EVENTUALLY(!is_open());
+    CHECK_CALL("wait_auto", "-5,1,0", "-9");
+    CHECK_CALL("wait_auto", "4444,1,0", "-9");
+    for (int late = 0; late < 2; late++) {
+        vm_options.late_stops = late;
+        for (int i = 0; i < MODES; i++)
+            for (int owned = 0; owned < 2; owned++)
+                one_wait(i, owned);
+    }
+    /* The poller of the stand-in has one. */
+    CHECK_NUMBERS(open_fds() - before, <=, 1);
+}
 
-    /* the waiter dies, then the term is garbage */
-    owner = spawn_owner();
-    p = with_term(owner, mode, -1);
-    until_selected(p, 1);
-    vm_free(p);
-    CHECK(is_open());
-    vm_call(owner, lib, "opens", "");
+TEST(plain, "a body that is not awaited looks, and raises where it would wait")
+{
+    int fd = event();
+    char args[32];
+
+    snprintf(args, sizeof args, "%d,1,0", fd);
+    CHECK_CALL("plain", args, "0");
+    snprintf(args, sizeof args, "%d,1,10", fd);
+    CHECK_CALL("plain", args, "error:{fairnif,{not_awaited,{test_wait,plain,3}}"
+               "}");
+    close(fd);
+}
+
+TEST(in_a_row, "a body waits very often, for a message that comes late as well")
+{
+    int fd = event();
+
+    for (int late = 0; late < 2; late++) {
+        vm_options.late_events_us = late ? 300 : 0;
+        for (int i = 0; i < MODES; i++) {
+            char args[32];
+            vm_proc *p;
+
+            snprintf(args, sizeof args, "%d,20", fd);
+            p = spawn_await(in_nth_mode("take", i), args);
+            for (int k = 0; k < 20; k++) {
+                eventfd_write(fd, 1);
+                vm_run(p, 1);
+            }
+            CHECK_TEXT(answer(p), "20");
+        }
+    }
+    close(fd);
+}
+
+TEST(both_at_once, "two events at once are one answer, and no message is left")
+{
+    ErlNifEnv *env = enif_alloc_env();
+
+    for (int late = 0; late < 2; late++) {
+        vm_options.late_events_us = late ? 2000 : 0;
+        for (int i = 0; i < MODES; i++)
+            for (int owned = 0; owned < 2; owned++) {
+                vm_proc *owner = NULL, *p;
+                int fds[2];
+                vm_term fd;
+
+                pair(fds);
+                fill(fds[0]);
+                fd = enif_make_int(env, fds[0]);
+                if (owned)
+                    owner = owner_of(fds[0], env, &fd);
+                p = spawn_with(in_nth_mode("wait", i), fd, "3,-1");
+                until_selected(p, 1);
+                close(fds[1]);
+                CHECK_TEXT(answer(p), "3");
+                owner ? vm_free(owner) : (void)close(fds[0]);
+                enif_clear_env(env);
+            }
+    }
+    enif_free_env(env);
+}
+
+TEST(late, "an event that comes when the time is up leaves no message")
+{
+    int fd = event();
+
+    vm_options.late_events_us = 5000;
+    for (int i = 0; i < MODES; i++)
+        for (int k = 0; k < 10; k++) {
+            vm_proc *p = spawn_wait(i, fd, FAIR_READ, 3);
+            const char *is;
+
+            until_waiting(p);
+            usleep((unsigned)k * 500);
+            eventfd_write(fd, 1);
+            is = answer(p);
+            check_that(!strcmp(is, "0") || !strcmp(is, "1"), __FILE__,
+                       __LINE__, "%s: %s", in_nth_mode("", i), is);
+            drain(fd);
+        }
+    close(fd);
+}
+
+/* -- closing -------------------------------------------------------------------- */
+
+TEST(closed, "who waits for a descriptor that is closed gets ebadf, wherever "
+     "he has come to")
+{
+    ErlNifEnv *env = enif_alloc_env();
+
+    for (int late = 0; late < 2; late++) {
+        vm_options.late_stops = late;
+        vm_options.late_events_us = late ? 1000 : 0;
+        for (int i = 0; i < MODES; i++)
+            for (int steps = 0; steps < 6; steps++) {
+                int fd = event();
+                vm_term fd_term;
+                vm_proc *owner = owner_of(fd, env, &fd_term), *p;
+                const char *is;
+
+                p = spawn_with(in_nth_mode("wait", i), fd_term, "1,-1");
+                for (int k = 0; k < steps; k++)
+                    if (vm_state(p) == VM_READY || vm_state(p) == VM_WAITING)
+                        vm_step(p);
+                if (steps % 2)
+                    CHECK_TEXT(shut_term(fd_term), "1");
+                else
+                    vm_kill(owner);
+                CHECK_TEXT(shut_term(fd_term), "0");
+                if (steps == 5)
+                    eventfd_write(fd, 1);
+                is = answer(p);
+                check_that(!strcmp(is, "-9") || !strcmp(is, "closed"),
+                           __FILE__, __LINE__, "%s after %d steps: %s",
+                           in_nth_mode("", i), steps, is);
+                enif_clear_env(env);
+                vm_free(owner);
+                EVENTUALLY(!is_open(fd));
+            }
+    }
+    enif_free_env(env);
+}
+
+TEST(terms, "a descriptor is handed over once, and goes with its term")
+{
+    ErlNifEnv *env = enif_alloc_env();
+    vm_proc *owner, *p;
+    vm_term fd_term, second;
+    int fd = event();
+    char args[16];
+
+    owner = owner_of(fd, env, &fd_term);
+    snprintf(args, sizeof args, "%d", fd);
+    CHECK_CALL("term", args, "none");
+    CHECK_CALL("term", "4444", "none");
+    CHECK(is_open(fd));
+    vm_call(owner, lib, "plain", "1,1,0");      /* its heap holds it no more */
     vm_finish(owner);
+    vm_gc(owner);
+    CHECK(is_open(fd));
+    p = spawn_with("wait_auto", fd_term, "1,-1");
+    until_selected(p, 1);
+    enif_clear_env(env);
+    CHECK(is_open(fd));
+    vm_free(p);
+    EVENTUALLY(!is_open(fd));
     vm_free(owner);
-    EVENTUALLY(vm_counts().selects == 0);
+    fd = event();
+    owner = owner_of(fd, env, &second);
+    vm_free(owner);
+    EVENTUALLY(!is_open(fd));
+    enif_free_env(env);
 }
 
-TEST(terms, "a descriptor with a term is closed when it is told, its owner "
-     "dies, or nobody has the term, and never under a waiter")
+TEST(renumbered, "the same number of another file is not busy")
 {
-    in_all_modes(terms_in);
+    int a[2], b[2];
+    vm_proc *p, *q;
+
+    pair(a);
+    p = spawn_wait(5, a[0], FAIR_READ, -1);
+    until_selected(p, 1);
+    close(a[0]);
+    pair(b);
+    CHECK_NUMBERS(b[0], ==, a[0]);
+    q = spawn_wait(5, b[0], FAIR_READ, -1);
+    until_selected(q, 2);
+    CHECK(write(b[1], "x", 1) == 1);
+    CHECK_TEXT(answer(q), "1");
+    CHECK(write(a[1], "x", 1) == 1);
+    CHECK_TEXT(answer(p), "1");
+    close(a[1]);
+    close(b[0]);
+    close(b[1]);
 }
 
-/* -- memory -------------------------------------------------------------- */
+/* -- the caller dies ---------------------------------------------------------------- */
 
-static void memory_in(int mode)
+static void kill_after(int mode, bool owned, int steps, bool event_first)
 {
-    bool failed = true;
+    ErlNifEnv *env = enif_alloc_env();
+    vm_proc *owner = NULL, *p;
+    int fd = event();
+    vm_term fd_term = enif_make_int(env, fd);
 
-    for (long n = 1; n < 300 && failed && !check_failures(); n++) {
-        int fd = eventfd(0, 0);
-        char tasks[4096];
-        const char *is;
-        vm_proc *p;
+    if (owned)
+        owner = owner_of(fd, env, &fd_term);
+    p = spawn_with(in_nth_mode("take", mode), fd_term, "2");
+    for (int k = 0; k < steps; k++)
+        if (vm_state(p) == VM_READY || vm_state(p) == VM_WAITING)
+            vm_step(p);
+    if (event_first)
+        eventfd_write(fd, 1);
+    vm_kill(p);
+    vm_free(p);
+    if (!event_first)
+        eventfd_write(fd, 1);
+    EVENTUALLY(node_stacks() == 0);
+    drain(fd);
+    /* Nobody waits for it any more, and it works. */
+    p = spawn_with("wait_auto", fd_term, "1,20000");
+    until_selected(p, 1);
+    eventfd_write(fd, 1);
+    CHECK_TEXT(answer(p), "1");
+    enif_free_env(env);
+    if (owner)
+        vm_free(owner);
+    else
+        close(fd);
+    EVENTUALLY(!is_open(fd));
+    EVENTUALLY(strcmp(node_leftovers(), "") == 0);
+    check_that(!check_failures(), __FILE__, __LINE__,
+               "%s, %s, killed after %d steps", in_nth_mode("take", mode),
+               owned ? "owned" : "not owned", steps);
+}
 
-        vm_fail(VM_F_MEMORY | VM_F_THREAD | VM_F_SELECT, n, n % 2);
-        p = begin(mode, fd, FAIR_READ, 30);
-        if (vm_state(p) == VM_WAITING)
-            ring(fd);
-        vm_run(p, 20000);
-        failed = vm_failed();
-        vm_fail(0, 0, false);
-        is = outcome(p);
-        if (vm_state(p) == VM_WAITING)
-            printf("%s\n", node_tasks(tasks, sizeof tasks));
-        check_that(!strcmp(is, "1") || !strcmp(is, "0") || is[0] == '-'
-                   || !strcmp(is, "error:enomem"), __FILE__, __LINE__,
-                   "without call %ld for memory: %s", n, is);
-        vm_free(p);
+TEST(kills, "a caller that dies at any point leaves a descriptor that others "
+     "can wait for")
+{
+    for (int kind = 1; kind <= 3; kind++) {
+        vm_options.dead_heaps_on = kind;
+        vm_options.late_stops = kind == 2;
+        vm_options.late_events_us = kind == 3 ? 500 : 0;
+        for (int i = 0; i < MODES; i++)
+            for (int steps = 0; steps < 7 && !check_failures(); steps++)
+                for (int k = 0; k < 4; k++)
+                    kill_after(i, k & 1, steps, k & 2);
+    }
+}
+
+TEST(upgraded, "bodies wait on while their library is upgraded and purged")
+{
+    for (int i = 0; i < MODES; i++) {
+        int fd = event();
+        vm_proc *shell = vm_spawn(), *p = spawn_wait(i, fd, FAIR_READ, -1);
+        vm_lib *old = lib;
+        int error;
+
+        until_selected(p, 1);
+        lib = vm_load(shell, nif_init, node_load_info(shell, "x"), old,
+                      &error);
+        CHECK_NUMBERS(error, ==, 0);
+        vm_free(shell);
+        vm_purge(old);
+        CHECK(!vm_unmapped(old));
+        eventfd_write(fd, 1);
+        CHECK_TEXT(answer(p), "1");
+        EVENTUALLY(vm_unmapped(old));
         close(fd);
     }
 }
 
-TEST(memory, "a wait without memory, thread or selection ends with an error")
+TEST(runtime_again, "a descriptor outlives the module that knows it")
 {
-    in_all_modes(memory_in);
+    ErlNifEnv *env = enif_alloc_env();
+    vm_proc *shell = vm_spawn(), *owner, *p;
+    int fd = event(), error;
+    vm_term fd_term;
+
+    owner = owner_of(fd, env, &fd_term);
+    p = spawn_with("wait_auto", fd_term, "1,-1");
+    until_selected(p, 1);
+    node_runtime_again(shell, false, &error);
+    CHECK_NUMBERS(error, ==, 0);
+    vm_free(shell);
+    eventfd_write(fd, 1);
+    CHECK_TEXT(answer(p), "1");
+    CHECK_TEXT(shut_term(fd_term), "1");
+    EVENTUALLY(!is_open(fd));
+    vm_free(owner);
+    enif_free_env(env);
 }
 
-/* The thread has no record of its own then, and gets one from its work. */
-TEST(poor_thread, "a thread that started without memory takes the work that "
-     "comes later")
+/* -- what fails ---------------------------------------------------------------------- */
+
+static bool is_one_of(const char *is, const char *const *those)
 {
-    for (int k = 0; k < 60 && !check_failures(); k++) {
-        int fd = eventfd(0, 0);
+    while (*those && strcmp(is, *those) != 0)
+        those++;
+    return *those;
+}
+
+/* The nth such call fails; true when there were so many. */
+static bool without(int mode, bool owned, unsigned what, long n)
+{
+    static const char *const fine[] = {
+        "1", "-12", "-5", "error:enomem", "closed", "error:badarg", "none",
+        NULL
+    };
+    ErlNifEnv *env = enif_alloc_env();
+    vm_proc *owner = NULL, *p;
+    int fd = event();
+    vm_term fd_term = enif_make_int(env, fd);
+    const char *is = "none";
+    bool failed;
+
+    vm_fail(what, n, false);
+    if (owned)
+        owner = owner_of(fd, env, &fd_term);
+    if (!owned || enif_is_ref(env, fd_term)) {
+        p = spawn_with(in_nth_mode("wait", mode), fd_term, "1,20000");
+        vm_run(p, 5);
+        eventfd_write(fd, 1);
+        is = answer(p);
+    }
+    failed = vm_failed();
+    vm_fail(0, 0, false);
+    check_that(is_one_of(is, fine), __FILE__, __LINE__, "%s when call %ld of "
+               "%u fails: %s", in_nth_mode("wait", mode), n, what, is);
+    owned = enif_is_ref(env, fd_term);
+    enif_free_env(env);
+    if (owner)
+        vm_free(owner);
+    if (owned)
+        EVENTUALLY(!is_open(fd));
+    else
+        CHECK(close(fd) == 0);          /* it stayed the author's */
+    EVENTUALLY(node_stacks() == 0);
+    EVENTUALLY(strcmp(node_leftovers(), "") == 0);
+    return failed;
+}
+
+TEST(no_memory, "memory out at any place is an answer or an error, and nothing "
+     "is lost")
+{
+    for (int i = 0; i < MODES && !check_failures(); i++)
+        for (int owned = 0; owned < 2; owned++) {
+            long n = 1;
+
+            while (without(i, owned, VM_F_MEMORY, n) && !check_failures())
+                n++;
+            CHECK_NUMBERS(n, >, 2);
+        }
+}
+
+TEST(no_select, "a descriptor that the VM cannot watch is an error, and no "
+     "wait")
+{
+    for (int i = 0; i < MODES && !check_failures(); i++)
+        for (int owned = 0; owned < 2; owned++)
+            CHECK(without(i, owned, VM_F_SELECT, 1));
+}
+
+TEST(no_second_select, "the second of two that the VM cannot watch is an "
+     "error, and the first leaves no message")
+{
+    vm_options.late_events_us = 1000;
+    for (int i = 0; i < MODES; i++) {
+        int fds[2];
         vm_proc *p;
 
-        vm_fail(VM_F_MEMORY | VM_F_THREAD | VM_F_SELECT, 1 + k % 6, k % 2);
-        p = begin(MODES - 1, fd, FAIR_READ, 30);
-        if (vm_state(p) == VM_WAITING)
-            ring(fd);
-        vm_run(p, 10000);
+        pair(fds);
+        fill(fds[0]);
+        p = spawn_wait(i, fds[0], FAIR_READ | FAIR_WRITE, -1);
+        vm_fail(VM_F_SELECT, 2, false);
+        CHECK_TEXT(answer(p), "-5");
+        CHECK(vm_failed());
         vm_fail(0, 0, false);
-        CHECK(strcmp(outcome(p), "waiting"));
-        vm_free(p);
-        close(fd);
+        close(fds[0]);
+        close(fds[1]);
     }
 }
