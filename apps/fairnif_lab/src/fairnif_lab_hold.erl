@@ -28,6 +28,8 @@
                     gc := fairnif_lab_stats:summary(),
                     normal_samples := [integer()], dirty_samples := [integer()],
                     holds := [non_neg_integer()],       % by call
+                    cpu_part := float(),                % CPU time of the node in parts of the time
+                                                        % for which schedulers were held
                     hold := calls(), control := calls()}.
 
 -define(LIMIT_NS, 1000000).
@@ -56,12 +58,17 @@ measure(Fun, Opts) ->
     Limit = maps:get(limit_ns, Opts, ?LIMIT_NS),
     TimeMs = maps:get(time_ms, Opts, 1000),
     Before = control(TimeMs),
+    {Cpu0, _} = statistics(runtime),
     case passes(Fun, TimeMs, Limit, 1) of
         {ok, Calls, Slices, Gcs} ->
+            {Cpu1, _} = statistics(runtime),
             Control = Before ++ control(TimeMs),
             Normal = [D || {normal, D, _} <- Slices],
             Dirty = [D || {dirty, D, _} <- Slices],
-            {ok, #{normal => fairnif_lab_stats:summary(Normal),
+            %% Whoever else uses time only adds: what is far below 1 has waited.
+            Held = lists:sum(Normal) + lists:sum(Dirty) + lists:sum(Gcs),
+            {ok, #{cpu_part => (Cpu1 - Cpu0) * 1.0e6 / max(1, Held),
+                   normal => fairnif_lab_stats:summary(Normal),
                    dirty => fairnif_lab_stats:summary(Dirty),
                    gc => fairnif_lab_stats:summary(Gcs),
                    normal_samples => lists:sublist(Normal, ?SAMPLES),
