@@ -65,6 +65,8 @@ function redrawn(plot: HTMLElement, draw: (width: number) => Element, title: str
     if (width === drawn) return;
     drawn = width;
     const picture = draw(width);
+    // What Plot calls the parts ("rect") helps nobody, and is not allowed inside of a picture.
+    for (const part of picture.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
     picture.setAttribute("role", "img");
     picture.setAttribute("aria-label", title);
     plot.replaceChildren(picture);

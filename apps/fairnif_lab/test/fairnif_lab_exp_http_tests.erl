@@ -51,7 +51,8 @@ assert_scheduling(#{use := Use, dirty_cpu_use := Dirty, queues := Queues, dirty_
 
 what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
     fairnif_lab_examples:with([{timeout, 120, fun() ->
-        Bad = [{spinwork, "halt(7)"}, {fair_spinwork, "error({oops, Us})"}],
+        Bad = [{spinwork, "halt(7)"}, {fair_spinwork, "error({oops, Us})"},
+               {spinwork_threaded, absent}],
         {ok, #{ok := Ok, rows := Rows} = Result} =
             fairnif_lab_stand_in:with_spinsleep(
               Bad, fun() ->

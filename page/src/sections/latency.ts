@@ -1,5 +1,5 @@
 // latency: an echo through every way to reach code, beside the orders of magnitude that go around.
-import { dots } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
 import { figure } from "../figure.ts";
 import { bytes, count, duration } from "../format.ts";
 import { result } from "../model.ts";
