@@ -19,8 +19,9 @@ MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mi
 # here and not in the user's home.
 export MIX_HOME ?= $(CURDIR)/_build/mix
 
-.PHONY: help deps deps-test deps-http compile demo http test test-c test-platforms test-eunit test-ct \
-	test-examples test-elixir test-stranger test-otp bench bench-json zoo manners soak sanitize lint \
+.PHONY: help deps deps-test deps-http compile page demo http test test-c test-platforms \
+	test-eunit test-ct test-page test-examples test-elixir test-stranger test-otp \
+	bench bench-json zoo manners soak sanitize lint \
 	docs clean
 
 # Everything meets in the same build directories and wants both cores for itself.
@@ -37,7 +38,7 @@ http: deps-http compile  ## a web server under load beside native code, six minu
 
 # Each runner is a target of its own, so that `make -k test` runs the others when one fails.
 test: deps-test lint test-c test-platforms  ## all tests, lint first
-test: test-eunit test-ct test-examples test-elixir test-stranger
+test: test-eunit test-ct test-page test-examples test-elixir test-stranger
 
 test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
 	@tools/test_otp $(DIST)
@@ -64,6 +65,8 @@ lint: deps-test compile  ## warnings as errors, xref, dialyzer, shellcheck, styl
 	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) do xref, dialyzer
+	@tools/setup page
+	@$(MAKE) -s -C page check
 	@for project in $(MIX_PROJECTS); do \
 		(cd $$project && $(MIX) format --check-formatted) || exit 1; \
 	done
@@ -75,6 +78,7 @@ docs: deps      ## reference of the Erlang modules, in _build/docs
 
 clean:          ## removes everything built
 	@$(MAKE) -s -C apps/fairnif/c_src clean
+	@$(MAKE) -s -C page clean
 	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock
@@ -88,9 +92,15 @@ sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind
 	@tools/setup sanitize
 	$(MAKE) -C apps/fairnif/c_src sanitize
 
-compile: deps   ## the applications and the examples
+# Who has no Node.js and cannot install it still gets everything but the page.
+compile: deps   ## the applications, the examples, the report page
 	@$(REBAR) compile >&2
 	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
+	@$(MAKE) -s page || echo "the report page is not built: all works but --html" >&2
+
+page:           ## the report page, which --html writes; needs Node.js 18 and npm
+	@tools/setup page
+	@$(MAKE) -s -C page >&2
 
 deps:           ## the Debian packages that building and running need
 	@tools/setup build
@@ -117,13 +127,18 @@ test-eunit: deps-test deps-http compile
 test-ct: deps-test compile
 	$(REBAR) ct
 
+# Every experiment, quick, and checks: their reports, looked at in Chromium.
+test-page: deps-test compile
+	@tools/setup browser
+	$(MAKE) -C page test
+
 test-examples: deps-test
 	@for example in $(EXAMPLES); do \
 		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
 	done
 
 # Warnings are errors here, and not where these are somebody's dependencies.
-test-elixir: deps-test  ## the Mix projects: elixir/ and the example
+test-elixir: deps-test compile  ## the Mix projects: elixir/ and the example
 	@for project in $(MIX_PROJECTS); do \
 		echo "$$project:"; \
 		(cd $$project && MIX_ENV=test $(MIX) compile --warnings-as-errors && $(MIX) test) \

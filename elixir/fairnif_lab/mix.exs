@@ -19,6 +19,12 @@ defmodule Mix.Tasks.Compile.FairnifLab do
       )
 
     if status != 0, do: Mix.raise("fairnif_lab: make ended with exit status #{status}")
+    # The report page, where it has been built: in the package, and after `make page`.
+    if File.exists?("page/report.html") do
+      File.mkdir_p!(Path.join(priv, "page"))
+      File.cp!("page/report.html", Path.join(priv, "page/report.html"))
+    end
+
     {:ok, []}
   end
 end
@@ -91,7 +97,7 @@ defmodule FairnifLab.MixProject do
       links: %{"GitHub" => @url},
       build_tools: ["mix", "rebar3"],
       files: ~w(lib src/*.erl src/*.app.src c_src/Makefile c_src/*.c c_src/*.h
-        mix.exs rebar.config .formatter.exs README.md LICENSE)
+        page/report.html mix.exs rebar.config .formatter.exs README.md LICENSE)
     ]
   end
 end

@@ -450,8 +450,11 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         enif_free_env(armed);
     if (t)
         return resume(t, env, arity, elems);
-    if (answer)
+    if (answer) {
+        enif_release_resource(p->handle);
+        p->handle = NULL;
         return fair__take_answer(env, answer, p->result, p->raises, argv[1]);
+    }
     if (selects)
         fair__wait_select(selects, env, argv[1]);
     fair__wake_send(env, &w);

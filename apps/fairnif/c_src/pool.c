@@ -3,9 +3,10 @@
  *
  * Threads are started when there is work and none is idle, up to `threads`,
  * and leave again when idle for long, but for one: what has been on a thread
- * and is put back finds one, also when the system has none left to start.  Work that no thread can take at once
- * is queued, up to `max_queued`; what comes then is let in as the queue gets
- * shorter, in its order, or gives up (await.c has the time limit).
+ * and is put back finds one, also when the system has none left to start.
+ * Work that no thread can take at once is queued, up to `max_queued`; what
+ * comes then is let in as the queue gets shorter, in its order, or gives up
+ * (await.c has the time limit).
  *
  * One lock is over the queue and everything else that waits (await.c, lock.c,
  * wait.c): who takes a thing off a list, and who wakes whom, is decided in one

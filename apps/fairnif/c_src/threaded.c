@@ -52,6 +52,8 @@ static bool fits(ErlNifEnv *env, ERL_NIF_TERM term, unsigned depth, long *left)
         enif_map_iterator_destroy(env, &iter);
         return fit;
     }
+    case ERL_NIF_TERM_TYPE_FUN:     /* what it holds cannot be seen */
+        return false;
     default:
         return true;
     }

@@ -21,15 +21,19 @@
 %% The commands, in the order of the help.  Adding one means adding a row.
 -spec commands() -> [command()].
 commands() ->
-    [#{name => "demo", args => "[--size BYTES] [--json FILE]",
+    [#{name => "demo", args => "[--size BYTES] [--json FILE] [--html FILE]",
        about => "a large binary XORed by native code, fair and unfair",
-       options => ["--size", "--json"], run => fun demo/2},
+       options => ["--size", "--json", "--html"], run => fun demo/2},
      #{name => "check", args => "EXPRESSION [OPTION ...]",
        about => "is this function well-behaved? `fairnif check --help' lists the options",
        options => fairnif_cli_check:options(), run => fun check/2},
-     #{name => "lab", args => "[NAME [--quick | --full] [--size BYTES] [--json FILE]]",
+     #{name => "lab",
+       args => "[NAME [--quick | --full] [--size BYTES] [--json FILE] [--html FILE]]",
        about => "runs an experiment; without a name, lists them",
-       options => ["--quick", "--full", "--size", "--json"], run => fun lab/2},
+       options => ["--quick", "--full", "--size", "--json", "--html"], run => fun lab/2},
+     #{name => "report", args => "FILE.json [FILE.json] --html FILE",
+       about => "what --json wrote, as a page to look at; two files are compared",
+       options => ["--html"], run => fun report/2},
      #{name => "new", args => "NAME [--elixir] [--fairnif git|hex|DIR]",
        about => "writes a project with a NIF on fairnif",
        options => fairnif_cli_new:options(), run => fun new/2},
@@ -46,6 +50,7 @@ commands() ->
 options() ->
     [{"--size", size, fun fairnif_cli_text:bytes/1},
      {"--json", json, fun(File) -> File end},
+     {"--html", html, fun fairnif_cli_text:html/1},
      {"--quick", scale, {flag, quick}},
      {"--full", scale, {flag, full}}].
 
@@ -138,8 +143,7 @@ check(#{help := true}, _) ->
     io:put_chars(fairnif_cli_check:help()),
     0;
 check(Opts, [Expression]) ->
-    [fairnif_cli_text:writable(#{json => File})
-     || {Key, File} <- maps:to_list(Opts), lists:member(Key, [json, junit])],
+    fairnif_cli_text:writable(Opts),
     fairnif_cli_check:run(Expression, Opts);
 check(_, []) ->
     fairnif_cli_text:usage("check needs an expression, such as 'crypto:hash(sha256, Bin)'", []);
@@ -166,13 +170,37 @@ lab(_, [_, Arg | _]) ->
 
 %% An option that would have no effect must not look as if it had one.
 heeded(Module, Opts) ->
-    case maps:keys(Opts) -- [json | fairnif_lab_experiment:known(Module)] of
+    case maps:keys(Opts) -- [json, html | fairnif_lab_experiment:known(Module)] of
         [] ->
             ok;
         [Key | _] ->
             {Option, Key, _} = lists:keyfind(Key, 2, options()),
             fairnif_cli_text:usage("`~ts' is no option of the experiment `~s'",
                                    [Option, Module:name()])
+    end.
+
+report(#{html := Page} = Opts, Files) when length(Files) =:= 1; length(Files) =:= 2 ->
+    fairnif_cli_text:writable(Opts),
+    Reports = [case fairnif_lab_page:read(File) of
+                   {ok, Json} -> Json;
+                   {error, Text} -> fairnif_cli_text:usage("~ts", [Text])
+               end || File <- Files],
+    ok = fairnif_lab_page:write(Page, lists:zip(told_apart(Files), Reports)),
+    0;
+report(#{html := _}, []) ->
+    fairnif_cli_text:usage("report needs a file that --json has written, or two", []);
+report(#{html := _}, [_, _, Arg | _]) ->
+    fairnif_cli_text:usage("report compares two files: what is `~ts'?", [Arg]);
+report(_, _) ->
+    fairnif_cli_text:usage("report needs `--html FILE', where the page goes", []).
+
+%% What two files are called on the page; one needs no name.
+told_apart([_]) -> [""];
+told_apart(Files) ->
+    Short = [filename:basename(F, ".json") || F <- Files],
+    case lists:uniq(Short) of
+        [_, _] -> Short;
+        [_] -> Files
     end.
 
 new(Opts, [Name]) ->
@@ -210,8 +238,10 @@ experiment(Module, Opts) ->
     Progress = fairnif_lab_progress:start(Module:steps(Opts)),
     case Module:run(Opts#{progress => Progress}) of
         {ok, #{ok := Ok} = Result} ->
-            fairnif_cli_text:note(Opts, "~ts", [Module:format(Result)]),
-            fairnif_cli_text:write(Opts, fairnif_lab_experiment:report(Module, Result, Context)),
+            Shown = Module:format(Result),
+            fairnif_cli_text:note(Opts, "~ts", [Shown]),
+            fairnif_cli_text:write(
+              Opts, fairnif_lab_experiment:report(Module, Result, Shown, Context)),
             case Ok of true -> 0; false -> 1 end;
         {error, {Kind, Text}} ->
             fairnif_lab_progress:stop(Progress),
@@ -225,7 +255,7 @@ help_text() ->
      [io_lib:format("  ~-*s  ~ts~n", [Width, usage_of(C), maps:get(about, C)])
       || C <- commands()],
      "\nBYTES: a number, or one with k, m or g (1024 and its powers).\n"
-     "FILE: raw samples as JSON; `-' is standard output.\n"
+     "--json FILE: with raw samples; `-' is standard output. --html FILE: a page made from it.\n"
      "--quick: a smoke run of seconds; --full: as much as was published.\n"
      "Exit code: 0 well, 1 not well-behaved or failed, 2 usage, 3 this "
      "machine cannot say.\n"].

@@ -31,6 +31,7 @@ table() ->
      {"--strict", strict, {flag, true}, "", "unfairness and killability decide, too"},
      {"--json", json, fun(File) -> File end, "FILE",
       "figures and raw samples; `-' is standard output"},
+     {"--html", html, fun fairnif_cli_text:html/1, "FILE", "the same as a page to look at"},
      {"--junit", junit, fun(File) -> File end, "FILE", "verdicts as JUnit XML"},
      {"--save-baseline", save, fun(Name) -> Name end, "NAME", "keep the figures under this name"},
      {"--baseline", baseline, fun(Name) -> Name end, "NAME",
@@ -74,7 +75,7 @@ failed(Kind, Text) ->
 asked(Opts) ->
     Times = [{time_ms, max(1, maps:get(time, Opts) div 1000000)} || is_map_key(time, Opts)]
         ++ [{timeout_ms, max(1, maps:get(timeout, Opts) div 1000000)} || is_map_key(timeout, Opts)],
-    maps:merge(maps:without([time, timeout, json, junit, save, baseline, help], Opts),
+    maps:merge(maps:without([time, timeout, json, html, junit, save, baseline, help], Opts),
                maps:from_list(Times)).
 
 named(Key, Name) ->

@@ -1,7 +1,7 @@
 %% What the commands share: how texts of the command line become values, and where text goes.
 -module(fairnif_cli_text).
 
--export([bytes/1, sizes/1, duration/1, count/1, words/1]).
+-export([bytes/1, sizes/1, duration/1, count/1, words/1, html/1]).
 -export([note/3, writable/1, write/2, complain/1, usage/2]).
 
 %% @doc 1000, 64k, 512m, 2g: the suffixes are powers of 1024.
@@ -63,6 +63,11 @@ count(Text) ->
 words(Text) ->
     string:lexemes(Text, " ").
 
+%% @doc The name of a file for the report page.
+-spec html(string()) -> string().
+html("-") -> usage("`--html' needs the name of a file", []);
+html(File) -> File.
+
 %% @doc Text for people; with `--json -' standard output is for the JSON alone.
 -spec note(map(), io:format(), [term()]) -> ok.
 note(#{json := "-"}, Format, Args) ->
@@ -70,23 +75,42 @@ note(#{json := "-"}, Format, Args) ->
 note(_, Format, Args) ->
     io:format(Format, Args).
 
-%% @doc A usage error when the file for the JSON cannot be written.
+%% @doc A usage error when a file that the options name cannot be written, or the page not made.
 -spec writable(map()) -> ok.
-writable(#{json := File}) when File =/= "-" ->
-    case file:open(File, [append]) of
-        {ok, Device} -> ok = file:close(Device);
-        {error, Reason} -> usage("cannot write ~ts: ~ts",
-                                 [File, file:format_error(Reason)])
-    end;
-writable(_) ->
-    ok.
+writable(Opts) ->
+    Files = [File || {Key, File} <- maps:to_list(Opts),
+                     lists:member(Key, [json, junit, html]), File =/= "-"],
+    lists:foreach(fun can_be_written/1, Files),
+    case is_map_key(html, Opts) andalso fairnif_lab_page:template() of
+        {error, Text} -> usage("~ts", [Text]);
+        _ -> ok
+    end.
 
-%% @doc Writes the value to where `--json' says.
+%% Tried, and nothing is left of it: what follows may fail.
+can_be_written(File) ->
+    New = not filelib:is_file(File),
+    case file:open(File, [append]) of
+        {ok, Device} ->
+            ok = file:close(Device),
+            _ = New andalso file:delete(File),
+            ok;
+        {error, Reason} -> usage("cannot write ~ts: ~ts", [File, file:format_error(Reason)])
+    end.
+
+%% @doc Writes the value to where `--json' says, and the page made from the same text to where
+%% `--html' does.
 -spec write(map(), fairnif_lab_json:value()) -> ok.
-write(#{json := "-"}, Value) ->
-    io:put_chars([fairnif_lab_json:encode(Value), $\n]);
-write(#{json := File}, Value) ->
-    ok = file:write_file(File, [fairnif_lab_json:encode(Value), $\n]);
+write(Opts, Value) when is_map_key(json, Opts); is_map_key(html, Opts) ->
+    Json = fairnif_lab_json:encode(Value),
+    case Opts of
+        #{json := "-"} -> io:put_chars([Json, $\n]);
+        #{json := File} -> ok = file:write_file(File, [Json, $\n]);
+        _ -> ok
+    end,
+    case Opts of
+        #{html := Page} -> ok = fairnif_lab_page:write(Page, [{"", Json}]);
+        _ -> ok
+    end;
 write(_, _) ->
     ok.
 

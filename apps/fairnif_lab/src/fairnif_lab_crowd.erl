@@ -14,7 +14,8 @@
 
 -type options() :: #{time_ms => pos_integer()}.         % of each of the three; default 1000
 -type delay() :: #{count := non_neg_integer(), p50 := number(), p99 := number(), max := number(),
-                   windows := [number()]}.              % p99 of each window, ns
+                   windows := [number()],               % p99 of each window, ns
+                   samples := [integer()]}.             % of all windows, in order of time
 -type result() :: #{delay := #{idle := delay(), erlang := delay(), beside := delay()},
                     thread_progress := #{idle := fairnif_lab_stats:summary(),
                                          beside := fairnif_lab_stats:summary()},
@@ -83,8 +84,7 @@ delay(WindowMs) ->
     Windows = [maps:get(samples, fairnif_lab_delay:measure(#{time_ms => WindowMs}))
                || _ <- lists:seq(1, ?WINDOWS)],
     Summary = fairnif_lab_delay:summary(lists:append(Windows)),
-    (maps:remove(samples, Summary))#{
-      windows => [fairnif_lab_stats:percentile(99, W) || W <- Windows]}.
+    Summary#{windows => [fairnif_lab_stats:percentile(99, W) || W <- Windows]}.
 
 %% A new persistent term: its writer waits until every scheduler has passed a point where it holds
 %% no pointer into the old table. So do code loading, purging, and much of what a node does inside.

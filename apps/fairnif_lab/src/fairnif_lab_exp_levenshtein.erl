@@ -86,6 +86,8 @@ measured(Opts) ->
            Rates ++ Jitter,
            #{units => <<"rates in calls per second, lateness in ns">>,
              published => maps:map(fun(_, Rate) -> #{per_second => Rate} end, published()),
+             published_late => maps:map(fun(_, Late) -> list_to_binary(Late) end,
+                                        published_jitter()),
              rates => Rates, jitter => Jitter, jitter_bytes => ?JITTER_BYTES})}.
 
 %% ---- running ----

@@ -88,6 +88,9 @@ measured(Opts) ->
            Rows ++ [Functions],
            #{units => <<"ns; bins of 250 ns, the last is 10 us and more">>,
              calls => Nodes * Calls, nodes => Nodes, rows => Rows,
+             published => [maps:map(fun(_, V) when is_list(V) -> list_to_binary(V);
+                                       (_, V) -> V
+                                    end, P) || P <- published()],
              flags => [Flags || {_, Flags} <- Sets],
              functions => functions(Functions, Rows)})}.
 

@@ -4,7 +4,7 @@
 %% that module to this application, and nothing else.
 -module(fairnif_lab_experiment).
 
--export([all/0, find/1, known/1, report/3]).
+-export([all/0, find/1, known/1, report/4]).
 
 -export_type([options/0, result/0, error/0]).
 
@@ -64,13 +64,17 @@ known(Module) ->
     end.
 
 %% @doc What `--json' writes: schema version first, the context of the
-%% measurement, and the result with its raw samples.
--spec report(module(), result(), #{atom() => term()}) -> fairnif_lab_json:value().
-report(Module, Result, Context) ->
+%% measurement, the result with its raw samples, and what the terminal showed
+%% (format/1), without colours.
+-spec report(module(), result(), unicode:chardata(), #{atom() => term()}) ->
+          fairnif_lab_json:value().
+report(Module, Result, Shown, Context) ->
     {[{schema_version, ?SCHEMA_VERSION},
       {experiment, Module:name()},
       {context, Context},
-      {result, Result}]}.
+      {result, Result},
+      {description, unicode:characters_to_binary(Module:description())},
+      {text, re:replace(Shown, "\\e\\[[0-9;]*m", "", [global, unicode, {return, binary}])}]}.
 
 is_experiment(Module) ->
     Behaviours = [B || {behaviour, Bs} <- Module:module_info(attributes),

@@ -22,6 +22,8 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["N", "-pa"], "needs a value"},
              {["N", "--json", "/nowhere/at/all.json"], "cannot write"},
              {["N", "--junit", "/nowhere/at/all.xml"], "cannot write"},
+             {["N", "--html", "/nowhere/at/all.html"], "cannot write"},
+             {["N", "--html", "-"], "needs the name of a file"},
              {["N", "--file", "/nowhere/at/all"], "cannot read /nowhere/at/all"},
              {["N", "--save-baseline", ""], "a baseline needs a name"},
              {["N", "--baseline", "a\nb"], "no control characters"},

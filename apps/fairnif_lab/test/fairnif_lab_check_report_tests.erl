@@ -31,6 +31,12 @@ every_kind_of_result_keeps_to_the_schema_test_() ->
                             {"every status", ?R:every_status()}, {"crashed", ?R:crashed()},
                             {"odd text", ?R:with_text(<<"\"\\ größe", 0, 31, 255>>)}]].
 
+a_report_without_samples_of_the_delay_keeps_to_the_schema_test_() ->
+    Old = maps:remove(samples, ?R:delay(1030000)),
+    {timeout, 30,
+     ?_assertEqual(ok, validate(?R:put_size(delay, #{idle => Old, erlang => Old, beside => Old},
+                                            ?R:good())))}.
+
 a_comparison_keeps_to_the_schema_test_() ->
     {timeout, 30, ?_assertEqual(ok, validate(?R:good(), comparison()))}.
 

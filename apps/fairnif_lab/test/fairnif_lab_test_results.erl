@@ -155,7 +155,7 @@ holds(Ns) ->
 
 delay(P99) ->
     #{p50 => 1000000, p99 => P99, max => P99 + 50000, count => 500,
-      windows => [P99 - 2, P99 - 1, P99 - 3, P99]}.
+      windows => [P99 - 2, P99 - 1, P99 - 3, P99], samples => [1000000, P99, P99 + 50000]}.
 
 leak(PerKill) ->
     #{kills => 200, per_kill => PerKill, total => 150 * PerKill, resolution => 524288.0,

@@ -37,6 +37,7 @@ static const struct skip {
     {"none", "test_fair_call.c", "every function runs in place"},
     {"none", "test_pause.c", "nothing pauses"},
     {"none", "test_stack.c", "there are no stacks"},
+    {"none", "test_wait.c", "a wait holds its dirty scheduler to the end"},
     {"none", "test_storm.c", "its processes end between slices"},
     {"none", "test_time.c", "there is one slice"},
     {"none", "a call that ends in its first slice allocates nothing",

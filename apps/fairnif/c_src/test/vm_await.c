@@ -146,7 +146,7 @@ enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
     if (size == 2 && what == vm__atom("go", 2))
         return await(p, p->await.regs[0]);
     if (size == 2 && what == vm__atom("settle", 6))
-        return call(p, A_EXPIRE, "nif_settle");
+        return call(p, A_EXPIRE, "nif_settle", 1);
     if (size == 3 && what == vm__atom("value", 5))
         return finish(p, VM_DONE, message[3]);
     if (size == 3 && what == vm__atom("raise", 5))

@@ -1,0 +1,400 @@
+/*
+ * test_lock.c - fair_lock, and the limit on how many calls are under way:
+ * one at a time, in their order, whoever dies at whatever point.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+/* -- bodies -------------------------------------------------------------- */
+
+static fair_mutex mutex = FAIR_MUTEX_INIT;
+static long inside;
+
+/* Lets nobody else in while it pauses. */
+static bool alone(fair_task *t)
+{
+    bool one = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) == 1;
+
+    for (int i = 0; i < 3; i++)
+        fair_tick(t, 1);
+    return one && __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST) == 0;
+}
+
+/* locks(Letter) */
+static ERL_NIF_TERM locks(fair_task *t)
+{
+    int letter;
+
+    if (!enif_get_int(fair_env(t), fair_arg(t, 0), &letter))
+        return fair_badarg(t);
+    fair_lock(t, &mutex);
+    note("%c", letter);
+    if (!alone(t) || !fair_unlock(t, &mutex) || fair_unlock(t, &mutex))
+        return fair_badarg(t);
+    return fair_arg(t, 0);
+}
+
+/* holds(Letter): has it while the gate is shut, and never lets go of it. */
+static ERL_NIF_TERM holds(fair_task *t)
+{
+    fair_lock(t, &mutex);
+    fair_offload(t, gate_pass, NULL);
+    return fair_arg(t, 0);
+}
+
+/* Holds it while it ticks. */
+static ERL_NIF_TERM holds_endless(fair_task *t)
+{
+    fair_lock(t, &mutex);
+    for (;;)
+        fair_tick(t, 1);
+    return 0;
+}
+
+static ERL_NIF_TERM tries(fair_task *t)
+{
+    int got = fair_trylock(t, &mutex), let = fair_unlock(t, &mutex);
+
+    return enif_make_tuple2(fair_env(t), enif_make_int(fair_env(t), got),
+                            enif_make_int(fair_env(t), let));
+}
+
+static ERL_NIF_TERM locks_twice(fair_task *t)
+{
+    fair_lock(t, &mutex);
+    fair_lock(t, &mutex);
+    return fair_arg(t, 0);
+}
+
+enum { MANY = 10 };
+
+static fair_mutex many[MANY];
+
+/* Takes many, and lets go of some, in no order. */
+static ERL_NIF_TERM takes_many(fair_task *t)
+{
+    for (int i = 0; i < MANY; i++)
+        fair_lock(t, &many[i]);
+    fair_tick(t, 1);
+    for (int i = 0; i < MANY; i += 3)
+        if (!fair_unlock(t, &many[(i * 7) % MANY]))
+            return fair_badarg(t);
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM gated(fair_task *t)
+{
+    int letter;
+
+    if (!enif_get_int(fair_env(t), fair_arg(t, 0), &letter))
+        return fair_badarg(t);
+    note("%c", letter);
+    fair_offload(t, gate_pass, NULL);
+    return fair_arg(t, 0);
+}
+
+static const fair_options one_at_a_time = {.body = gated, .max_tasks = 1};
+
+#define OF_ONE(MODE) FAIR_NIF_OPTIONS("one_" #MODE, 1, &one_at_a_time,       \
+                                      FAIR_##MODE | FAIR_AWAITED)
+
+static ErlNifFunc nifs[] = {
+    AWAITED_MODES("locks", 1, locks),
+    AWAITED_MODES("holds", 1, holds),
+    AWAITED_MODES("takes_many", 1, takes_many),
+    FAIR_NIF("holds_endless", 1, holds_endless, FAIR_YIELDING | FAIR_AWAITED),
+    FAIR_NIF("tries", 0, tries, FAIR_AUTO),
+    FAIR_NIF("locks_twice", 1, locks_twice, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_NIF("locks_alone", 1, locks, FAIR_AUTO),
+    OF_ONE(NORMAL), OF_ONE(YIELDING), OF_ONE(DIRTY_CPU), OF_ONE(DIRTY_IO),
+    OF_ONE(YIELDING_DIRTY), OF_ONE(AUTO), OF_ONE(THREADED),
+    FAIR_NIF_OPTIONS("one_alone", 1, &one_at_a_time, FAIR_AUTO),
+    FAIR_NIF("gated", 1, gated, FAIR_AUTO | FAIR_AWAITED),
+};
+FAIR_NIF_INIT(test_lock, nifs, NULL, NULL, NULL, NULL)
+
+static const char *const ones[MODES] = {
+    "one_NORMAL", "one_YIELDING", "one_DIRTY_CPU", "one_DIRTY_IO",
+    "one_YIELDING_DIRTY", "one_AUTO", "one_THREADED"
+};
+
+/* -- calls --------------------------------------------------------------- */
+
+static vm_proc *procs[26];
+
+/* Calls name(Letter), up to where it waits. */
+static void begin(char letter, const char *name)
+{
+    vm_proc **p = &procs[letter - 'a'];
+    char arg[16];
+
+    snprintf(arg, sizeof arg, "%d", letter);
+    *p = spawn_await(name, arg);
+    while (vm_state(*p) == VM_READY)
+        vm_step(*p);
+}
+
+static vm_proc *of(char letter)
+{
+    return procs[letter - 'a'];
+}
+
+static void ends_well(char letter)
+{
+    char arg[16];
+
+    snprintf(arg, sizeof arg, "%d", letter);
+    CHECK_TEXT(finished(of(letter)), arg);
+    procs[letter - 'a'] = NULL;
+}
+
+/* So many wait for a lock.  A threaded body asks on a thread of its own. */
+static int lock_waiters(void)
+{
+    char text[16384];
+    int n = 0;
+
+    node_tasks(text, sizeof text);
+    for (const char *at = text; (at = strstr(at, "where=>lock")); at++)
+        n++;
+    return n;
+}
+
+static void check_free(void)
+{
+    EVENTUALLY(node_stacks() == 0);
+    CHECK_CALL("tries", "", "{1,1}");
+}
+
+/* -- locks --------------------------------------------------------------- */
+
+TEST(in_turn, "tasks of all modes have a lock one at a time, in the order in "
+     "which they asked")
+{
+    for (int ticks = 0; ticks < 2; ticks++) {
+        node_set("pause_every_tick", (uint64_t)ticks);
+        for (int i = 0; i < MODES; i++) {
+            gate_shut();
+            clear_notes();
+            begin('a', in_nth_mode("holds", i));
+            EVENTUALLY(gate_waiting() == 1);
+            for (int k = 0; k < MODES; k++) {
+                begin((char)('b' + k), in_nth_mode("locks", k));
+                EVENTUALLY(lock_waiters() == k + 1);
+            }
+            CHECK_TEXT(notes(), "");
+            gate_open();
+            for (char c = 'a'; c < 'b' + MODES; c++)
+                ends_well(c);
+            CHECK_TEXT(notes(), "bcdefgh");
+            check_free();
+        }
+    }
+}
+
+TEST(try, "a lock that is held is not got by trying, nor let go of by others")
+{
+    gate_shut();
+    begin('a', "holds_auto");
+    CHECK_CALL("tries", "", "{0,0}");
+    gate_open();
+    ends_well('a');
+    CHECK_CALL("tries", "", "{1,1}");
+}
+
+TEST(twice, "a task that takes a lock twice gets an error, and the lock is "
+     "free")
+{
+    CHECK_TEXT(finished(spawn_await("locks_twice", "1")),
+               "error:{fairnif,{deadlock,{test_lock,locks_twice,1}}}");
+    check_free();
+}
+
+TEST(alone_waits, "a function that is not awaited takes a free lock, and "
+     "raises where it would wait")
+{
+    CHECK_CALL("locks_alone", "97", "97");
+    gate_shut();
+    begin('a', "holds_auto");
+    CHECK_CALL("locks_alone", "98",
+               "error:{fairnif,{not_awaited,{test_lock,locks_alone,1}}}");
+    gate_open();
+    ends_well('a');
+    check_free();
+}
+
+TEST(dead_holder, "a lock passes on when its holder dies, in whatever it does")
+{
+    for (int i = 0; i < MODES; i++) {
+        for (int endless = 0; endless < 2; endless++) {
+            gate_shut();
+            clear_notes();
+            if (endless) {
+                procs[0] = spawn_await("holds_endless", "97");
+                vm_step(of('a'));
+            } else {
+                begin('a', in_nth_mode("holds", i));
+                EVENTUALLY(gate_waiting() == 1);
+            }
+            begin('b', in_nth_mode("locks", i));
+            EVENTUALLY(lock_waiters() == 1);
+            begin('c', "locks_auto");
+            vm_free(of('a'));
+            gate_open();
+            ends_well('b');
+            ends_well('c');
+            check_free();
+        }
+    }
+}
+
+TEST(dead_waiter, "a waiter that dies, at any point, leaves its place")
+{
+    for (int i = 0; i < MODES; i++) {
+        gate_shut();
+        clear_notes();
+        begin('a', "holds_auto");
+        EVENTUALLY(gate_waiting() == 1);
+        begin('b', in_nth_mode("locks", i));
+        EVENTUALLY(lock_waiters() == 1);
+        begin('c', "locks_auto");
+        begin('d', "holds_auto");
+        begin('e', "locks_auto");
+        vm_free(of('b'));
+        gate_open();
+        vm_finish(of('a'));             /* c has it, and is not asked yet */
+        vm_free(of('c'));               /* d as well, and e then */
+        ends_well('a');
+        vm_free(of('d'));
+        ends_well('e');
+        CHECK_TEXT(notes(), "e");
+        check_free();
+    }
+}
+
+TEST(several, "a task has many locks, and all are free when it has ended")
+{
+    for (int round = 0; round < 3; round++) {
+        for (char c = 'a'; c < 'h'; c++)
+            begin(c, in_nth_mode("takes_many", c - 'a'));
+        for (char c = 'a'; c < 'h'; c++)
+            ends_well(c);
+    }
+    for (int i = 0; i < MANY; i++)
+        CHECK(!many[i].holder);
+}
+
+/* -- turns --------------------------------------------------------------- */
+
+TEST(turns, "calls over the limit wait their turn, in their order")
+{
+    for (int i = 0; i < MODES; i++) {
+        gate_shut();
+        clear_notes();
+        for (char c = 'a'; c < 'e'; c++)
+            begin(c, ones[i]);
+        EVENTUALLY(gate_waiting() == 1);
+        CHECK_TEXT(notes(), "a");
+        begin('e', "gated");            /* has no limit */
+        EVENTUALLY(gate_waiting() == 2);
+        gate_open();
+        for (char c = 'a'; c < 'f'; c++)
+            ends_well(c);
+        CHECK_TEXT(notes(), "aebcd");
+    }
+}
+
+TEST(turn_deaths, "callers that die while they wait their turn, or when it has "
+     "come, pass it on")
+{
+    for (int i = 0; i < MODES; i++) {
+        gate_shut();
+        clear_notes();
+        for (char c = 'a'; c < 'f'; c++)
+            begin(c, ones[i]);
+        EVENTUALLY(gate_waiting() == 1);
+        vm_free(of('c'));
+        vm_free(of('a'));               /* its work goes on to the end */
+        gate_open();
+        EVENTUALLY(gate_waiting() == 0);
+        EVENTUALLY(node_info("threads_busy") == 0);
+        vm_free(of('b'));               /* its turn has come */
+        ends_well('d');
+        ends_well('e');
+        CHECK_TEXT(notes(), "ade");
+        EVENTUALLY(node_stacks() == 0);
+    }
+}
+
+TEST(turn_limit, "a call whose turn does not come in time raises overloaded, "
+     "one that is not awaited does at once")
+{
+    gate_shut();
+    node_set("overload_ns", 30000000);
+    begin('a', "one_AUTO");
+    begin('b', "one_AUTO");
+    CHECK_TEXT(finished(of('b')), "error:overloaded");
+    begin('a' + 2, "one_alone");
+    CHECK_TEXT(finished(of('c')), "error:{fairnif,{not_awaited,{test_lock,"
+               "one_alone,1}}}");
+    gate_open();
+    ends_well('a');
+}
+
+TEST(turns_of_all, "the limit over all functions makes calls wait as well")
+{
+    gate_shut();
+    node_set("max_tasks", 2);
+    begin('a', "gated");
+    begin('b', "one_AUTO");
+    begin('c', "gated");
+    begin('d', "one_THREADED");
+    begin('e', "gated");
+    EVENTUALLY(gate_waiting() == 2);
+    CHECK_TEXT(notes(), "ab");
+    gate_open();
+    for (char c = 'a'; c < 'f'; c++)
+        ends_well(c);
+    node_set("max_tasks", 0);
+    begin('a', "gated");
+    ends_well('a');
+}
+
+/* -- memory -------------------------------------------------------------- */
+
+TEST(memory, "locks and turns are passed on when memory runs out")
+{
+    static const char *const names[] = {"locks", "takes_many"};
+
+    for (int i = 0; i < MODES; i++)
+        for (int on = 0; on < 2; on++)
+            for (long n = 1; n < 300 && !check_failures(); n++) {
+                const char *name = i % 2 ? names[n % 2] : ones[i];
+                bool failed;
+
+                if (name != ones[i])
+                    name = in_nth_mode(name, i);
+                gate_open();
+                vm_fail(VM_F_MEMORY | VM_F_THREAD, n, on);
+                for (char c = 'a'; c < 'e'; c++)
+                    begin(c, name);
+                for (char c = 'a'; c < 'e'; c++)
+                    vm_run(of(c), 20000);
+                failed = vm_failed();
+                vm_fail(0, 0, false);
+                for (char c = 'a'; c < 'e'; c++) {
+                    const char *is = outcome(of(c));
+
+                    check_that(!strcmp(is, "error:enomem") || is[0] == '9'
+                               || is[0] == '1', __FILE__, __LINE__,
+                               "%s without call %ld for memory: %s", name, n,
+                               is);
+                    vm_free(of(c));
+                }
+                if (!failed)
+                    break;
+            }
+    check_free();
+}

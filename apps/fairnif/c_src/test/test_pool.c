@@ -1,0 +1,402 @@
+/*
+ * test_pool.c - the runtime's threads: how many there are, what waits for
+ * them and for how long, what happens when there is no room and no thread.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* -- bodies -------------------------------------------------------------- */
+
+static ERL_NIF_TERM gated(fair_task *t)
+{
+    fair_offload(t, gate_pass, NULL);
+    return fair_arg(t, 0);
+}
+
+/* The same in the body itself: for FAIR_THREADED. */
+static ERL_NIF_TERM blocks(fair_task *t)
+{
+    gate_pass(NULL);
+    return fair_arg(t, 0);
+}
+
+static void note_letter(void *arg)
+{
+    note("%c", *(char *)arg);
+}
+
+/* notes_it(Integer): on a thread of the pool */
+static ERL_NIF_TERM notes_it(fair_task *t)
+{
+    int c;
+    char letter;
+
+    if (!enif_get_int(fair_env(t), fair_arg(t, 0), &c))
+        return fair_badarg(t);
+    letter = (char)c;
+    fair_offload(t, note_letter, &letter);
+    return fair_arg(t, 0);
+}
+
+static long rounds;
+
+static ERL_NIF_TERM endless(fair_task *t)
+{
+    for (;;) {
+        __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
+        fair_tick(t, 1);
+    }
+    return 0;
+}
+
+/* Offloads, blocks, moves and sleeps, all on the thread it is on. */
+static ERL_NIF_TERM everywhere(fair_task *t)
+{
+    int letter = 'x', slept;
+
+    fair_offload(t, note_letter, &letter);
+    fair_blocking(t, note_letter, &letter);
+    fair_call(t, 1, note_letter, &letter);
+    fair_move(t, FAIR_DIRTY_CPU);
+    fair_move(t, FAIR_NORMAL);
+    slept = fair_wait(t, -1, 0, 1);
+    fair_tick(t, 1);
+    return enif_make_tuple2(fair_env(t), fair_arg(t, 0),
+                            enif_make_int(fair_env(t), slept));
+}
+
+/* Many terms, of its argument. */
+static ERL_NIF_TERM lists(fair_task *t)
+{
+    ERL_NIF_TERM list;
+
+    fair_keep(t, 0, enif_make_list(fair_env(t), 0));
+    for (unsigned i = 0; i < 500; i++) {
+        fair_list_push(t, 0, enif_make_uint(fair_env(t), i));
+        fair_tick(t, 1);
+    }
+    if (!fair_list_reverse(t, 0))
+        return fair_badarg(t);
+    list = fair_kept(t, 0);
+    return enif_make_tuple2(fair_env(t), list, fair_arg(t, 0));
+}
+
+static ErlNifFunc nifs[] = {
+    FAIR_NIF("gated", 1, gated, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_NIF("blocks", 1, blocks, FAIR_THREADED),
+    FAIR_NIF("notes_it", 1, notes_it, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_NIF("endless", 0, endless, FAIR_THREADED),
+    FAIR_NIF("everywhere", 1, everywhere, FAIR_THREADED),
+    FAIR_NIF("lists", 1, lists, FAIR_THREADED),
+};
+FAIR_NIF_INIT(test_pool, nifs, NULL, NULL, NULL, NULL)
+
+/* -- calls --------------------------------------------------------------- */
+
+enum { MOST = 32 };
+
+static vm_proc *procs[MOST];
+
+/* Calls name(N) up to where it waits. */
+static void begin(int n, const char *name)
+{
+    char arg[16];
+
+    snprintf(arg, sizeof arg, "%d", n);
+    procs[n] = spawn_await(name, arg);
+    while (vm_state(procs[n]) == VM_READY)
+        vm_step(procs[n]);
+}
+
+static void ends_well(int n)
+{
+    char arg[16];
+
+    snprintf(arg, sizeof arg, "%d", n);
+    CHECK_TEXT(finished(procs[n]), arg);
+    procs[n] = NULL;
+}
+
+/* -- threads ------------------------------------------------------------- */
+
+TEST(as_needed, "threads start as work comes, up to their number; the rest is "
+     "queued")
+{
+    node_set("threads", 3);
+    CHECK_NUMBERS(node_info("threads_started"), ==, 0);
+    for (int i = 0; i < 10; i++) {
+        begin(i, i % 2 ? "gated" : "blocks");
+        EVENTUALLY(gate_waiting() == (i < 3 ? i + 1 : 3));
+        CHECK_NUMBERS(node_info("threads_started"), ==, i < 3 ? i + 1 : 3);
+        CHECK_NUMBERS(node_info("jobs_queued"), ==, i < 3 ? 0 : i - 2);
+        CHECK(vm_state(procs[i]) == VM_WAITING);
+    }
+    CHECK_NUMBERS(node_info("threads_busy"), ==, 3);
+    gate_open();
+    for (int i = 0; i < 10; i++)
+        ends_well(i);
+    EVENTUALLY(node_info("jobs_done") == 10);
+    CHECK_NUMBERS(node_info("threads_busy"), ==, 0);
+    CHECK_NUMBERS(node_info("jobs_longest_wait_ns"), >, 0);
+}
+
+TEST(used_again, "a thread that is idle takes the next work")
+{
+    gate_open();
+    for (int i = 0; i < 30; i++) {
+        begin(i, "gated");
+        ends_well(i);
+        EVENTUALLY(node_info("threads_busy") == 0);
+    }
+    CHECK_NUMBERS(node_info("threads_started"), <=, 2);
+}
+
+TEST(in_order, "what is queued is done in its order")
+{
+    node_set("threads", 1);
+    begin(0, "gated");
+    EVENTUALLY(gate_waiting() == 1);
+    for (int i = 'a'; i <= 'p'; i++)
+        begin(i - 'a' + 1, "notes_it"), vm_free(procs[i - 'a' + 1]);
+    for (int i = 1; i < 17; i++) {
+        char arg[16];
+
+        snprintf(arg, sizeof arg, "%d", 'a' + i - 1);
+        procs[i] = spawn_await("notes_it", arg);
+        while (vm_state(procs[i]) == VM_READY)
+            vm_step(procs[i]);
+    }
+    vm_kill(procs[5]);
+    gate_open();
+    ends_well(0);
+    for (int i = 1; i < 17; i++)
+        finished(procs[i]);
+    CHECK_TEXT(notes(), "abcdfghijklmnop");
+}
+
+TEST(fewer, "fewer threads are left when fewer are wanted, and more come "
+     "again")
+{
+    node_set("threads", 6);
+    for (int i = 0; i < 6; i++)
+        begin(i, "gated");
+    EVENTUALLY(gate_waiting() == 6);
+    node_set("threads", 2);
+    gate_open();
+    for (int i = 0; i < 6; i++)
+        ends_well(i);
+    EVENTUALLY(node_info("threads_started") == 2);
+    node_set("threads", 6);
+    gate_shut();
+    for (int i = 0; i < 6; i++)
+        begin(i, "gated");
+    EVENTUALLY(gate_waiting() == 6);
+    gate_open();
+    for (int i = 0; i < 6; i++)
+        ends_well(i);
+    CHECK_NUMBERS(node_info("threads_started"), ==, 6);
+    CHECK_NUMBERS(vm_counts().threads, ==, 6);
+}
+
+/* -- no room ------------------------------------------------------------- */
+
+static void fill(void)
+{
+    node_set("threads", 1);
+    node_set("max_queued", 2);
+    begin(0, "gated");
+    EVENTUALLY(gate_waiting() == 1);
+    begin(1, "gated");
+    begin(2, "blocks");
+}
+
+TEST(overloaded, "a call that finds the queue full waits for room, and raises "
+     "when that takes too long")
+{
+    uint64_t start;
+
+    node_set("overload_ns", 50000000);
+    fill();
+    start = vm_now();
+    begin(3, "gated");
+    begin(4, "blocks");
+    CHECK_NUMBERS(node_info("jobs_waiting_for_room"), ==, 2);
+    CHECK_TEXT(finished(procs[3]), "error:overloaded");
+    CHECK_TEXT(finished(procs[4]), "error:overloaded");
+    CHECK_NUMBERS(vm_now() - start, >=, 50000000);
+    CHECK_NUMBERS(node_info("jobs_queued"), ==, 2);
+    CHECK_NUMBERS(node_info("jobs_waiting_for_room"), ==, 0);
+    CHECK_NUMBERS(node_counter("gated", "overloaded"), ==, 1);
+    CHECK_NUMBERS(node_counter("blocks", "overloaded"), ==, 1);
+    gate_open();
+    for (int i = 0; i < 3; i++)
+        ends_well(i);
+}
+
+TEST(room, "what waits for room is let in, in its order, when there is some")
+{
+    fill();
+    for (int i = 3; i < 9; i++)
+        begin(i, i % 2 ? "gated" : "blocks");
+    vm_kill(procs[1]);                  /* queued: makes room */
+    CHECK_NUMBERS(node_info("jobs_queued"), ==, 2);
+    CHECK_NUMBERS(node_info("jobs_waiting_for_room"), ==, 5);
+    vm_kill(procs[6]);                  /* waits for it */
+    CHECK_NUMBERS(node_info("jobs_waiting_for_room"), ==, 4);
+    gate_open();
+    for (int i = 0; i < 9; i++) {
+        if (i == 1 || i == 6)
+            vm_free(procs[i]);
+        else
+            ends_well(i);
+    }
+    CHECK_NUMBERS(node_info("jobs_without_room"), ==, 6);
+}
+
+/* -- no thread ----------------------------------------------------------- */
+
+TEST(no_thread, "without a thread, and when none can be started, calls raise "
+     "enomem")
+{
+    gate_open();
+    vm_fail(VM_F_THREAD, 1, true);
+    begin(0, "gated");
+    CHECK_TEXT(finished(procs[0]), "error:enomem");
+    begin(1, "blocks");
+    CHECK_TEXT(finished(procs[1]), "error:enomem");
+    vm_fail(0, 0, false);
+    CHECK_NUMBERS(node_info("threads_failed"), ==, 2);
+    begin(2, "blocks");
+    ends_well(2);
+}
+
+TEST(one_thread, "when no more threads can be started, those there are do the "
+     "work")
+{
+    begin(0, "gated");
+    EVENTUALLY(gate_waiting() == 1);
+    vm_fail(VM_F_THREAD, 1, true);
+    begin(1, "gated");
+    begin(2, "blocks");
+    gate_open();
+    for (int i = 0; i < 3; i++)
+        ends_well(i);
+    vm_fail(0, 0, false);
+    CHECK_NUMBERS(node_info("threads_started"), ==, 1);
+}
+
+/* -- threaded bodies ----------------------------------------------------- */
+
+TEST(shares, "a threaded body that ticks gives its thread to work that waits")
+{
+    vm_proc *p = spawn_await("endless", "");
+
+    gate_open();
+    node_set("threads", 1);
+    while (vm_state(p) == VM_READY)
+        vm_step(p);
+    begin(0, "gated");
+    ends_well(0);
+    begin(1, "blocks");
+    ends_well(1);
+    CHECK(vm_step(p) == VM_WAITING);
+    vm_free(p);
+    EVENTUALLY(node_stacks() == 0);
+    CHECK_NUMBERS(node_counter("endless", "cancels"), ==, 1);
+}
+
+TEST(stops, "a threaded body that ticks stops when its caller dies")
+{
+    for (int every = 0; every < 2; every++) {
+        vm_proc *p = spawn_await("endless", "");
+        long then;
+
+        node_set("pause_every_tick", (uint64_t)every);
+        while (vm_state(p) == VM_READY)
+            vm_step(p);
+        then = __atomic_load_n(&rounds, __ATOMIC_RELAXED);
+        EVENTUALLY(__atomic_load_n(&rounds, __ATOMIC_RELAXED) > then);
+        vm_free(p);
+        EVENTUALLY(node_stacks() == 0);
+        EVENTUALLY(node_info("threads_busy") == 0);
+    }
+}
+
+TEST(in_place, "whatever a threaded body calls, it stays on its kind of "
+     "thread")
+{
+    for (int every = 0; every < 2; every++) {
+        node_set("pause_every_tick", (uint64_t)every);
+        clear_notes();
+        CHECK_TEXT(finished(spawn_await("everywhere", "{a,\"b\"}")),
+                   "{{a,[98]},0}");
+        CHECK_TEXT(notes(), "xxx");
+    }
+}
+
+TEST(large_arguments, "large arguments are copied on a dirty scheduler, small "
+     "ones at once")
+{
+    vm_proc *p = vm_spawn();
+    vm_term list = vm_byte_list(vm_env(p), 10000, VM_NIL);
+
+    gate_open();
+    node_await(p, "blocks", 1, &list);
+    vm_finish(p);
+    CHECK_TEXT(vm_kinds(p), strchr(vm_kinds(p), 'c') ? vm_kinds(p) : "c");
+    CHECK_NUMBERS(strlen(outcome(p)), >, 1000);
+    list = vm_byte_list(vm_env(p), 100, VM_NIL);
+    node_await(p, "blocks", 1, &list);
+    vm_finish(p);
+    CHECK(!strchr(vm_kinds(p), 'c'));
+    vm_free(p);
+}
+
+TEST(answers, "terms of all kinds go to a threaded body and come back")
+{
+    static const char *const terms[] = {
+        "1", "-1", "12345678901234567890", "1.5", "atom", "[]", "[1|2]", "{}",
+        "{1,[2,{3}],<<4,5>>}", "<<1,2,3>>", "<<5:3>>", "#{a=>[1],b=>{2}}",
+        "{{fairnif_pendin,1},2}"
+    };
+
+    gate_open();
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
+        vm_proc *p = vm_spawn();
+        vm_term arg = vm_parse(vm_env(p), terms[i]);
+        char should[256];
+
+        vm_print(arg, should, sizeof should);
+        node_await(p, "blocks", 1, &arg);
+        vm_finish(p);
+        CHECK_TEXT(outcome(p), should);
+        vm_free(p);
+    }
+    for (int every = 0; every < 2; every++) {
+        vm_proc *p = spawn_await("lists", "x");
+
+        node_set("pause_every_tick", (uint64_t)every);
+        vm_finish(p);
+        CHECK_NUMBERS(strncmp(outcome(p), "{[0,1,2,3,4,5,", 14), ==, 0);
+        vm_free(p);
+    }
+}
+
+TEST(binaries, "a large binary goes to a thread and back without a copy")
+{
+    vm_proc *p = vm_spawn();
+    unsigned char bytes[1000] = {1};
+    vm_term bin = vm_binary(vm_env(p), bytes, sizeof bytes);
+    const unsigned char *was, *is;
+    size_t size;
+
+    gate_open();
+    vm_is_binary(bin, &was, &size);
+    node_await(p, "blocks", 1, &bin);
+    vm_finish(p);
+    CHECK(vm_is_binary(vm_result(p), &is, &size) && is == was && size == 1000);
+    vm_free(p);
+}

@@ -1,0 +1,72 @@
+// latency: an echo through every way to reach code, beside the orders of magnitude that go around.
+import { dots } from "../charts/dots.ts";
+import { figure } from "../figure.ts";
+import { bytes, count, duration } from "../format.ts";
+import { result } from "../model.ts";
+import type { Section } from "../section.ts";
+import { unique } from "../stats.ts";
+
+interface Latency {
+  rows: {
+    form: string;
+    title: string;
+    isolation: string;
+    bytes: number;
+    published_us?: number | null;
+    median_us?: number;
+    p99_us?: number;
+    count?: number;
+    error?: string;
+    left_out?: string;
+  }[];
+}
+
+const ISOLATION: Record<string, string> = {
+  shared: "none: in the VM, which it takes along when it crashes",
+  process: "a program of its own beside the VM",
+  network: "may be on another machine as well",
+};
+
+const ns = (us: number | null | undefined): number | null =>
+  typeof us === "number" ? us * 1e3 : null;
+
+export const latency: Section = {
+  title: "There and back",
+  show: (sources) => {
+    const rows = sources.flatMap((s) =>
+      result<Latency>(s).rows.map((r) => ({ ...r, series: s.name })),
+    );
+    return unique(rows.map((r) => r.bytes)).map((size) => {
+      const own = rows.filter((r) => r.bytes === size);
+      const plot = dots({
+        title: `An echo of ${bytes(size)}`,
+        about:
+          "The median and p99 of the way there and back, beside the order of magnitude that was published.",
+        heading: "form",
+        rows: own.map((r) => ({
+          label: r.title,
+          series: r.series,
+          points: { median: ns(r.median_us), p99: ns(r.p99_us), published: ns(r.published_us) },
+          note: r.error ?? r.left_out,
+        })),
+        apart: ["published"],
+        x: { label: "there and back", format: duration, log: true },
+      });
+      return figure({
+        ...plot,
+        table: {
+          columns: [
+            ...plot.table.columns,
+            { title: "samples" },
+            { title: "isolation", text: true },
+          ],
+          rows: plot.table.rows.map((cells, i) => [
+            ...cells,
+            count(own[i]?.count),
+            ISOLATION[own[i]?.isolation ?? ""] ?? own[i]?.isolation,
+          ]),
+        },
+      });
+    });
+  },
+};

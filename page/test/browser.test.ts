@@ -1,0 +1,381 @@
+// The page as somebody sees it: real reports in headless Chromium.
+import assert from "node:assert/strict";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { experiments, fairnif, file, HOSTILE, type Made, makeAll } from "./reports.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const WIDE = { width: 1000, height: 900 };
+const PHONE = { width: 360, height: 780 };
+
+interface Violation {
+  id: string;
+  impact: string;
+  nodes: { html: string }[];
+}
+
+interface Axe {
+  run(what: Document, options: object): Promise<{ violations: Violation[] }>;
+}
+
+let browser: Browser;
+let made: Made[];
+let impossible: Made[];
+
+before(
+  async () => {
+    ({ made, impossible } = makeAll());
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      // Chromium has no sandbox for root, as which CI runs.
+      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+    });
+  },
+  { timeout: 600_000 },
+);
+
+after(async () => {
+  await browser?.close();
+});
+
+interface Opened {
+  page: Page;
+  /** Errors of the page and of its console, and what it wanted from the network. */
+  complaints: string[];
+}
+
+async function open(
+  html: string,
+  how: { viewport?: typeof WIDE; colorScheme?: "light" | "dark" } = {},
+): Promise<Opened> {
+  const page = await browser.newPage({ viewport: WIDE, ...how });
+  const complaints: string[] = [];
+  page.on("console", (m) => {
+    if (m.type() === "error" || m.type() === "warning") complaints.push(`console: ${m.text()}`);
+  });
+  page.on("pageerror", (e) => complaints.push(`error: ${e.message}`));
+  page.on("request", (r) => {
+    if (!/^(file|data):/.test(r.url())) complaints.push(`request: ${r.url()}`);
+  });
+  await page.goto(pathToFileURL(html).href);
+  await drawn(page);
+  return { page, complaints };
+}
+
+/** All sections are there, and all plots that are not folded away. */
+async function drawn(page: Page): Promise<void> {
+  await page.waitForSelector("#status:not(.broken)", { state: "detached", timeout: 120_000 });
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll(".plot")].every((p) => p.clientWidth === 0 || p.firstChild),
+  );
+}
+
+/** Of axe; all its rules, or only these. */
+async function seriousFindings(page: Page, rules: string[] = []): Promise<string[]> {
+  await page.evaluate(AXE);
+  const violations = await page.evaluate(async (values) => {
+    const { axe } = globalThis as unknown as { axe: Axe };
+    const options = values.length > 0 ? { runOnly: { type: "rule", values } } : {};
+    return (await axe.run(document, options)).violations;
+  }, rules);
+  return violations
+    .filter((v) => v.impact === "serious" || v.impact === "critical")
+    .map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")}`);
+}
+
+/** What is wrong with the figures; nothing is. */
+const figureFaults = (page: Page): Promise<string[]> =>
+  page.evaluate(() =>
+    [...document.querySelectorAll("figure")].flatMap((f) => {
+      const title = f.querySelector("h4")?.textContent ?? "without title";
+      const plot = f.querySelector<HTMLElement>(".plot");
+      const svg = plot?.querySelector("svg[role=img]");
+      const faults: string[] = [];
+      if (!f.querySelector("table tbody tr")) faults.push(`${title}: no numbers in a table`);
+      if (plot && plot.clientWidth > 0 && !svg?.getAttribute("aria-label"))
+        faults.push(`${title}: no plot with a name`);
+      if (svg && !/NaN|undefined/.test(svg.outerHTML) === false) faults.push(`${title}: NaN`);
+      return faults;
+    }),
+  );
+
+async function fold(page: Page, open: boolean): Promise<void> {
+  await page.evaluate((value) => {
+    for (const details of document.querySelectorAll("details")) details.open = value;
+  }, open);
+  await drawn(page);
+}
+
+const tooWide = (page: Page): Promise<number> =>
+  page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+
+/** As it opens, with all unfolded, in the dark, on a phone. */
+async function shows(made: Made): Promise<void> {
+  const { page, complaints } = await open(made.html);
+  const picture = (how: string) =>
+    page.screenshot({ path: file(`${made.name}-${how}.png`), fullPage: true });
+  assert.equal(await page.locator(".broken").count(), 0);
+  // Of what always fails nothing is measured.
+  if (made.name !== "check-fails")
+    assert.ok((await page.locator("figure svg[role=img], .heatmap").count()) > 0, "no plot");
+  await picture("light");
+
+  await fold(page, true);
+  assert.deepEqual(await figureFaults(page), []);
+  assert.deepEqual(await seriousFindings(page), []);
+  await picture("unfolded");
+
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.deepEqual(await seriousFindings(page, ["color-contrast"]), []);
+  await fold(page, false);
+  await picture("dark");
+
+  await page.setViewportSize(PHONE);
+  await drawn(page);
+  assert.ok((await tooWide(page)) <= 0, "scrolls sideways");
+  await picture("phone");
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+const named = (name: string): Made => {
+  const found = made.find((m) => m.name === name);
+  assert.ok(found, `no report ${name}`);
+  return found;
+};
+
+const WORDS: Record<number, string> = {
+  0: "Well-behaved",
+  1: "Not well-behaved",
+  3: "This machine can't say",
+};
+const MARKS: Record<string, string> = {
+  pass: "no",
+  warn: "yes, a warning",
+  fail: "yes",
+  cannot_say: "can't say",
+  waived: "waived",
+};
+
+async function saysTheVerdict(made: Made): Promise<void> {
+  const { result } = JSON.parse(readFileSync(made.json, "utf8"));
+  const { page } = await open(made.html);
+  assert.match(
+    await page.locator(".answer .word").innerText(),
+    new RegExp(`${WORDS[result.exit]}$`),
+  );
+  const verdicts = result.subjects.flatMap(
+    (s: { verdicts: { status: string; sentence: string }[] }) => s.verdicts,
+  );
+  const cards = await page.locator(".card").allInnerTexts();
+  assert.equal(cards.length, verdicts.length);
+  for (const [i, { status, sentence }] of verdicts.entries()) {
+    assert.ok(cards[i]?.includes(`${MARKS[status]}`), `${cards[i]} says ${status}`);
+    // As a browser folds white space.
+    const folded = sentence.replace(/\s+/g, " ").trim();
+    assert.ok(cards[i]?.replace(/\s+/g, " ").includes(folded), `${cards[i]} has ${folded}`);
+  }
+  await page.close();
+}
+
+describe("the report page", { timeout: 600_000 }, () => {
+  test("every report is drawn: no error, no request, no serious finding of axe; dark, on a phone", async (t) => {
+    for (const one of made) await t.test(one.name, () => shows(one));
+    for (const { name, why } of impossible) t.diagnostic(`${name}: not on this machine: ${why}`);
+  });
+
+  test("a check's verdict, cards and sentences are those of its JSON", async () => {
+    for (const one of made.filter((m) => m.name.startsWith("check"))) await saysTheVerdict(one);
+  });
+
+  test("a check that always fails is not well-behaved on screen", async () => {
+    const { page } = await open(named("check-fails").html);
+    assert.match(await page.locator(".answer").innerText(), /Not well-behaved/);
+    assert.match(await page.locator(".card.fail").innerText(), /crashes or does not return/);
+    await page.close();
+  });
+
+  test("every experiment but those this machine cannot do has its page, and says what to see", async () => {
+    for (const name of experiments()) {
+      if (impossible.some((m) => m.name === name)) continue;
+      const { page } = await open(named(name).html);
+      assert.match(await page.locator("h1").innerText(), new RegExp(`${name}$`));
+      assert.ok(
+        (await page.locator(".answer").innerText()).length > 60,
+        `${name} has no conclusion`,
+      );
+      await page.close();
+    }
+  });
+
+  test("what users typed is text, never markup nor script", async () => {
+    const { html } = named("check-fails");
+    const source = readFileSync(html, "utf8");
+    assert.ok(!source.includes("<img src=x"), "markup of the report stands in the file");
+    const { page, complaints } = await open(html);
+    assert.ok((await page.locator(".answer .expression").innerText()).includes("</script><img"));
+    assert.equal(await page.locator("img, main script").count(), 0);
+    assert.notEqual(await page.title(), "taken");
+    assert.deepEqual(complaints, []);
+    await page.close();
+    assert.ok(HOSTILE.includes("</script>"));
+  });
+
+  test("two files are two series, each named", async () => {
+    const html = file("two.html");
+    const [a, b] = [named("check"), named("check-again")];
+    assert.equal(fairnif("report", a.json, b.json, "--html", html).status, 0);
+    const { page, complaints } = await open(html);
+    assert.equal(await page.locator(".answer").count(), 2);
+    const legend = await page.locator("figure .legend").first().innerText();
+    for (const label of [
+      "check: erlang:md5(Bin)",
+      "check: erlang:crc32(Bin)",
+      "check-again: erlang:md5(Bin)",
+    ])
+      assert.ok(legend.includes(label), `${legend} has ${label}`);
+    assert.deepEqual(await figureFaults(page), []);
+    assert.deepEqual(await seriousFindings(page), []);
+    assert.deepEqual(complaints, []);
+    await page.screenshot({ path: file("two-light.png"), fullPage: true });
+    await page.close();
+  });
+
+  test("two runs of every experiment are compared in the same plots", async () => {
+    for (const { name, json } of made.filter((m) => !m.name.startsWith("check"))) {
+      const html = file(`two-${name}.html`);
+      // The same file twice: two paths tell them apart.
+      assert.equal(
+        fairnif("report", json, json.replace("/page/", "/page/./"), "--html", html).status,
+        0,
+      );
+      const { page, complaints } = await open(html);
+      assert.equal(await page.locator(".broken").count(), 0, name);
+      assert.deepEqual(await figureFaults(page), [], name);
+      assert.deepEqual(complaints, [], name);
+      await page.close();
+    }
+  });
+
+  test("an experiment that the page does not know is shown in tables", async () => {
+    const json = file("unknown.json");
+    const report = JSON.parse(readFileSync(named("share").json, "utf8"));
+    writeFileSync(json, JSON.stringify({ ...report, experiment: "tomorrow" }));
+    assert.equal(fairnif("report", json, "--html", file("unknown.html")).status, 0);
+    const { page, complaints } = await open(file("unknown.html"));
+    assert.match(await page.locator("h1").innerText(), /tomorrow/);
+    assert.match(await page.locator("main").innerText(), /sliced by hand/);
+    assert.ok((await page.locator("table tbody tr").count()) > 5);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("a section that cannot read its data says so, and the others stay", async () => {
+    const json = file("odd.json");
+    const report = JSON.parse(readFileSync(named("check").json, "utf8"));
+    report.result.subjects[0].sizes[0].slices = { normal_samples: "none" };
+    writeFileSync(json, JSON.stringify(report));
+    fairnif("report", json, "--html", file("odd.html"));
+    const { page } = await open(file("odd.html"));
+    assert.ok((await page.locator("section .broken").count()) > 0);
+    assert.ok((await page.locator(".card").count()) > 0);
+    await page.close();
+  });
+
+  test("a report of another version, and none at all, are told", async () => {
+    const html = readFileSync(named("check").html, "utf8");
+    const cases: [string, string, RegExp][] = [
+      [
+        "version",
+        html.replace('"schema_version":1', '"schema_version":9'),
+        /reads version 1 .* has 9/,
+      ],
+      ["none", html.replace('class="report"', 'class="other"'), /there is no report in it/],
+      ["cut", html.replace('"schema_version":1,', '"schema_version":1,,'), /can't be shown/],
+    ];
+    for (const [name, text, message] of cases) {
+      writeFileSync(file(`told-${name}.html`), text);
+      const page = await browser.newPage();
+      await page.goto(pathToFileURL(file(`told-${name}.html`)).href);
+      await page.waitForSelector("#status.broken");
+      assert.match(await page.locator("#status").innerText(), message);
+      await page.close();
+    }
+  });
+
+  test("50 MB are read and drawn, with the progress on screen, and the tables stay short", async () => {
+    const json = file("huge.json");
+    const report = JSON.parse(readFileSync(named("check").json, "utf8"));
+    const samples = report.result.subjects[0].sizes[0].time.samples as number[];
+    const many: number[] = [];
+    while (many.length < 2_600_000) many.push(...samples);
+    for (const size of report.result.subjects[0].sizes) {
+      size.time.samples = many;
+      size.slices.normal_samples = many.map(Math.round).slice(0, 600_000);
+      size.delay.beside.samples = size.slices.normal_samples;
+    }
+    writeFileSync(json, JSON.stringify(report));
+    const megabytes = statSync(json).size / 1e6;
+    assert.ok(megabytes > 50, `${megabytes} MB`);
+    assert.equal(fairnif("report", json, "--html", file("huge.html")).status, 0);
+    const page = await browser.newPage({ viewport: WIDE });
+    await page.addInitScript(() => {
+      // What stood in the status, once for each change.
+      const said: string[] = [];
+      Object.assign(globalThis, { said });
+      new MutationObserver(() => {
+        const text = document.getElementById("status")?.textContent;
+        if (text && said.at(-1) !== text) said.push(text);
+      }).observe(document, { subtree: true, childList: true, characterData: true });
+    });
+    await page.goto(pathToFileURL(file("huge.html")).href);
+    await drawn(page);
+    const said = await page.evaluate(() => (globalThis as unknown as { said: string[] }).said);
+    assert.ok(
+      said.some((s) => /^Reading \d+ MB/.test(s)),
+      said.join(" "),
+    );
+    assert.ok(
+      said.some((s) => /^Drawing \d+ of \d+/.test(s)),
+      said.join(" "),
+    );
+    const elements = await page.evaluate(() => document.querySelectorAll("*").length);
+    assert.ok(elements < 20_000, `${elements} elements`);
+    await page.close();
+  });
+
+  test("the keyboard reaches everything: skip link, theme, numbers", async () => {
+    const { page } = await open(named("check").html);
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement?.className), "skip");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "theme");
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await paper();
+    await page.keyboard.press("Enter");
+    assert.notEqual(await paper(), light);
+    await page.locator("summary").first().focus();
+    await page.keyboard.press("Enter");
+    assert.ok(
+      await page
+        .locator("details")
+        .first()
+        .evaluate((d) => (d as HTMLDetailsElement).open),
+    );
+    await page.close();
+  });
+
+  test("printed, it is light, has its plots, and no buttons", async () => {
+    const { page } = await open(named("check").html, { colorScheme: "dark" });
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await page.locator("#theme").isVisible(), false);
+    const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    assert.equal(paper, "rgb(255, 255, 255)");
+    const pdf = await page.pdf({ path: file("check.pdf"), format: "A4" });
+    assert.ok(pdf.length > 20_000);
+    await page.close();
+  });
+});
