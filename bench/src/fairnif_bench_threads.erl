@@ -1,5 +1,5 @@
-%% Threads: what a round trip to the runtime's pool costs beside a thread made for the call, and what
-%% others feel of a thousand jobs that wait there.
+%% Threads: what a round trip to the runtime's pool costs beside a thread made for the
+%% call, and what others feel of a thousand jobs that wait there.
 -module(fairnif_bench_threads).
 
 -export([flags/0, round_trip/0, delay/0]).
