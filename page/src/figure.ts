@@ -7,6 +7,8 @@ export interface LegendItem {
   text: string;
   /** A CSS colour. */
   colour: string;
+  /** Only its outline. */
+  hollow?: boolean;
   shape: "square" | "circle" | "diamond" | "bar" | "cross" | "line" | "dashed" | "band";
 }
 
@@ -49,7 +51,10 @@ function legend(items: readonly LegendItem[]): HTMLElement {
       h(
         "li",
         {},
-        h("span", { class: `key ${item.shape}`, style: `--key: ${item.colour}` }),
+        h("span", {
+          class: `key ${item.shape}${item.hollow ? " hollow" : ""}`,
+          style: `--key: ${item.colour}`,
+        }),
         item.text,
       ),
     ),

@@ -82,12 +82,13 @@ in_order(Test) ->
     Fds = fds(),
     Test(),
     fairnif_test:eventually(fun no_jobs/0),
-    [catch port_close(P) || P <- erlang:ports(), {name, ?DRIVER ++ _} <- [erlang:port_info(P, name)]],
+    [catch port_close(P) || P <- erlang:ports(),
+                            {name, ?DRIVER ++ _} <- [erlang:port_info(P, name)]],
     garbage_collect(),
     fairnif_test:eventually(fun nothing_left/0),
     ?assertEqual(0, count(overlaps)),
     ?assertEqual(count(begun), count(ended)),
-    fairnif_test:eventually(fun() -> fds() =< Fds orelse {fds() , Fds} end),
+    fairnif_test:eventually(fun() -> fds() =< Fds orelse {fds(), Fds} end),
     _ = erl_ddll:unload(?DRIVER),
     fairnif_test:eventually(fun() -> maps:get(libraries, fairnif_driver:counts()) =:= 0 end),
     ?assertEqual([], flushed()).
@@ -170,7 +171,8 @@ pauses() ->
     ok = fairnif:debug(#{pause_every_tick => true}),
     try
         Port = open(),
-        [?assertEqual({Where, <<(min(Where, 1))>>}, {Where, control(Port, ?WORK, order(Where, 2, 1, 0))})
+        [?assertEqual({Where, <<(min(Where, 1))>>},
+                      {Where, control(Port, ?WORK, order(Where, 2, 1, 0))})
          || Where <- [?NORMAL, ?CPU, ?IO]]
     after
         fairnif:debug(#{pause_every_tick => false})
@@ -208,7 +210,10 @@ timer_in_order() ->
 busy() ->
     Port = open(),
     control(Port, ?SCHEDULE, order(?IO, 300, 0, 0)),
-    Sender = spawn_link(fun() -> [port_command(Port, order(?AT_ONCE, 0, 0, N)) || N <- lists:seq(1, 500)] end),
+    Sender = spawn_link(fun() ->
+                                [port_command(Port, order(?AT_ONCE, 0, 0, N))
+                                 || N <- lists:seq(1, 500)]
+                        end),
     fairnif_test:eventually(fun() -> process_info(Sender, status) =:= {status, suspended} end),
     receive {'EXIT', Sender, normal} -> ok end,
     ?assertEqual(lists:seq(0, 500), journal(Port)).
@@ -267,7 +272,8 @@ caller_dies() ->
     [begin
          new_counters_in_place(),
          control(Port, ?SCHEDULE, order(?IO, Before, 1, 1)),
-         {Caller, Monitor} = spawn_monitor(fun() -> control(Port, ?WORK, order(Where, 5000, 1, 2)) end),
+         Order = order(Where, 5000, 1, 2),
+         {Caller, Monitor} = spawn_monitor(fun() -> control(Port, ?WORK, Order) end),
          fairnif_test:eventually(fun() -> maps:get(jobs, fairnif_driver:counts()) >= 1 end),
          timer:sleep(20),
          exit(Caller, kill),
@@ -284,22 +290,26 @@ closes() ->
          Port = open(),
          control(Port, ?SCHEDULE, order(?IO, Before, 1, 1)),
          Self = self(),
+         Order = order(Where, 2000, Ticks, 2),
          Callers = [spawn_link(fun() ->
-                                       Answer = (catch control(Port, ?WORK, order(Where, 2000, Ticks, 2))),
-                                       Self ! {self(), erlang:monotonic_time(millisecond), Answer, flushed()}
+                                       Answer = (catch control(Port, ?WORK, Order)),
+                                       Time = erlang:monotonic_time(millisecond),
+                                       Self ! {self(), Time, Answer, flushed()}
                                end) || _ <- lists:seq(1, 5)],
          timer:sleep(40),
          true = port_close(Port),
          Closed = erlang:monotonic_time(millisecond),
          [receive
               {Caller, Time, Answer, Rest} ->
-                  ?assertMatch({_, _, {'EXIT', {badarg, _}}}, {{Where, Ticks, Before}, Time - Closed, Answer}),
+                  ?assertMatch({_, _, {'EXIT', {badarg, _}}},
+                               {{Where, Ticks, Before}, Time - Closed, Answer}),
                   ?assertEqual([], Rest)
           after 1000 ->
                   error(waits)
           end || Caller <- Callers],
          [receive {'EXIT', Caller, normal} -> ok end || Caller <- Callers]
-     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 200], Ticks <- [1, 0], {Where, Ticks} =/= {?NORMAL, 0}].
+     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 200], Ticks <- [1, 0],
+            {Where, Ticks} =/= {?NORMAL, 0}].
 
 %% -- the library -------------------------------------------------------------
 
@@ -405,7 +415,8 @@ storm(0) ->
 storm(N) ->
     process_flag(trap_exit, true),
     {Owner, Port} = owner(),
-    Callers = [spawn_link(fun() -> catch storm_call(Port, rand:uniform(6)) end) || _ <- lists:seq(1, 6)],
+    Callers = [spawn_link(fun() -> catch storm_call(Port, rand:uniform(6)) end)
+               || _ <- lists:seq(1, 6)],
     Victim = lists:nth(rand:uniform(6), Callers),
     timer:sleep(rand:uniform(6) - 1),
     exit(Victim, kill),
@@ -440,7 +451,8 @@ halt_ms(Where) ->
             {Port, Other} -> error(Other)
     after 30000 -> error(no_start) end,
     Begin = erlang:monotonic_time(millisecond),
-    receive {Port, {exit_status, Status}} -> ?assertEqual(0, Status) after 30000 -> error(no_end) end,
+    receive {Port, {exit_status, Status}} -> ?assertEqual(0, Status)
+    after 30000 -> error(no_end) end,
     receive {'EXIT', Port, _} -> ok end,
     erlang:monotonic_time(millisecond) - Begin.
 

@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([bitwise/1, levenshtein/1, lists/1, sodium/1, spinsleep/1,
+-export([bitwise/1, driver/1, levenshtein/1, lists/1, sodium/1, spinsleep/1,
          a_pending_value_is_judged_where_the_expression_awaits_it/1, plain_nifs_are_not/1]).
 
 -define(TIME_MS, 200).
@@ -16,7 +16,7 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, levenshtein, lists, sodium, spinsleep,
+    [bitwise, driver, levenshtein, lists, sodium, spinsleep,
      a_pending_value_is_judged_where_the_expression_awaits_it, plain_nifs_are_not].
 
 init_per_suite(Config) ->
@@ -32,6 +32,18 @@ bitwise(Config) ->
     well_behaved(Config, "bitwise:exor(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_threaded(Bin, 90)", on_threads(#{sizes => [16777216]})).
+
+%% A port driver's callbacks of 200 ms: put off they are well-behaved, in place they are not.
+%% Threads compete with the schedulers for the cores, as those of dirty NIFs do.
+driver(Config) ->
+    Size = #{sizes => [1024]},
+    Cores = Size#{waive => #{delay => "the cores are shared with threads"}},
+    [begin
+         Call = fun(F) -> io_lib:format("driver_example:~s(~s, 200000)", [Callback, F]) end,
+         not_well_behaved(Config, Call(blocking), Size, [hold]),
+         well_behaved(Config, Call(Form), Opts)
+     end || {Callback, Form, Opts} <- [{control, normal, Size}, {call, dirty_cpu, Cores},
+                                       {outputv, dirty_io, Cores}]].
 
 levenshtein(Config) ->
     Init = #{init => "{binary:copy(<<0>>, N), binary:copy(<<1>>, N)}", sizes => [4096]},

@@ -142,10 +142,11 @@ function draw(
   });
 }
 
-function legend({ spec, names, series, ranges }: Prepared): LegendItem[] {
+function legend({ spec, names, apart, series, ranges }: Prepared): LegendItem[] {
   const shapes = names.map((text, i) => ({
     text,
     colour: "currentColor",
+    hollow: apart.includes(text),
     shape: SHAPES[i % SHAPES.length] ?? ("circle" as const),
   }));
   return [

@@ -4,7 +4,6 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -280,7 +279,7 @@ const char *finished(vm_proc *p)
     enum { LONGEST_MS = 120000 };
     const char *text;
 
-    vm_run(p, getenv("FAST") ? 3000 : LONGEST_MS);
+    vm_run(p, LONGEST_MS);
     text = outcome(p);
     vm_free(p);
     return text;
