@@ -32,8 +32,7 @@ static ERL_NIF_TERM count(fair_task *t)
 }
 
 /* A function that waits (fair_offload, fair_wait, fair_lock) is FAIR_AUTO | FAIR_AWAITED, or
- * FAIR_THREADED, and what it answers goes through await, as in
- *     my_nif.ex: def count(bin, byte), do: Fairnif.await(nif_count(bin, byte)) */
+ * FAIR_THREADED; its wrapper hands what it answers to fairnif:await/1 (Fairnif.await/1). */
 static ErlNifFunc nifs[] = {
     FAIR_NIF("count", 2, count, FAIR_AUTO)
 };
