@@ -369,6 +369,7 @@ static inline void fair_offload(fair_task *t, void (*fn)(void *), void *arg)
  *   -EBADF   it is not open, or was closed while this waited
  *   -EINVAL  other events than these
  *   -ENOMEM, -EMFILE, ...  no memory or no descriptor for the waiting
+ *   -ENOSYS  Windows, where it only sleeps
  * A descriptor that the task got by fair_get_fd is waited for as it is; of any
  * other one a duplicate, so that its owner may close it at any time.  With
  * fd -1 and no events it sleeps.  Pauses. */
@@ -382,8 +383,8 @@ static inline int fair_wait(fair_task *t, int fd, unsigned events,
  * that stands for it from now on.  It is made non-blocking, and closed when
  * fair_close_fd is called, when its owner (the calling process) dies, or when
  * the term is garbage, whichever is first; but not while a task has it from
- * fair_get_fd.  0 and the descriptor untouched when it is none or memory is
- * out. */
+ * fair_get_fd.  0 and the descriptor untouched when it is none, was handed over
+ * before, or memory is out. */
 static inline ERL_NIF_TERM fair_fd_term(fair_task *t, int fd)
 {
     return t->ops->fd_term(t, fd);
