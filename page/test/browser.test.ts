@@ -69,7 +69,9 @@ async function open(
 async function drawn(page: Page): Promise<void> {
   await page.waitForSelector("#status:not(.broken)", { state: "detached", timeout: 120_000 });
   await page.waitForFunction(() =>
-    [...document.querySelectorAll(".plot")].every((p) => p.clientWidth === 0 || p.firstChild),
+    [...document.querySelectorAll(".plot")].every(
+      (p) => p.firstChild || p.closest("details:not([open])"),
+    ),
   );
 }
 
