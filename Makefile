@@ -128,7 +128,7 @@ test-ct: deps-test compile
 	$(REBAR) ct
 
 # Every experiment, quick, and checks: their reports, looked at in Chromium.
-test-page: deps-test compile
+test-page: deps-test deps-http compile
 	@tools/setup browser
 	$(MAKE) -C page test
 

@@ -311,7 +311,88 @@ static ERL_NIF_TERM prepare(ErlNifEnv *env, int argc,
     return enif_make_uint64(env, from);
 }
 
+/* ------------------------------------------------------------------------
+ * Threads: the runtime's pool, and what authors do without it.
+ * ------------------------------------------------------------------------ */
+
+static void sleep_ms(void *arg)
+{
+    unsigned ms = *(unsigned *)arg;
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+
+    nanosleep(&ts, NULL);
+}
+
+/* nif_offload_sleep(Ms): a job that waits */
+static ERL_NIF_TERM offload_sleep(fair_task *t)
+{
+    unsigned ms;
+
+    if (!fair_get_uint(t, 0, &ms))
+        return fair_badarg(t);
+    fair_offload(t, sleep_ms, &ms);
+    return fair_arg(t, 0);
+}
+
+struct errand {
+    ErlNifTid tid;
+    ErlNifPid caller;
+    ErlNifEnv *env;
+    ERL_NIF_TERM ref;
+};
+
+static void *run_errand(void *arg)
+{
+    struct errand *e = arg;
+
+    enif_send(NULL, &e->caller, e->env,
+              enif_make_tuple2(e->env, e->ref,
+                               enif_make_atom(e->env, "done")));
+    return NULL;
+}
+
+/* thread_call(Ref) -> Handle: a thread of its own, which does nothing and sends
+ * {Ref, done} */
+static ERL_NIF_TERM thread_call(ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
+{
+    struct errand *e = enif_alloc(sizeof *e);
+
+    if (argc != 1 || !e)
+        return enif_make_badarg(env);
+    e->env = enif_alloc_env();
+    e->ref = enif_make_copy(e->env, argv[0]);
+    enif_self(env, &e->caller);
+    if (enif_thread_create((char *)"errand", &e->tid, run_errand, e, NULL)) {
+        enif_free_env(e->env);
+        enif_free(e);
+        return enif_make_badarg(env);
+    }
+    return enif_make_uint64(env, (uintptr_t)e);
+}
+
+/* thread_join(Handle), once */
+static ERL_NIF_TERM thread_join(ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 handle;
+    struct errand *e;
+
+    if (argc != 1 || !enif_get_uint64(env, argv[0], &handle))
+        return enif_make_badarg(env);
+    e = (struct errand *)(uintptr_t)handle;
+    enif_thread_join(e->tid, NULL);
+    enif_free_env(e->env);
+    enif_free(e);
+    return enif_make_atom(env, "ok");
+}
+
 static ErlNifFunc nifs[] = {
+    FAIR_NIF("nif_threaded_noop", 1, noop, FAIR_THREADED),
+    FAIR_NIF("nif_offload_sleep", 1, offload_sleep,
+             FAIR_AUTO | FAIR_AWAITED),
+    {"thread_call", 1, thread_call, 0},
+    {"thread_join", 1, thread_join, 0},
     {"now", 0, now, 0},
     {"cpu", 0, cpu, 0},
     {"faults", 0, faults, 0},

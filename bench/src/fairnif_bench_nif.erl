@@ -9,6 +9,7 @@
          dirty_cpu_forever/1, dirty_io_forever/1, yielding_dirty_forever/1,
          plain_dirty_forever/1]).
 -export([copy/1, prepare/2]).
+-export([threaded_noop/1, thread_noop/1, offload_sleep/1]).
 
 -on_load(init/0).
 
@@ -101,3 +102,25 @@ copy(_Binary) -> erlang:nif_error(not_loaded).
 %% Puts the memory of the next binary of that size into a state; its address.
 -spec prepare(non_neg_integer(), reused | small | huge) -> non_neg_integer().
 prepare(_Size, _State) -> erlang:nif_error(not_loaded).
+
+%% @doc In mode THREADED.
+-spec threaded_noop(T) -> T.
+threaded_noop(Term) -> fairnif:await(nif_threaded_noop(Term)).
+
+%% @doc The same by a thread that is created for the call, sends its answer and is joined.
+-spec thread_noop(T) -> T.
+thread_noop(Term) ->
+    Ref = make_ref(),
+    Handle = thread_call(Ref),
+    receive {Ref, done} -> ok end,
+    ok = thread_join(Handle),
+    Term.
+
+%% @doc A job that waits so many ms, by fair_offload.
+-spec offload_sleep(non_neg_integer()) -> non_neg_integer().
+offload_sleep(Ms) -> fairnif:await(nif_offload_sleep(Ms)).
+
+nif_threaded_noop(_Term) -> erlang:nif_error(not_loaded).
+nif_offload_sleep(_Ms) -> erlang:nif_error(not_loaded).
+thread_call(_Ref) -> erlang:nif_error(not_loaded).
+thread_join(_Handle) -> erlang:nif_error(not_loaded).

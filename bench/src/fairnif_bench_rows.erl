@@ -65,6 +65,10 @@ runs() ->
          "lists of 5,000,000 elements"),
      run(move, fairnif_bench_calls:warm_flags(), {fairnif_bench_calls, move, []},
          "moves between schedulers"),
+     run(threads, fairnif_bench_threads:flags(), {fairnif_bench_threads, round_trip, []},
+         "round trips to threads"),
+     run(jobs, fairnif_bench_threads:flags(), {fairnif_bench_threads, delay, []},
+         "a thousand jobs that wait"),
      run(sodium, fairnif_bench_calls:warm_flags(), {fairnif_bench_sodium, run, []},
          "libsodium by fair_call")].
 
@@ -80,7 +84,7 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ lists() ++ move() ++ sodium().
+        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium().
 
 %% ---- run time of a yielding call ----
 
@@ -248,6 +252,23 @@ move() ->
        what => "AUTO call that moves to dirty and back", peer => "a dirty call",
        value => {ratio, <<"call that moves">>, <<"dirty call">>}, unit => times,
        bound => none, how => How}].
+
+%% ---- threads ----
+
+threads() ->
+    [#{id => <<"threaded">>, run => threads, what => "THREADED call that does nothing",
+       peer => "a thread created, joined, answered per call",
+       value => {speed, <<"threaded">>, <<"thread per call">>}, unit => times,
+       bound => {at_least, 3},
+       how => "mean of 2000 calls, one after the other, of one process"},
+     #{id => <<"threaded-ns">>, run => threads, what => "a THREADED call that does nothing",
+       peer => "", value => {value, <<"threaded">>}, unit => ns, bound => none,
+       how => "the same"},
+     #{id => <<"jobs-delay">>, run => jobs,
+       what => "wake-up delay beside 1,000 jobs that wait 100 ms", peer => "idle",
+       value => {ratio, <<"offloaded">>, <<"idle">>}, unit => times, bound => {at_most, 2},
+       how => "p99 lateness of a 1 ms sleeper beside 1,000 callers of fair_offload, "
+              "2 schedulers"}].
 
 %% ---- libsodium ----
 

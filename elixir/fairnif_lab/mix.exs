@@ -20,7 +20,11 @@ defmodule Mix.Tasks.Compile.FairnifLab do
 
     if status != 0, do: Mix.raise("fairnif_lab: make ended with exit status #{status}")
     # The report page, where it has been built: in the package, and after `make page`.
-    if File.exists?("page/report.html"), do: File.cp_r!("page", Path.join(priv, "page"))
+    if File.exists?("page/report.html") do
+      File.mkdir_p!(Path.join(priv, "page"))
+      File.cp!("page/report.html", Path.join(priv, "page/report.html"))
+    end
+
     {:ok, []}
   end
 end

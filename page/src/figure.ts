@@ -7,6 +7,8 @@ export interface LegendItem {
   text: string;
   /** A CSS colour. */
   colour: string;
+  /** Only its outline. */
+  hollow?: boolean;
   shape: "square" | "circle" | "diamond" | "bar" | "cross" | "line" | "dashed" | "band";
 }
 
@@ -49,7 +51,10 @@ function legend(items: readonly LegendItem[]): HTMLElement {
       h(
         "li",
         {},
-        h("span", { class: `key ${item.shape}`, style: `--key: ${item.colour}` }),
+        h("span", {
+          class: `key ${item.shape}${item.hollow ? " hollow" : ""}`,
+          style: `--key: ${item.colour}`,
+        }),
         item.text,
       ),
     ),
@@ -65,6 +70,8 @@ function redrawn(plot: HTMLElement, draw: (width: number) => Element, title: str
     if (width === drawn) return;
     drawn = width;
     const picture = draw(width);
+    // What Plot calls the parts ("rect") helps nobody, and is not allowed inside of a picture.
+    for (const part of picture.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
     picture.setAttribute("role", "img");
     picture.setAttribute("aria-label", title);
     plot.replaceChildren(picture);

@@ -41,7 +41,7 @@ export function extent(values: Iterable<number | null | undefined>): [number, nu
   return low <= high ? [low, high] : null;
 }
 
-const STEPS = [[1, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 5], [1, 3], [1]];
+const STEPS = [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]];
 
 function ticksOf([low, high]: [number, number], steps: number[], every: number): number[] {
   const ticks: number[] = [];

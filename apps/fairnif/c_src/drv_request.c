@@ -13,9 +13,9 @@
  * Must never be done here: send to a caller that has said that it does not
  * wait any more (it would find a stray message).
  */
-#include "drv.h"
-
 #ifndef _WIN32
+
+#include "drv.h"
 
 enum { BUCKETS = 4096 };
 
@@ -343,6 +343,8 @@ const struct fair__driver_nifs fair__driver_nifs = {
 };
 
 #else
+
+#include "rt.h"
 
 /* On Windows a NIF library cannot have a driver's wake-up. */
 static ERL_NIF_TERM none(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

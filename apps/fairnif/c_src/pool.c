@@ -287,7 +287,7 @@ static void *thread_main(void *arg)
     struct worker *w = arg;
     unsigned rounds = 0;
 
-    w->record = fair__thread_adopt(w->record);
+    w->record = fair__thread_adopt(w->record);  /* NULL: without memory */
     fair__wait_lock();
     while ((rounds < IDLE_ROUNDS || queue.first || started == 1)
            && started <= GET(fair__config.threads)) {
@@ -302,6 +302,10 @@ static void *thread_main(void *arg)
         counts.busy++;
         fair__wait_unlock();
         job->run(job);          /* which may free the job */
+        /* It may have got a record when this thread got none: `ending` is in
+         * that one. */
+        if (fair_unlikely(!w->record))
+            w->record = fair__thread_adopt(fair__self());
         fair__wait_lock();
         counts.busy--;
         counts.done++;

@@ -98,11 +98,14 @@ static inline void fair__list_take_off(struct fair__task *t,
     *(t->wait_next ? &t->wait_next->wait_prev : last) = t->wait_prev;
 }
 
-/* A message ends the environment it is made in. */
+/* A message ends the environment it is made in.  In the name of a process that
+ * is dead, whose dirty NIF still runs, the VM sends nothing: a lock that it held
+ * would be passed on, and nobody told. */
 static inline void fair__send_and_free(ErlNifEnv *caller, ErlNifPid *to,
                                        ErlNifEnv *env, ERL_NIF_TERM message)
 {
-    enif_send(caller, to, env, message);
+    if (!enif_send(caller, to, env, message) && caller)
+        enif_send(NULL, to, env, message);
     enif_free_env(env);
 }
 

@@ -86,8 +86,8 @@ await(Port, Call, Args) ->
         true ->
             receive
                 {Ref, Answer} ->
-                    ended = settled(Request),
                     true = erlang:demonitor(Ref, [flush]),
+                    _ = fairnif:nif_driver_abandon(Request),
                     answer(Answer, Args);
                 {'DOWN', Ref, port, _, _} ->
                     answer(late(Ref, Request), Args)
@@ -111,19 +111,12 @@ call(Port, Call, Args) ->
 answer({ok, Result}, _Args) -> Result;
 answer(error, Args) -> error(badarg, Args).
 
-%% The message is here, and the thread that sent it about to say so.
-settled(Request) ->
-    case fairnif:nif_driver_abandon(Request) of
-        sending -> erlang:yield(), settled(Request);
-        _ -> ended
-    end.
-
 %% The port has closed.  An answer that is under way is waited for; none is sent
 %% after that.
 late(Ref, Request) ->
     case fairnif:nif_driver_abandon(Request) of
         sending ->
-            receive {Ref, Answer} -> settled(Request), Answer
+            receive {Ref, Answer} -> _ = fairnif:nif_driver_abandon(Request), Answer
             after 1 -> late(Ref, Request)
             end;
         _ ->

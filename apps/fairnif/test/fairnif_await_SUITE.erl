@@ -33,6 +33,7 @@ all() ->
      purging_the_library_spares_callers_that_have_left_it,
      loading_the_library_anew_disturbs_no_call,
      stopping_the_application_disturbs_no_call,
+     others_are_not_late_beside_a_thousand_jobs_that_wait,
      info_has_the_pools_figures,
      idle_threads_leave,
      a_storm_of_waits_and_kills_leaves_nothing].
@@ -165,6 +166,18 @@ stopping_the_application_disturbs_no_call(_) ->
                                   case Ms < 1000 of true -> ok; false -> {stopped_in_ms, Ms} end
                           end),
     {comment, io_lib:format("stopped in ~b ms", [erase(ms)])}.
+
+%% Loosely, for a busy machine; `make bench' has the figure.
+others_are_not_late_beside_a_thousand_jobs_that_wait(_) ->
+    fairnif_test:retry(5, fun() ->
+                                  {Alone, Beside} = Seen = in_peer([], late, [1000]),
+                                  put(seen, Seen),
+                                  case Beside =< 3 * Alone + 2000 of
+                                      true -> ok;
+                                      false -> Seen
+                                  end
+                          end),
+    {comment, io_lib:format("p99, us, alone and beside: ~0p", [erase(seen)])}.
 
 info_has_the_pools_figures(_) ->
     {Full, Tasks, Deltas, Waited, Longest, Worked} =

@@ -20,11 +20,24 @@ the_manual_describes_every_function_of_the_header_test_() ->
         none -> []
     end.
 
+the_manual_describes_every_function_of_the_header_for_drivers_test_() ->
+    case root() of
+        {ok, Root} ->
+            Manual = read(Root, "docs/manual/driver-api.md"),
+            Header = read(Root, "apps/fairnif/c_include/fairdrv.h"),
+            Names = names("\\b(fair_drv_\\w+|FAIR_DR[A-Z]*_[A-Z]\\w*|FairDrv\\w+)", Header),
+            ?assert(length(Names) > 15),
+            [{Name, ?_assert(named(Name, Manual))} || Name <- Names];
+        none -> []
+    end.
+
 the_manual_describes_every_function_that_is_exported_test_() ->
     case root() of
         {ok, Root} ->
             Manual = read(Root, "docs/manual/erlang-api.md"),
-            Internal = [module_info, nif_reschedule_ns, nif_dirty_trip_ns],
+            Internal = [module_info, nif_reschedule_ns, nif_dirty_trip_ns, nif_driver_bind,
+                        nif_driver_known, nif_driver_request, nif_driver_deferred,
+                        nif_driver_abandon, nif_driver_counts],
             [{Heading, ?_assertNotEqual(nomatch, string:find(Manual, Heading))}
              || {Name, Arity} <- fairnif:module_info(exports),
                 not lists:member(Name, Internal),
@@ -42,14 +55,17 @@ counter_rows(Root) ->
 %% fair_name and FAIR_NAME; what begins with fair__ is the runtime's own.
 header_names(Root) ->
     Header = read(Root, "apps/fairnif/c_include/fairnif.h"),
-    Code = re:replace(Header, "/\\*.*?\\*/|//[^\n]*", "", [global, dotall]),
-    Found = matches("\\b((?:fair|FAIR)_[A-Za-z0-9]\\w*)",
-                    iolist_to_binary(Code)),
+    Found = names("\\b((?:fair|FAIR)_[A-Za-z0-9]\\w*)", Header),
     Getters = ["fair_get_" ++ Type
                || [Type] <- matches("^FAIR__GETTER\\((\\w+),", Header)],
-    Names = lists:usort([Name || [Name] <- Found] ++ Getters),
+    Names = lists:usort(Found ++ Getters),
     ?assert(length(Names) > 50),
     Names -- ["fair_get_"].
+
+%% What the code of a header names, comments left out.
+names(Pattern, Header) ->
+    Code = re:replace(Header, "/\\*.*?\\*/|//[^\n]*", "", [global, dotall]),
+    lists:usort([Name || [Name] <- matches(Pattern, iolist_to_binary(Code))]).
 
 named(Name, Text) ->
     re:run(Text, ["\\b", Name, "\\b"]) =/= nomatch.

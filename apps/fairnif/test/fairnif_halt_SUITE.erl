@@ -33,7 +33,8 @@ init_stop_is_as_fast_with_tasks_in_every_mode(_) -> halts(stop).
 halts(How) ->
     Without = lists:min([halt_us(instead(How), How) || _ <- lists:seq(1, 3)]),
     Times = [{Mode, in_time(Mode, How, Without)}
-             || Mode <- [yielding, dirty_cpu, dirty_io, yielding_dirty, auto]],
+             || Mode <- [yielding, dirty_cpu, dirty_io, yielding_dirty, auto, threaded, offloaded,
+                         waiting]],
     {comment, io_lib:format("us: ~p without tasks, ~p", [Without, Times])}.
 
 %% init:stop/0 is Erlang code, which shares the schedulers with what is at work. (In an idle node it

@@ -9,6 +9,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([a_long_storm_leaves_nothing/1,
          kills_at_any_moment_in_any_state_leave_nothing/1,
+         a_long_storm_of_waits_leaves_nothing/1,
          very_many_suspended_tasks_take_little_memory_and_leave_none/1]).
 
 %% Seconds; and growth that is none: a share of what is resident, and bytes at least.
@@ -21,11 +22,12 @@
 -define(GROWTH_AT_LEAST, (16 * 1024 * 1024)).
 
 suite() ->
-    [{timetrap, {seconds, 300 + max(2 * seconds(), kills() div 50)}}].
+    [{timetrap, {seconds, 300 + max(3 * seconds(), kills() div 50)}}].
 
 all() ->
     [a_long_storm_leaves_nothing,
      kills_at_any_moment_in_any_state_leave_nothing,
+     a_long_storm_of_waits_leaves_nothing,
      very_many_suspended_tasks_take_little_memory_and_leave_none].
 
 init_per_suite(Config) ->
@@ -41,6 +43,9 @@ a_long_storm_leaves_nothing(_) ->
 kills_at_any_moment_in_any_state_leave_nothing(_) ->
     in_peer(fun(Peer) -> rounds(fun(Left) -> kill(Peer, Left) end, Peer, "kills", kills()) end).
 
+a_long_storm_of_waits_leaves_nothing(_) ->
+    in_peer(fun(Peer) -> rounds(fun(Left) -> waits(Peer, Left) end, Peer, "s", seconds()) end).
+
 very_many_suspended_tasks_take_little_memory_and_leave_none(_) ->
     Tasks = fairnif_test:env_number("SOAK_TASKS", 4000),
     {comment, Comment} = fairnif_scale_SUITE:suspended(Tasks),
@@ -51,6 +56,10 @@ blow(Peer, Left) ->
     Seconds = min(?ROUND, Left),
     Seen = fairnif_test:call(Peer, fairnif_test_storm, blow, [Seconds, ?UPGRADES]),
     {Seconds, maps:with([ends, upgrades], Seen)}.
+
+waits(Peer, Left) ->
+    Seconds = min(?ROUND, Left),
+    {Seconds, fairnif_test:call(Peer, fairnif_test_await, storm, [Seconds])}.
 
 kill(Peer, Left) ->
     %% The storm ends with as many calls as it runs at once, so a round is at least that.
@@ -106,7 +115,7 @@ mib(Bytes) ->
     Bytes div (1024 * 1024).
 
 in_peer(Fun) ->
-    Peer = fairnif_test:peer(["+S", "2:2", "+SDio", "4", "+P", "100000"]),
+    Peer = fairnif_test:peer(["+S", "2:2", "+SDio", "4", "+P", "100000"], [fairnif_test_waits]),
     Result = Fun(Peer),
     fairnif_test:stop(Peer),
     Result.

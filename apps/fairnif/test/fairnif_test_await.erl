@@ -461,6 +461,30 @@ threads_after(Ms) ->
     {x, _} = ?MOD:run(offload, [Slot, 1, x]),
     {Then, Now}.
 
+%% @doc How late a process that sleeps 1 ms is, us, in 99 of 100 cases: alone, and beside so many
+%% processes whose jobs of 100 ms follow each other on the pool's threads.
+late(Jobs) ->
+    Alone = late_p99(),
+    Slot = ?PROBE:new_slot(),
+    Pids = [spawn(fun() -> offload_for_ever(Slot) end) || _ <- lists:seq(1, Jobs)],
+    fairnif_test:eventually(fun() -> maps:get(jobs_queued, fairnif:info()) > Jobs div 2 end),
+    Beside = late_p99(),
+    [exit(Pid, kill) || Pid <- Pids],
+    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
+    {Alone, Beside}.
+
+offload_for_ever(Slot) ->
+    _ = ?MOD:run(offload, [Slot, 100, x]),
+    offload_for_ever(Slot).
+
+late_p99() ->
+    Late = [begin
+                T0 = erlang:monotonic_time(microsecond),
+                receive after 1 -> ok end,
+                erlang:monotonic_time(microsecond) - T0 - 1000
+            end || _ <- lists:seq(1, 500)],
+    lists:nth(495, lists:sort(Late)).
+
 %% -- a storm ---------------------------------------------------------------------------------
 
 %% @doc For so many seconds calls that wait in every way, a third of them killed.

@@ -20,7 +20,7 @@ static struct counters { COUNTERS(FIELD) } *counters, nowhere;
 
 enum {                          /* commands of control */
     ECHO, WORK, SCHEDULE, JOURNAL, BIG, ERROR, FAIL, FAILURE, TIMER, BUSY,
-    LISTS, TWICE
+    LISTS, TWICE, QUEUE
 };
 enum { HEAD = 10, JOURNAL_SIZE = 4096 };
 
@@ -258,6 +258,11 @@ static ErlDrvSSizeT obey(struct state *s, unsigned command, struct order o,
         result = schedule(o);
         return result < 0 ? answer(rbuf, rlen, "error", 5, 1)
             : answer(rbuf, rlen, "ok", 2, 1);
+    case QUEUE:                 /* that, and one for each place behind it */
+        result = schedule(o);
+        for (o.flags = 0, o.ticks = 1; o.flags < 3; o.flags++)
+            schedule(o);
+        return result;
     case JOURNAL:
         return answer(rbuf, rlen, (char *)s->journal, 4 * s->written, 1);
     case LISTS:

@@ -42,9 +42,16 @@ fill(Mode) ->
 states(yielding) -> [running, suspended];
 states(auto) -> [running, suspended];
 states(dirty_io) -> [running];
+states(threaded) -> [running];                  % more threads than callers
+states(offloaded) -> [running];
+states(waiting) -> [waiting];
 states(_) -> [queued, running].
 
-%% Endless.
+%% Endless, or as good as.
+call(offloaded) ->
+    fairnif_test_waits:run(offload, [fairnif_test_probe:new_slot(), 60000, x]);
+call(waiting) ->
+    fairnif_test_waits:run(sleep, [60000]);
 call(Mode) ->
     fairnif_test_nif:run(spin, Mode, [fairnif_test_probe:new_slot(), 0, lists:seq(1, 1000)]).
 

@@ -86,9 +86,14 @@ writable(Opts) ->
         _ -> ok
     end.
 
+%% Tried, and nothing is left of it: what follows may fail.
 can_be_written(File) ->
+    New = not filelib:is_file(File),
     case file:open(File, [append]) of
-        {ok, Device} -> ok = file:close(Device);
+        {ok, Device} ->
+            ok = file:close(Device),
+            _ = New andalso file:delete(File),
+            ok;
         {error, Reason} -> usage("cannot write ~ts: ~ts", [File, file:format_error(Reason)])
     end.
 

@@ -8,6 +8,10 @@
 
 %% Going dirty may cost this part of a call.
 -define(DIRTY_COST, 0.1).
+%% A call that holds a scheduler for so long (ns), and a processor for no more than that part of it,
+%% waits. A round trip to a thread, some 10 us, is then 1 % of it at most.
+-define(WAITS_NS, 1000000).
+-define(WAITS_PART, 0.5).
 
 %% @doc The exponent with which time grows over size between the smallest and the largest: 1.0 is
 %% linear. `undefined' with one size.
@@ -50,7 +54,8 @@ advise(Results, Machine, Opts) ->
                      S =:= fail orelse S =:= warn],
     Found = [P || #{property := P} <- fairnif_lab_verdict:properties(), lists:keymember(P, 1, Bad)],
     Sentences = [S || P <- Found, S <- [sentence(P, Results, Opts)], S =/= ""]
-        ++ [S || S <- [dirty(Found, Results, Machine), comparison(Results)], S =/= ""],
+        ++ [S || S <- [waits(Results), dirty(Found, Results, Machine), comparison(Results)],
+                 S =/= ""],
     Start = case Found of
                 [] -> [case [1 || #{time := _} <- Results] of
                            [] -> "Nothing could be measured.";
@@ -90,6 +95,26 @@ sentence(kill, _, _) ->
 sentence(leak, _, _) ->
     "What is in use across a pause must hang on a resource, whose destructor frees it: fair_alloc "
         "and fair_defer do that.".
+
+%% Holding a scheduler without using a processor: the largest size at which that was seen.
+waits(Results) ->
+    case lists:reverse(lists:keysort(1, [{Size, Held / max(1, Calls), Part}
+                                         || #{size := Size, slices := Slices} <- Results,
+                                            #{normal := #{total := N}, dirty := #{total := D},
+                                              hold := #{calls := Calls}, cpu_part := Part}
+                                                <- [Slices],
+                                            Held <- [N + D],
+                                            Held / max(1, Calls) >= ?WAITS_NS,
+                                            Part =< ?WAITS_PART])) of
+        [{_, Held, Part} | _] ->
+            io_lib:format("It waits: a call holds a scheduler for ~ts and uses a processor for at "
+                          "most ~b % of that. On a thread it holds none: FAIR_THREADED, or "
+                          "fair_offload around what waits (fair_wait, where that is a "
+                          "descriptor), behind fairnif:await/1.",
+                          [fairnif_lab_table:duration(Held), ceil(100 * Part)]);
+        [] ->
+            ""
+    end.
 
 %% What going dirty costs here, and to whom it matters.
 dirty(Found, Results, #{dirty_trip := Trip}) ->

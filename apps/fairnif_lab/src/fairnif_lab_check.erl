@@ -183,11 +183,13 @@ charge(PerCall, Ns, Erlang) ->
     #{per_call => PerCall, ns => Ns, per_ms => PerMs, erlang => Erlang,
       ratio => PerMs / fairnif_lab_stats:median(maps:values(Erlang))}.
 
-%% Time for which the caller waits in a receive is nobody's.
+%% Time for which the caller waits in a receive is nobody's, and what others had of its processor is
+%% not charged to anybody.
 on_schedulers(#{charge := #{per_call := PerCall, erlang := Erlang}, time := #{mean := Ns},
                 slices := #{normal := #{total := Normal}, dirty := #{total := Dirty},
-                            hold := #{elapsed := Elapsed}}} = Figures) when Elapsed > 0 ->
-    Part = min(1.0, (Normal + Dirty) / Elapsed),
+                            hold := #{elapsed := Elapsed, taken := Taken}}} = Figures)
+  when Elapsed > 0 ->
+    Part = min(1.0, max(0, Normal + Dirty - Taken) / Elapsed),
     Figures#{charge := charge(PerCall, Part * Ns, Erlang)};
 on_schedulers(Figures) ->
     Figures.

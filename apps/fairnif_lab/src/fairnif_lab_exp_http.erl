@@ -144,8 +144,9 @@ loaded(Peer, #{port := Port, os_pid := OsPid} = Server, #{rate := Rate} = Run) -
              || _ <- lists:seq(1, ?PLAN:clients())],
     timer:sleep(Heavy),
     Loads = heavy(Run, Url("heavy"), To - Heavy),
-    Watch = ?WATCH:start(#{os_pid => OsPid, load => [?LOAD:os_pid(L) || L <- Light ++ Loads]},
-                         ?STEP_MS),
+    %% Its beat is that of the timeline.
+    Watch = ?WATCH:start(#{os_pid => OsPid, load => [?LOAD:os_pid(L) || L <- Light ++ Loads],
+                           at => Begin + Heavy}, ?STEP_MS),
     Kill = Begin + End + ?GRACE_MS,
     {LightLogs, LightEnds} = lists:unzip([?LOAD:wait(L, Kill) || L <- Light]),
     {HeavyLogs, HeavyEnds} = lists:unzip([?LOAD:wait(L, Kill) || L <- Loads]),

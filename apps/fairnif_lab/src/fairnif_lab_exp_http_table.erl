@@ -37,7 +37,7 @@ table(#{rate := Rate} = Load, Compared, Rows) ->
 columns(Load) ->
     [{["beside\n", load(Load)], left}, {"light\nrequests/s", right}, {"p50", right},
      {"p99", right}, {"max", right}, {"p99 /\nErlang", right}, {"failed", right},
-     {"heavy\ndone/s", right}, {"in use:\nnormal, dirty", right},
+     {"heavy\ndone/s", right}, {"in use: normal,\ndirty, other", right},
      {"queues:\nnormal, dirty", right}].
 
 cells(#{title := Title, requests_per_s := PerS, p50_us := P50, p99_us := P99, max_us := Max,
@@ -46,7 +46,8 @@ cells(#{title := Title, requests_per_s := PerS, p50_us := P50, p99_us := P99, ma
      fairnif_lab_table:count(lists:sum([F + U || #{light := #{failed := F, unanswered := U}}
                                                      <- Rows])),
      number(Heavy),
-     pair(Rows, use, dirty_cpu_use, fun fairnif_lab_table:percent/1),
+     [pair(Rows, use, dirty_cpu_use, fun fairnif_lab_table:percent/1), ", ",
+      fairnif_lab_table:percent(other(Rows))],
      pair(Rows, queues, dirty_queues, fun number/1)].
 
 rows(Compared, Rows) ->
@@ -62,6 +63,10 @@ load(#{job := Job, duration_ms := Ms, at_once := N}) ->
 pair(Rows, Normal, Dirty, Text) ->
     [Text(mean([V || #{whole := #{Normal := Vs}} <- Rows, is_list(Vs), V <- Vs])), ", ",
      Text(mean([V || #{whole := #{Dirty := Vs}} <- Rows, is_list(Vs), V <- Vs]))].
+
+%% All threads that are no scheduler, those of fairnif's pool among them.
+other(Rows) ->
+    mean([U || #{whole := #{other_use := U}} <- Rows, is_number(U)]).
 
 mean([]) -> undefined;
 mean(Values) -> lists:sum(Values) / length(Values).
@@ -90,8 +95,8 @@ footnotes(#{rows := Rows, load := #{clients := Clients, streams := Streams}}) ->
        "Light: ~b connections of up to ~b requests under way, ~ts a second in all.  A time is that "
        "from when\nthe request was due, or sent, to its answer: due where h2load could not send it "
        "yet because so\nmany were under way.  Failed: answered with an error, or not within a "
-       "second after the window.\nIn use: CPU time of the threads; queues: what waited for them; "
-       "means over the schedulers.\n",
+       "second after the window.\nIn use: CPU time of normal and dirty CPU schedulers, the mean, "
+       "and of all threads that are none,\nadded up; queues: how many waited, the mean.\n",
        [Clients, Streams, rates(Rows)]),
      [["Skipped: ", Title, ": ", Why, ".\n"]
       || {Title, Why} <- lists:usort([{T, W} || #{status := skipped, title := T, why := W}

@@ -20,12 +20,14 @@
 -define(TICK_NS, 10000000).
 -define(GONE_MS, 5000).
 
-%% @doc Watches the VM with this process number, every Ms, and adds up what the
-%% processes `load' use.  Linked to the caller.
--spec start(#{os_pid := string(), load := [non_neg_integer() | undefined]}, pos_integer()) ->
-          pid().
-start(#{os_pid := OsPid, load := Load}, Ms) ->
-    spawn_link(fun() -> watch("/proc/" ++ OsPid ++ "/task", Load, Ms, now_ms(), #{}, []) end).
+%% @doc Watches the VM with this process number, every Ms from `at' on (of
+%% erlang:monotonic_time/1, ms; default: now), and adds up what the processes `load'
+%% use.  Linked to the caller.
+-spec start(#{os_pid := string(), load := [non_neg_integer() | undefined], at => integer()},
+            pos_integer()) -> pid().
+start(#{os_pid := OsPid, load := Load} = Spec, Ms) ->
+    At = maps:get(at, Spec, now_ms()),
+    spawn_link(fun() -> watch("/proc/" ++ OsPid ++ "/task", Load, Ms, At, #{}, []) end).
 
 %% @doc Ends it; its samples in order of time.
 -spec stop(pid()) -> [sample()].

@@ -11,8 +11,9 @@
 
 -export_type([plan/0, row/0]).
 
-%% `samples': of each form and size in a round; `most_ms': no round is begun after that;
-%% `forms': where they come from, if not from the example.
+%% `samples': of each form and size in a round; `most_ms': no round but the first is begun
+%% after that, opening and warming up included; `forms': where they come from, if not from
+%% the example.
 -type plan() :: #{rounds := pos_integer(), samples := pos_integer(), most_ms := pos_integer(),
                   forms => {module(), atom()}}.
 -type row() :: #{form := atom(), title := binary(), isolation := atom(),

@@ -28,6 +28,8 @@
                     gc := fairnif_lab_stats:summary(),
                     normal_samples := [integer()], dirty_samples := [integer()],
                     holds := [non_neg_integer()],       % by call
+                    cpu_part := float(),                % CPU time of the node in parts of the time
+                                                        % for which schedulers were held
                     hold := calls(), control := calls()}.
 
 -define(LIMIT_NS, 1000000).
@@ -57,11 +59,14 @@ measure(Fun, Opts) ->
     TimeMs = maps:get(time_ms, Opts, 1000),
     Before = control(TimeMs),
     case passes(Fun, TimeMs, Limit, 1) of
-        {ok, Calls, Slices, Gcs} ->
+        {ok, {Calls, Slices, Gcs, CpuMs}} ->
             Control = Before ++ control(TimeMs),
             Normal = [D || {normal, D, _} <- Slices],
             Dirty = [D || {dirty, D, _} <- Slices],
-            {ok, #{normal => fairnif_lab_stats:summary(Normal),
+            %% Whoever else uses time only adds: what is far below 1 has waited.
+            Held = lists:sum(Normal) + lists:sum(Dirty) + lists:sum(Gcs),
+            {ok, #{cpu_part => CpuMs * 1.0e6 / max(1, Held),
+                   normal => fairnif_lab_stats:summary(Normal),
                    dirty => fairnif_lab_stats:summary(Dirty),
                    gc => fairnif_lab_stats:summary(Gcs),
                    normal_samples => lists:sublist(Normal, ?SAMPLES),
@@ -75,22 +80,23 @@ measure(Fun, Opts) ->
 
 control(TimeMs) ->
     Work = fun() -> fairnif_lab_share:work(long_sort) end,
-    {ok, {Calls, _, _}} = pass(Work, max(50, round(?CONTROL_PART * TimeMs / 2))),
+    {ok, {Calls, _, _, _}} = pass(Work, max(50, round(?CONTROL_PART * TimeMs / 2))),
     Calls.
 
 %% One hold among several calls may be the machine's or the function's: more calls tell.
 passes(Fun, TimeMs, Limit, Again) ->
     case pass(Fun, TimeMs) of
-        {ok, {Calls, Slices, Gcs}} ->
+        {ok, {Calls, Slices, Gcs, CpuMs} = Pass} ->
             case maps:get(over, calls(Calls, Limit)) =:= 1 andalso length(Calls) > 1
                 andalso Again > 0 of
                 true ->
                     case passes(Fun, TimeMs, Limit, Again - 1) of
-                        {ok, C, S, G} -> {ok, Calls ++ C, Slices ++ S, Gcs ++ G};
+                        {ok, {C, S, G, Cpu}} ->
+                            {ok, {Calls ++ C, Slices ++ S, Gcs ++ G, CpuMs + Cpu}};
                         Error -> Error
                     end;
                 false ->
-                    {ok, Calls, Slices, Gcs}
+                    {ok, Pass}
             end;
         {error, _} = Error ->
             Error
@@ -117,9 +123,16 @@ part(Limit, Stretches) ->
 
 pass(Fun, TimeMs) ->
     Until = erlang:monotonic_time(nanosecond) + TimeMs * 1000000,
-    case fairnif_lab_slices:trace(fun() -> loop(Fun, Until, 0, []) end, #{limit => ?SLICES}) of
-        {ok, #{value := Spans, slices := Slices, gcs := Gcs}} ->
-            {ok, by_call(Spans, Slices, Gcs)};
+    %% Of the whole node, to the millisecond: that of a thread would be another system's call.
+    Calls = fun() ->
+                    {Cpu0, _} = statistics(runtime),
+                    Spans = loop(Fun, Until, 0, []),
+                    {Cpu1, _} = statistics(runtime),
+                    {Spans, Cpu1 - Cpu0}
+            end,
+    case fairnif_lab_slices:trace(Calls, #{limit => ?SLICES}) of
+        {ok, #{value := {Spans, CpuMs}, slices := Slices, gcs := Gcs}} ->
+            {ok, erlang:append_element(by_call(Spans, Slices, Gcs), CpuMs)};
         {error, _} = Error ->
             Error
     end.

@@ -44,6 +44,15 @@ a_count_is_a_whole_number_from_1_on_test_() ->
 words_stand_between_blanks_test_() ->
     [?_assertEqual(["+S", "4:4"], ?T:words("  +S 4:4 ")), ?_assertEqual([], ?T:words(" "))].
 
+a_look_whether_a_file_can_be_written_leaves_it_as_it_was_test() ->
+    File = lists:concat(["/tmp/fairnif-writable-", os:getpid()]),
+    ok = ?T:writable(#{json => File}),
+    ?assertNot(filelib:is_file(File)),
+    ok = file:write_file(File, "kept"),
+    ok = ?T:writable(#{json => File}),
+    ?assertEqual({ok, <<"kept">>}, file:read_file(File)),
+    ok = file:delete(File).
+
 refused(Fun, Part) ->
     fun() ->
             {usage, Text} = try Fun() catch throw:Thrown -> Thrown end,

@@ -80,6 +80,24 @@ a_dirty_function_that_is_short_is_told_what_that_costs_test() ->
     ?assert(lists:any(fun(S) -> binary:match(S, <<"that is every size measured: there the normal">>)
                                     =/= nomatch end, advise(Results))).
 
+what_holds_a_scheduler_and_no_processor_is_sent_to_a_thread_test_() ->
+    Advice = fun(Normal, Dirty, Calls, Part) ->
+                     advise([R#{slices := (slices(Normal, Dirty))#{hold => #{repeated => 0,
+                                                                             calls => Calls},
+                                                                   cpu_part => Part}}
+                             || R <- judged([], [{1000, 100 * ?MS}])])
+             end,
+    Says = fun(Text, Advised) ->
+                   lists:any(fun(S) -> binary:match(S, Text) =/= nomatch end, Advised)
+           end,
+    [?_assertEqual({Case, Waits}, {Case, Says(<<"FAIR_THREADED">>, apply(Advice, Case))})
+     || {Case, Waits} <- [{[0, 300 * ?MS, 3, 0.01], true}, {[300 * ?MS, 0, 3, 0.5], true},
+                          {[0, 300 * ?MS, 3, 0.51], false},      % it computes, half of it
+                          {[0, 300 * ?MS, 301, 0.01], false},    % too short for a round trip
+                          {[0, 0, 3, 0.0], false}]]              % it is on a thread already
+        ++ [?_assert(Says(<<"for 100 ms and uses a processor for at most 2 % of that">>,
+                          Advice(0, 300 * ?MS, 3, 0.011)))].
+
 %% ---- ----
 
 near(A, B) -> abs(A - B) < 1.0e-6.

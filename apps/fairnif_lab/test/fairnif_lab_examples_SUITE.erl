@@ -7,7 +7,8 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([bitwise/1, levenshtein/1, lists/1, sodium/1, spinsleep/1, plain_nifs_are_not/1]).
+-export([bitwise/1, driver/1, levenshtein/1, lists/1, sodium/1, spinsleep/1,
+         a_pending_value_is_judged_where_the_expression_awaits_it/1, plain_nifs_are_not/1]).
 
 -define(TIME_MS, 200).
 
@@ -15,7 +16,8 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, levenshtein, lists, sodium, spinsleep, plain_nifs_are_not].
+    [bitwise, driver, levenshtein, lists, sodium, spinsleep,
+     a_pending_value_is_judged_where_the_expression_awaits_it, plain_nifs_are_not].
 
 init_per_suite(Config) ->
     case filelib:wildcard(filename:join(root(?FILE), "examples/*/_build/default/lib/*/ebin")) of
@@ -28,13 +30,27 @@ end_per_suite(_) ->
 
 bitwise(Config) ->
     well_behaved(Config, "bitwise:exor(Bin, 90)", #{sizes => [16777216]}),
-    well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}).
+    well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}),
+    well_behaved(Config, "bitwise:exor_threaded(Bin, 90)", on_threads(#{sizes => [16777216]})).
+
+%% A port driver's callbacks of 200 ms: put off they are well-behaved, in place they are not.
+%% Threads compete with the schedulers for the cores, as those of dirty NIFs do.
+driver(Config) ->
+    Size = #{sizes => [1024]},
+    Cores = Size#{waive => #{delay => "the cores are shared with threads"}},
+    [begin
+         Call = fun(F) -> io_lib:format("driver_example:~s(~s, 200000)", [Callback, F]) end,
+         not_well_behaved(Config, Call(blocking), Size, [hold]),
+         well_behaved(Config, Call(Form), Opts)
+     end || {Callback, Form, Opts} <- [{control, normal, Size}, {call, dirty_cpu, Cores},
+                                       {outputv, dirty_io, Cores}]].
 
 levenshtein(Config) ->
     Init = #{init => "{binary:copy(<<0>>, N), binary:copy(<<1>>, N)}", sizes => [4096]},
     Call = "begin {A, B} = Init, levenshtein:~s(A, B) end",
     [well_behaved(Config, io_lib:format(Call, [F]), Init)
-     || F <- [levenshtein, yielding_levenshtein]].
+     || F <- [levenshtein, yielding_levenshtein]],
+    well_behaved(Config, io_lib:format(Call, [threaded_levenshtein]), on_threads(Init)).
 
 lists(Config) ->
     [well_behaved(Config, Call, #{init => "lists:reverse(lists:seq(1, N))", sizes => [300000]})
@@ -50,7 +66,17 @@ sodium(Config) ->
 
 spinsleep(Config) ->
     [well_behaved(Config, io_lib:format("spinsleep:~s(N)", [F]), #{sizes => [30000]})
-     || F <- [fair_spinsleep, fair_spinwork_yield, fair_spinwork_dirty_yield]].
+     || F <- [fair_spinsleep, fair_spinwork_yield, fair_spinwork_dirty_yield]],
+    well_behaved(Config, "spinsleep:spinsleep_threaded(N)", on_threads(#{sizes => [30000]})).
+
+%% The NIF itself answers a pending value; wrapped in the expression it is judged like any other.
+a_pending_value_is_judged_where_the_expression_awaits_it(Config) ->
+    well_behaved(Config, "fairnif:await(spinsleep:nif_spinwork_threaded(N))",
+                 on_threads(#{sizes => [20000]})).
+
+%% They compute there: the operating system shares out the cores, by milliseconds.
+on_threads(Opts) ->
+    Opts#{waive => #{delay => "the pool's threads compete with the schedulers"}}.
 
 plain_nifs_are_not(Config) ->
     [not_well_behaved(Config, Call, Opts, [hold, charge])

@@ -51,7 +51,8 @@ assert_scheduling(#{use := Use, dirty_cpu_use := Dirty, queues := Queues, dirty_
 
 what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
     fairnif_lab_examples:with([{timeout, 120, fun() ->
-        Bad = [{spinwork, "halt(7)"}, {fair_spinwork, "error({oops, Us})"}],
+        Bad = [{spinwork, "halt(7)"}, {fair_spinwork, "error({oops, Us})"},
+               {spinwork_threaded, absent}],
         {ok, #{ok := Ok, rows := Rows} = Result} =
             fairnif_lab_stand_in:with_spinsleep(
               Bad, fun() ->
@@ -139,7 +140,7 @@ the_table_says_which_promise_was_not_kept_test() ->
     [?assertMatch({_, {match, _}}, {Part, re:run(text(Rows), Part)})
      || Part <- ["It is in 1 of 2",
                  "Above: 8 x spinwork 100 ms, fairnif YIELDING, 400 light/s: 3.0x",
-                 "nothing .* 500 us", "ordinary Erlang .* 1.0x"]].
+                 "nothing .* 500 us", "ordinary Erlang .* 1.0x", "60 %, 0 %, 25 %"]].
 
 text(Rows) ->
     unicode:characters_to_binary(
@@ -172,5 +173,5 @@ row(Mode, Repeat, P99) ->
       light => #{p50_us => P99 div 2, p99_us => P99, max_us => 2 * P99, requests_per_s => 400.0,
                  failed => 0, unanswered => 0},
       heavy => undefined,
-      whole => #{use => [0.5, 0.7], dirty_cpu_use => [0.0], queues => [1.0],
+      whole => #{use => [0.5, 0.7], dirty_cpu_use => [0.0], other_use => 0.25, queues => [1.0],
                  dirty_queues => [0.0]}}.

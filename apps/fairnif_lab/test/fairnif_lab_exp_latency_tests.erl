@@ -66,6 +66,30 @@ no_program_is_left_after_one_that_took_too_long_test_() ->
         [gone(Pid) || Pid <- OsPids]
     end).
 
+the_result_is_as_the_manual_describes_it_test_() ->
+    with_example(fun() ->
+        {ok, #{ok := true, rows := Rows}} = ?X:run(#{scale => quick}),
+        {ok, Manual} = file:read_file(filename:join([fairnif_lab_schema:root(), "docs", "manual",
+                                                     "lab-latency.md"])),
+        [begin
+             [?assertNotEqual({Key, nomatch},
+                              {Key, binary:match(Manual, <<"`", (atom_to_binary(Key))/binary,
+                                                           "`">>)})
+              || Key <- [maps:get(form, Row) | maps:keys(Row)]],
+             ?assert(is_figure(Row) orelse is_map_key(left_out, Row))
+         end || Row <- Rows],
+        ?assertEqual(2 * length(echo:forms()), length(Rows))
+    end).
+
+is_figure(#{median_us := Median, p99_us := P99, count := Count, quantiles := Quantiles,
+            samples_us := Samples, echoes_per_sample := Echoes}) ->
+    Of = fun(Percent) -> hd([Us || #{p := P, us := Us} <- Quantiles, P =:= Percent]) end,
+    Count > 0 andalso Count =:= length(Samples) andalso Echoes > 0
+        andalso Of(0) =:= lists:min(Samples) andalso Of(100) =:= lists:max(Samples)
+        andalso Of(0) =< Median andalso Median =< P99 andalso Of(99) =:= P99;
+is_figure(_) ->
+    false.
+
 the_table_has_isolation_and_published_orders_test() ->
     Text = format(rows()),
     [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})

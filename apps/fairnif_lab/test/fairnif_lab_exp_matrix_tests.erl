@@ -49,8 +49,8 @@ without_the_example_it_says_what_to_build_test() ->
 
 progress_has_a_step_for_each_mode_and_duration_test() ->
     ?assertEqual(16, ?M:steps(#{scale => quick})),
-    ?assertEqual(31, ?M:steps(#{})),
-    ?assertEqual(36, ?M:steps(#{scale => full})).
+    ?assertEqual(36, ?M:steps(#{})),
+    ?assertEqual(42, ?M:steps(#{scale => full})).
 
 each_kind_of_cell_says_what_it_is_test() ->
     Text = format([row(#{multiple => 1, extra => 1234567}),

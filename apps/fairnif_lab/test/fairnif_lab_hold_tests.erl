@@ -40,6 +40,10 @@ who_sleeps_on_the_scheduler_is_not_taken_for_robbed_test_() ->
         ?assert(Taken =< Elapsed)
     end).
 
+who_waits_on_a_scheduler_uses_no_processor_and_who_computes_does_test_() ->
+    [in_peer(dirty, fun(#{cpu_part := Part}) -> ?assert(Part =< 0.5) end),
+     in_peer(native, fun(#{cpu_part := Part}) -> ?assert(Part > 0.5) end)].
+
 short_calls_are_traced_many_times_but_not_for_ever_test_() ->
     in_peer(nothing, fun(#{hold := #{calls := Calls, over := Over}}) ->
         ?assert(Calls > 5),

@@ -13,13 +13,13 @@
 
 %% Calls Fun while there is a module `spinsleep'.  Its forms spin until their
 %% deadline, in Erlang, but those that Bad has instead: {form, body}, in which Us
-%% is bound.
--spec with_spinsleep([{atom(), string()}], fun(() -> Result)) -> Result.
+%% is bound, or {form, absent}: there is none of that name.
+-spec with_spinsleep([{atom(), string() | absent}], fun(() -> Result)) -> Result.
 with_spinsleep(Bad, Fun) ->
     Bodies = [proplists:get_value(F, Bad, "spin(Us)") || F <- ?FORMS],
     Source = ["-module(spinsleep). -compile([export_all]). ",
               [[atom_to_list(F), "(Us) -> ", Body, ". "]
-               || {F, Body} <- lists:zip(?FORMS, Bodies)],
+               || {F, Body} <- lists:zip(?FORMS, Bodies), Body =/= absent],
               "spin(Us) -> T = erlang:monotonic_time(), ",
               "spin(T, T + erlang:convert_time_unit(Us, microsecond, native)). ",
               "spin(T, End) -> case erlang:monotonic_time() of ",

@@ -56,6 +56,37 @@ defmodule Fairnif do
   end
 
   @doc """
+  What a fair function comes to. Wraps the calls of one that may wait: in mode `FAIR_THREADED`, or with
+  `FAIR_AWAITED` or-ed to another.
+
+      defmodule MyApp.Fetch do
+        use Fairnif, otp_app: :my_app
+
+        def fetch(url), do: Fairnif.await(nif_fetch(url))
+
+        @doc false
+        defnif nif_fetch(url)
+      end
+
+  A value that is not pending is returned as it is, so one wrapper serves every mode:
+
+      iex> Fairnif.await({:ok, 42})
+      {:ok, 42}
+
+  A pending one is waited for in a `receive` that looks at no other message: no scheduler is held, and the
+  mailbox stays as it was. The caller's death ends the call. A pending value can be awaited once, by
+  the process that made the call; else this raises `Fairnif.Error`:
+
+      iex> Fairnif.await({:fairnif_pending, :forged})
+      ** (Fairnif.Error) not a pending value of fairnif's
+
+  What the function itself raises is raised as it is: `:overloaded` as `ErlangError`, when its turn or a
+  thread did not come within `overload_ms`.
+  """
+  @spec await(term()) :: term()
+  def await(value), do: native(fn -> :fairnif.await(value) end)
+
+  @doc """
   The second argument of `:erlang.load_nif/2`, for a module that has an `@on_load` of its own.
 
   The library's `load` and `upgrade` functions get `authors_info`. The first call loads the runtime

@@ -50,14 +50,15 @@ defmodule Fairnif.PackageTest do
     output
   end
 
-  test "with Mix, and the lab finds its NIFs and the runtime", %{root: root} do
+  test "with Mix, and the lab finds its NIFs, the runtime and the report page", %{root: root} do
     lab = Path.join(root, "fairnif_lab")
     refute run!("mix", ["compile"], lab) =~ "warning"
 
     code =
-      "Fairnif.info().version |> IO.puts(); :fairnif_lab_nif.now() |> is_integer |> IO.puts()"
+      "Fairnif.info().version |> IO.puts(); :fairnif_lab_nif.now() |> is_integer |> IO.puts(); " <>
+        ":fairnif_lab_page.template() |> elem(0) |> IO.puts()"
 
-    assert run!("mix", ["run", "-e", code], lab) =~ ~r/^0\.\d+\.\d+\S*\ntrue\n/m
+    assert run!("mix", ["run", "-e", code], lab) =~ ~r/^0\.\d+\.\d+\S*\ntrue\nok\n/m
   end
 
   test "fairnif with rebar3, for those who use no Elixir", %{root: root} do

@@ -76,6 +76,9 @@ static int serve(int fd)
              || (got == ERL_MSG
                  && ((msg.msgtype != ERL_SEND && msg.msgtype != ERL_REG_SEND)
                      || answer(fd, in.buff, &out))));
+    ei_x_free(&in);
+    ei_x_free(&out);
+    ei_close_connection(fd);
     return got != ERL_ERROR;    /* the other end has closed */
 }
 

@@ -12,7 +12,7 @@
 %% own beside the VM. `network': as well on another machine.
 -type isolation() :: shared | process | network.
 %% What `open' returns goes to the others; with it, the operating system's numbers of the
-%% processes that were started. `published_us': the order of magnitude that goes around, us, where
+%% processes that were started. `published_us': the published order of magnitude, us, where
 %% there is one.
 -type form() :: #{form := atom(), title := string(), isolation := isolation(),
                   published_us := number() | undefined,

@@ -106,6 +106,11 @@ open_erlang() ->
     %% There auth makes the node's cookie, for the owner's eyes only.
     Home = temporary(),
     ok = file:make_dir(Home),
+    try open_erlang(Home)
+    after file:del_dir_r(Home)
+    end.
+
+open_erlang(Home) ->
     {ok, Control, _} =
         peer:start_link(#{connection => standard_io, wait_boot => ?START_MS, exec => erl(),
                           env => [{"HOME", Home}],
@@ -114,7 +119,6 @@ open_erlang() ->
     OsPid = list_to_integer(peer:call(Control, os, getpid, [])),
     Name = "echo_erlang" ++ integer_to_list(OsPid),
     {Port, Cookie, Echo} = peer:call(Control, ?MODULE, listen, [Name], ?START_MS),
-    ok = file:del_dir_r(Home),
     _ = joined(Name, Port, atom_to_list(Cookie)),
     {{Echo, Name, Control}, OsPid}.
 

@@ -56,6 +56,13 @@ java_is_measured_or_left_out_with_a_reason_test() ->
         {left_out, Why} -> ?assert(length(Why) > 5)
     end.
 
+where_there_is_no_java_that_form_is_left_out_test() ->
+    Path = os:getenv("PATH"),
+    true = os:putenv("PATH", "/nonexistent"),
+    try ?assertEqual({left_out, "no java"}, echo:with(jinterface, fun(_, _) -> wrong end))
+    after os:putenv("PATH", Path)
+    end.
+
 %% ---- in the peer ----
 
 echoes(Form) ->

@@ -17,6 +17,8 @@
          fair_spinsleep/1, fair_spinsleep_yield/1, fair_spinsleep_dirty_yield/1,
          fair_spinwork/1, fair_spinwork_yield/1, fair_spinwork_dirty_yield/1,
          spinsleep_threaded/1, spinwork_threaded/1]).
+%% What they await: for measuring.
+-export([nif_spinsleep_threaded/1, nif_spinwork_threaded/1]).
 -export([many/3, slices/2]).
 
 -nifs([echo/1,
@@ -84,6 +86,8 @@ fair_spinsleep_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
 -spec spinsleep_threaded(microseconds()) -> non_neg_integer().
 spinsleep_threaded(Us) -> fairnif:await(nif_spinsleep_threaded(Us)).
 
+%% @private
+-spec nif_spinsleep_threaded(microseconds()) -> fairnif:pending().
 nif_spinsleep_threaded(_Us) -> erlang:nif_error(not_loaded).
 
 %% -- a fixed amount of work --------------------------------------------------
@@ -120,6 +124,8 @@ fair_spinwork_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
 -spec spinwork_threaded(microseconds()) -> non_neg_integer().
 spinwork_threaded(Us) -> fairnif:await(nif_spinwork_threaded(Us)).
 
+%% @private
+-spec nif_spinwork_threaded(microseconds()) -> fairnif:pending().
 nif_spinwork_threaded(_Us) -> erlang:nif_error(not_loaded).
 
 %% -- measuring ---------------------------------------------------------------

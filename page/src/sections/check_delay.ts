@@ -1,6 +1,7 @@
 // What others feel: how late a sleeper of 1 ms wakes beside the function, against an idle node and
 // against ordinary Erlang.
-import { dots, histogram } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
+import { histogram } from "../charts/histogram.ts";
 import { type Child, h } from "../dom.ts";
 import { figure } from "../figure.ts";
 import { bytes, duration } from "../format.ts";

@@ -1,5 +1,6 @@
 // What happens when a caller is killed: how long its code goes on, and what memory is lost.
-import { histogram, lines } from "../charts.ts";
+import { histogram } from "../charts/histogram.ts";
+import { lines } from "../charts/lines.ts";
 import { figure } from "../figure.ts";
 import { bytes, count, duration } from "../format.ts";
 import { bySize, subjects } from "../model.ts";

@@ -1,5 +1,6 @@
 // Cost, longest hold and the neighbour's share against the size of Bin.
-import { type Axis, lines, type Rule } from "../charts.ts";
+import type { Axis, Rule } from "../charts/common.ts";
+import { lines } from "../charts/lines.ts";
 import { figure } from "../figure.ts";
 import { bytes, duration, percent } from "../format.ts";
 import { type Named, type Size, subjects } from "../model.ts";

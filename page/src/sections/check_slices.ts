@@ -1,5 +1,6 @@
 // How long it kept a scheduler at a time: the slices, with the limit and the fair slice.
-import { histogram, type Rule } from "../charts.ts";
+import type { Rule } from "../charts/common.ts";
+import { histogram } from "../charts/histogram.ts";
 import { figure } from "../figure.ts";
 import { bytes, duration } from "../format.ts";
 import { bySize, type Check, type Named, subjects } from "../model.ts";

@@ -1,5 +1,6 @@
 // collapse: queues and use of each scheduler over time, and how unequal the processes' times were.
-import { dots, strips } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
+import { strips } from "../charts/strips.ts";
 import { type Child, h } from "../dom.ts";
 import { figure } from "../figure.ts";
 import { count, duration, percent } from "../format.ts";

@@ -1,5 +1,6 @@
 // exor: a large binary XORed in seven ways, and the figures of Vinoski's talk.
-import { dots, histogram } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
+import { histogram } from "../charts/histogram.ts";
 import { figure } from "../figure.ts";
 import { bytes, count, duration, percent } from "../format.ts";
 import { result, type Source } from "../model.ts";

@@ -29,9 +29,8 @@ export function plain(value: unknown): string {
   }
   if (Array.isArray(value))
     return value.length > SHORT ? `${value.length} values` : value.map(plain).join(", ") || "-";
-  return Object.entries(value as Fields)
-    .map(([k, v]) => `${k}: ${plain(v)}`)
-    .join(", ");
+  const fields = Object.entries(value as Fields).map(([k, v]) => `${k}: ${plain(v)}`);
+  return fields.join(", ") || "-";
 }
 
 /** Objects in a row become columns of their own, one level deep: light.p99_us. */

@@ -1,5 +1,7 @@
 // http: what a server's light requests feel while heavy ones run native code, by mode and duration.
-import { dots, lines, strips } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
+import { lines } from "../charts/lines.ts";
+import { strips } from "../charts/strips.ts";
 import { type Child, h } from "../dom.ts";
 import { figure } from "../figure.ts";
 import { count, duration, number, percent, times } from "../format.ts";
@@ -11,8 +13,9 @@ interface Point {
   t_ms: number;
   requests_per_s: number;
   p99_us: number | null;
-  use: (number | null)[];
-  dirty_cpu_use?: (number | null)[];
+  /** Null where it could not be read. */
+  use?: (number | null)[] | null;
+  dirty_cpu_use?: (number | null)[] | null;
   queues?: (number | null)[] | null;
 }
 
@@ -163,7 +166,7 @@ function overTime(row: Row & { series: string }): Child {
   const end = (i: number): number => (timeline[i + 1]?.t_ms ?? row.window_ms) * 1e6;
   const cells = (value: (p: Point) => number | null | undefined) =>
     timeline.map((p, i) => ({ x: p.t_ms * 1e6, to: end(i), value: value(p) ?? null }));
-  const schedulers = greatest(timeline.map((p) => p.use.length)) ?? 0;
+  const schedulers = greatest(timeline.map((p) => p.use?.length ?? 0)) ?? 0;
   const numbered = (
     n: number,
     name: string,
@@ -201,7 +204,7 @@ function overTime(row: Row & { series: string }): Child {
       strips({
         title: "Use of each scheduler",
         strips: [
-          ...numbered(schedulers, "normal", (p, i) => p.use[i]),
+          ...numbered(schedulers, "normal", (p, i) => p.use?.[i]),
           ...numbered(
             greatest(timeline.map((p) => p.dirty_cpu_use?.length ?? 0)) ?? 0,
             "dirty CPU",

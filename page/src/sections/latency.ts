@@ -1,5 +1,5 @@
 // latency: an echo through every way to reach code, beside the orders of magnitude that go around.
-import { dots } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
 import { figure } from "../figure.ts";
 import { bytes, count, duration } from "../format.ts";
 import { result } from "../model.ts";
@@ -41,10 +41,10 @@ export const latency: Section = {
       const plot = dots({
         title: `An echo of ${bytes(size)}`,
         about:
-          "The median and p99 of the way there and back, beside the order of magnitude that was published.",
+          "The median and p99 of the way there and back, beside the order of magnitude that was published. In brackets how it is kept apart: as a process of its own, or so that it may be on another machine. All others are in the VM, which they take along when they crash.",
         heading: "form",
         rows: own.map((r) => ({
-          label: r.title,
+          label: r.isolation === "shared" ? r.title : `${r.title} (${r.isolation})`,
           series: r.series,
           points: { median: ns(r.median_us), p99: ns(r.p99_us), published: ns(r.published_us) },
           note: r.error ?? r.left_out,

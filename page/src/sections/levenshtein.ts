@@ -1,5 +1,6 @@
 // levenshtein: calls a second by length, and who is late beside endless callers.
-import { dots, lines } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
+import { lines } from "../charts/lines.ts";
 import { figure } from "../figure.ts";
 import { bytes, count, duration } from "../format.ts";
 import { result } from "../model.ts";

@@ -1,5 +1,6 @@
 // overhead: the way to a dirty scheduler and back, as histograms; below which size it is too dear.
-import { histogram, lines } from "../charts.ts";
+import { histogram } from "../charts/histogram.ts";
+import { lines } from "../charts/lines.ts";
 import { figure } from "../figure.ts";
 import { bytes, duration } from "../format.ts";
 import { result } from "../model.ts";

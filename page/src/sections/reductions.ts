@@ -1,5 +1,5 @@
 // reductions: what a process is charged for one call, ours beside the published.
-import { dots } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
 import { figure } from "../figure.ts";
 import { count } from "../format.ts";
 import { result } from "../model.ts";

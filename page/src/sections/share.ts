@@ -1,5 +1,5 @@
 // share: the CPU that each mode leaves to Erlang neighbours, and how late sleepers are.
-import { dots } from "../charts.ts";
+import { dots } from "../charts/dots.ts";
 import { figure } from "../figure.ts";
 import { duration, percent } from "../format.ts";
 import { result } from "../model.ts";

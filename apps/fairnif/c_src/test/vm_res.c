@@ -429,7 +429,12 @@ void vm_purge(vm_lib *lib)
 
 bool vm_unmapped(const vm_lib *lib)
 {
-    return lib->unmapped;
+    bool unmapped;
+
+    pthread_mutex_lock(&lock);
+    unmapped = lib->unmapped;
+    pthread_mutex_unlock(&lock);
+    return unmapped;
 }
 
 void vm_on_unmap(vm_lib *lib, void (*fn)(void *), void *arg)

@@ -66,6 +66,21 @@ void vm_register(vm_proc *p, const char *name)
     p->name = vm__atom(name, strlen(name));
 }
 
+/* There are no ports here, and so no driver to ask. */
+int enif_get_local_port(ErlNifEnv *env, vm_term term, ErlNifPort *port)
+{
+    vm__env_check(env, __func__);
+    (void)term, (void)port;
+    return 0;
+}
+
+size_t enif_binary_to_term(ErlNifEnv *env, const unsigned char *data,
+                           size_t size, vm_term *term, unsigned options)
+{
+    (void)env, (void)data, (void)size, (void)term, (void)options;
+    vm_misuse("enif_binary_to_term: no ports, and so no answers of theirs");
+}
+
 /* -- messages ------------------------------------------------------------ */
 
 struct vm_message *vm__message(vm_term term)

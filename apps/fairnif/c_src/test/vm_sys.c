@@ -423,7 +423,9 @@ const char *vm_differs(const struct vm_counts *since, char *buf, size_t size)
         long was, is;
 
         memcpy(&was, (const char *)since + whats[i].at, sizeof was);
-        memcpy(&is, (char *)&vm__counts + whats[i].at, sizeof is);
+        is = __atomic_load_n((long *)(void *)((char *)&vm__counts
+                                              + whats[i].at),
+                             __ATOMIC_RELAXED);
         if (was != is && used < size)
             used += (size_t)snprintf(buf + used, size - used, " %s %+ld",
                                      whats[i].name, is - was);

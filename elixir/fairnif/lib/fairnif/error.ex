@@ -23,6 +23,18 @@ defmodule Fairnif.Error do
   def message(%{reason: {:bad_env, {key, value}}}),
     do: "#{inspect(value)} is out of bounds for #{inspect(key)} in the environment of :fairnif"
 
+  def message(%{reason: :not_pending}), do: "not a pending value of fairnif's"
+  def message(%{reason: :not_owner}), do: "another process made the call: only that can await it"
+  def message(%{reason: :awaited_before}), do: "this pending value was awaited before"
+
+  def message(%{reason: {:not_awaited, {module, name, arity}}}),
+    do:
+      "#{Exception.format_mfa(module, name, arity)} has to wait and is not FAIR_AWAITED: or that " <>
+        "to its mode, and hand what it answers to Fairnif.await/1"
+
+  def message(%{reason: {:deadlock, {module, name, arity}}}),
+    do: "#{Exception.format_mfa(module, name, arity)} waits for a lock that it holds"
+
   def message(%{reason: {reason, text}}) when is_atom(reason) and is_list(text),
     do: "the runtime cannot be loaded: #{text}"
 

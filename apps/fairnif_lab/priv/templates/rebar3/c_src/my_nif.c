@@ -31,6 +31,9 @@ static ERL_NIF_TERM count(fair_task *t)
     return enif_make_uint64(fair_env(t), found);
 }
 
+/* A function that waits (fair_offload, fair_wait, fair_lock) is FAIR_AUTO | FAIR_AWAITED, or
+ * FAIR_THREADED, and what it answers goes through await, as in
+ *     my_nif.erl: count(Bin, Byte) -> fairnif:await(nif_count(Bin, Byte)). */
 static ErlNifFunc nifs[] = {
     FAIR_NIF("count", 2, count, FAIR_AUTO)
 };

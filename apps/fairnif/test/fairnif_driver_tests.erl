@@ -1,0 +1,584 @@
+%% Port drivers that put work off: answers, order, ends, and what is left behind.
+%%
+%% The driver under test counts what it does in a file that outlives it.
+-module(fairnif_driver_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-export([halt_with/1, beside/2]).
+
+-define(DRIVER, "fairnif_test_driver").
+%% Where work is done, as fairdrv.h numbers it; 3, for outputv and call: at once.
+-define(NORMAL, 0).
+-define(CPU, 1).
+-define(IO, 2).
+-define(AT_ONCE, 3).
+%% The commands of its control.
+-define(ECHO, 0).
+-define(WORK, 1).
+-define(SCHEDULE, 2).
+-define(JOURNAL, 3).
+-define(BIG, 4).
+-define(ERROR, 5).
+-define(FAIL, 6).
+-define(FAILURE, 7).
+-define(TIMER, 8).
+-define(BUSY, 9).
+-define(LISTS, 10).
+-define(TWICE, 11).
+-define(QUEUE, 12).
+
+driver_test_() ->
+    {setup, fun setup/0, fun cleanup/1,
+     [{timeout, 60, {Title, {spawn, fun() -> in_order(Test) end}}} || {Title, Test} <- tests()]}.
+
+tests() ->
+    [{"what is put off is answered as what is not, wherever it runs", fun answers/0},
+     {"a call's term comes back, wherever it runs", fun calls/0},
+     {"large answers come back whole", fun large_answers/0},
+     {"a driver that puts nothing off answers as to erlang:port_control/3", fun plain/0},
+     {"what erlang:port_control/3 refuses is badarg here", fun badargs/0},
+     {"an answer that is an error is badarg", fun errors/0},
+     {"erlang:port_control/3 gets badarg for what is put off, and nothing is begun", fun direct/0},
+     {"a thousand callbacks run in the order in which they were scheduled", fun order/0},
+     {"what an outputv puts off is done before the next outputv", fun order_of_commands/0},
+     {"a timer that fires while work is under way comes behind it", fun timer_in_order/0},
+     {"the answer is found behind 100,000 other messages, which stay", fun mailbox/0},
+     {"a port by its registered name is as good as the port", fun by_name/0},
+     {"a pause at every tick changes no answer", fun pauses/0},
+     {"senders wait while much is put off, and nothing is lost", fun busy/0},
+     {"a port that the author says is busy stays so until he says otherwise", fun author_busy/0},
+     {"a callback that answers a negative number closes the port", fun callback_fails/0},
+     {"a callback may close its port itself", fun callback_closes/0},
+     {"an open_port that the driver refuses leaves nothing", fun refused/0},
+     {"the owner's death ends the port, at every stage of its work", fun owner_dies/0},
+     {"the caller's death ends his request, at every stage", fun caller_dies/0},
+     {"a port that closes answers those who wait with badarg, and no message more", fun closes/0},
+     {"a library stays mapped while its callback runs, and is unmapped then", fun unload/0},
+     {"a driver that is loaded again while its callback runs goes on as it is", fun reload/0},
+     {"a driver loaded without fairnif:load_driver/2 works, but puts nothing off", fun unbound/0},
+     {"ports opened before the hand-over stay without it", fun bound_late/0},
+     {"a driver for another interface, or none, is refused and not left loaded", fun wrong/0},
+     {"at most as many callbacks for processors run at once as there are dirty schedulers",
+      fun gate/0},
+     {"callers, owners and ports that come and go leave nothing behind", fun storm/0},
+     {"halt does not wait for a callback", fun halts/0},
+     {"work put off lets an Erlang process run on the only scheduler", fun shares/0}].
+
+setup() ->
+    ok = fairnif_test:build(),
+    ok = fairnif_driver:load(dir(), ?DRIVER),
+    ok = erl_ddll:unload(?DRIVER),
+    new_counters().
+
+cleanup(_) ->
+    os:unsetenv("FAIRNIF_TEST_COUNTERS"),
+    file:delete(counters_file()).
+
+%% Each test begins with the driver newly loaded, by itself, and ends with nothing left.
+in_order(Test) ->
+    process_flag(trap_exit, true),
+    new_counters(),
+    ok = fairnif:load_driver(dir(), ?DRIVER),
+    Fds = fds(),
+    Test(),
+    fairnif_test:eventually(fun no_jobs/0),
+    [catch port_close(P) || P <- erlang:ports(),
+                            {name, ?DRIVER ++ _} <- [erlang:port_info(P, name)]],
+    garbage_collect(),
+    fairnif_test:eventually(fun nothing_left/0),
+    ?assertEqual(0, count(overlaps)),
+    ?assertEqual(count(begun), count(ended)),
+    fairnif_test:eventually(fun() -> fds() =< Fds orelse {fds(), Fds} end),
+    _ = erl_ddll:unload(?DRIVER),
+    fairnif_test:eventually(fun() -> maps:get(libraries, fairnif_driver:counts()) =:= 0 end),
+    ?assertEqual([], flushed()).
+
+%% -- answers -----------------------------------------------------------------
+
+answers() ->
+    Port = open(),
+    Caller = [{?NORMAL, 0}, {?CPU, 1}, {?IO, 1}],
+    [?assertEqual({Where, <<Dirty>>}, {Where, control(Port, ?WORK, order(Where))})
+     || {Where, Dirty} <- Caller],
+    %% There, and back to a normal scheduler.
+    ?assertEqual(<<0>>, control(Port, ?TWICE, order(?CPU))),
+    Lists = open(?DRIVER),
+    [?assertEqual({Where, [Dirty]}, {Where, control(Lists, ?WORK, order(Where))})
+     || {Where, Dirty} <- Caller].
+
+calls() ->
+    Port = open(),
+    Terms = [a, "list", {1.5, <<1:7>>, self()}, #{make_ref() => Port}, lists:seq(1, 10000),
+             binary:copy(<<"x">>, 100000)],
+    [?assertEqual(Term, fairnif:port_call(Port, Where, Term))
+     || Term <- Terms, Where <- [?NORMAL, ?CPU, ?IO, ?AT_ONCE]].
+
+large_answers() ->
+    Sizes = [0, 1, 63, 64, 65, 1000000],
+    Binary = open(),
+    List = open(?DRIVER),
+    [begin
+         ?assertEqual(binary:copy(<<"x">>, N), control(Binary, ?BIG, order(Where, 0, 0, N))),
+         ?assertEqual(lists:duplicate(N, $x), control(List, ?LISTS, order(Where, 0, 0, N)))
+     end || N <- Sizes, Where <- [?NORMAL, ?CPU]].
+
+plain() ->
+    ok = erl_ddll:load(dir(), "fairnif_test_driver_plain"),
+    Plain = open_port({spawn_driver, "fairnif_test_driver_plain"}, []),
+    ?assertEqual(<<"ab">>, control(Plain, ?ECHO, ["a", <<"b">>])),
+    ?assertError(badarg, control(Plain, 1, "")),
+    true = port_close(Plain),
+    ok = erl_ddll:unload("fairnif_test_driver_plain"),
+    Port = open(),
+    [?assertEqual(Data, control(Port, ?ECHO, Data))
+     || Size <- [0, 1, 64, 65, 100000], Data <- [binary:copy(<<"x">>, Size)]].
+
+badargs() ->
+    Port = open(),
+    [?assertError(badarg, control(P, Command, Data))
+     || {P, Command, Data} <- [{self(), 0, ""}, {no_such_port, 0, ""}, {Port, -1, ""},
+                               {Port, 1 bsl 32, ""}, {Port, 0, a}, {Port, 0, [a]}, {Port, 99, ""},
+                               {make_ref(), 0, ""}, {"port", 0, ""}]],
+    true = port_close(Port),
+    ?assertError(badarg, control(Port, ?ECHO, "")),
+    ?assertError(badarg, control(Port, ?WORK, order(?CPU))),
+    ?assertError(badarg, fairnif:port_call(Port, ?CPU, a)),
+    {'EXIT', {badarg, [{_, _, [Port, 1, <<"a">>], _} | _]}} =
+        (catch control(Port, 1, <<"a">>)).
+
+errors() ->
+    Port = open(),
+    [?assertError(badarg, control(Port, ?ERROR, order(Where))) || Where <- [?NORMAL, ?CPU, ?IO]],
+    ?assertEqual(<<1>>, control(Port, ?WORK, order(?CPU))).
+
+direct() ->
+    Port = open(),
+    ?assertError(badarg, erlang:port_control(Port, ?WORK, order(?CPU))),
+    ?assertError(badarg, erlang:port_call(Port, ?CPU, a)),
+    ?assertEqual(0, count(begun)),
+    ?assertEqual(<<"ok">>, erlang:port_control(Port, ?SCHEDULE, order(?CPU, 20, 0, 1))),
+    ?assertError(badarg, erlang:port_control(Port, ?JOURNAL, "")),
+    ?assertEqual([1], journal(Port)),
+    ?assertEqual(<<1:32/little>>, erlang:port_control(Port, ?JOURNAL, "")).
+
+by_name() ->
+    Port = open(),
+    true = register(fairnif_test_port, Port),
+    ?assertEqual(<<1>>, control(fairnif_test_port, ?WORK, order(?CPU))),
+    ?assertEqual(a, fairnif:port_call(fairnif_test_port, ?CPU, a)).
+
+pauses() ->
+    ok = fairnif:debug(#{pause_every_tick => true}),
+    try
+        Port = open(),
+        [?assertEqual({Where, <<(min(Where, 1))>>},
+                      {Where, control(Port, ?WORK, order(Where, 2, 1, 0))})
+         || Where <- [?NORMAL, ?CPU, ?IO]]
+    after
+        fairnif:debug(#{pause_every_tick => false})
+    end.
+
+mailbox() ->
+    Port = open(),
+    Others = [{other, N} || N <- lists:seq(1, 100000)],
+    [self() ! Other || Other <- Others],
+    [?assertEqual(<<1>>, control(Port, ?WORK, order(?CPU))) || _ <- lists:seq(1, 100)],
+    ?assertEqual(Others, flushed()).
+
+%% -- order -------------------------------------------------------------------
+
+order() ->
+    Port = open(),
+    Numbers = lists:seq(1, 1000),
+    [?assertEqual(<<"ok">>, control(Port, ?SCHEDULE, order(N rem 3, 0, 1, N))) || N <- Numbers],
+    ?assertEqual(Numbers, journal(Port)).
+
+order_of_commands() ->
+    Port = open(),
+    Numbers = lists:seq(1, 1000),
+    [true = port_command(Port, [order(N rem 4, 0, 0, N), binary:copy(<<"b">>, N)])
+     || N <- Numbers],
+    ?assertEqual(Numbers, journal(Port)).
+
+timer_in_order() ->
+    Port = open(),
+    control(Port, ?TIMER, order(?AT_ONCE, 10, 0, 0)),
+    control(Port, ?SCHEDULE, order(?IO, 100, 0, 1)),
+    timer:sleep(50),
+    ?assertEqual([1, 16#FFFFFFFF], journal(Port)).
+
+busy() ->
+    Port = open(),
+    control(Port, ?SCHEDULE, order(?IO, 300, 0, 0)),
+    Sender = spawn_link(fun() ->
+                                [port_command(Port, order(?AT_ONCE, 0, 0, N))
+                                 || N <- lists:seq(1, 500)]
+                        end),
+    fairnif_test:eventually(fun() -> process_info(Sender, status) =:= {status, suspended} end),
+    receive {'EXIT', Sender, normal} -> ok end,
+    ?assertEqual(lists:seq(0, 500), journal(Port)).
+
+author_busy() ->
+    Port = open(),
+    control(Port, ?BUSY, order(1)),
+    control(Port, ?WORK, order(?CPU)),
+    ?assertNot(port_command(Port, order(?AT_ONCE, 0, 0, 1), [nosuspend])),
+    control(Port, ?BUSY, order(0)),
+    ?assert(port_command(Port, order(?AT_ONCE, 0, 0, 2), [nosuspend])),
+    ?assertEqual([0, 2], journal(Port)).
+
+%% -- ends --------------------------------------------------------------------
+
+callback_fails() ->
+    [begin
+         Port = open(),
+         control(Port, ?SCHEDULE, order(?IO, 20, 0, 0)),
+         control(Port, ?FAIL, order(Where)),
+         receive {'EXIT', Port, Reason} -> ?assertEqual(callback_failed, Reason) end
+     end || Where <- [?NORMAL, ?CPU, ?IO]],
+    stopped(3).
+
+callback_closes() ->
+    Port = open(),
+    control(Port, ?FAILURE, order(?NORMAL)),
+    receive {'EXIT', Port, Reason} -> ?assertEqual(failure, Reason) end,
+    stopped(1).
+
+refused() ->
+    ?assertError(badarg, open("fairnif_test_driver refuse")),
+    ?assertMatch(#{ports := 0}, fairnif_driver:counts()),
+    ?assertEqual(0, count(stops)).
+
+%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run.
+owner_dies() ->
+    [begin
+         new_counters_in_place(),
+         {Owner, Port} = owner(),
+         control(Port, ?QUEUE, order(Where, 300, Ticks, 1)),
+         timer:sleep(After),
+         exit(Owner, kill),
+         fairnif_test:eventually(fun() -> erlang:port_info(Port) =:= undefined end),
+         fairnif_test:eventually(fun() -> count(freed) =:= 4 orelse counters() end),
+         stopped(1),
+         ?assert(count(begun) =< 1),
+         ?assertEqual(4 - count(begun), count(cancelled)),
+         Ticks =:= 1 andalso ?assertEqual(count(begun), count(told)),
+         ?assertEqual(1, count(closings))
+     end || {Where, Ticks} <- [{?NORMAL, 1}, {?CPU, 1}, {?CPU, 0}, {?IO, 1}, {?IO, 0}],
+            After <- [0, 20]].
+
+caller_dies() ->
+    Port = open(),
+    [begin
+         new_counters_in_place(),
+         control(Port, ?SCHEDULE, order(?IO, Before, 1, 1)),
+         Order = order(Where, 5000, 1, 2),
+         {Caller, Monitor} = spawn_monitor(fun() -> control(Port, ?WORK, Order) end),
+         fairnif_test:eventually(fun() -> maps:get(jobs, fairnif_driver:counts()) >= 1 end),
+         timer:sleep(20),
+         exit(Caller, kill),
+         ?assertEqual(killed, fairnif_test:down(Monitor, 1000)),
+         %% The port is free again long before the work would have been done.
+         {Us, <<0>>} = timer:tc(fun() -> control(Port, ?WORK, order(?NORMAL)) end),
+         ?assert(Us < 2000000),
+         ?assertEqual(case Before of 0 -> 3; _ -> 2 end, count(begun)),
+         ?assertEqual(count(begun) - 2, count(told))
+     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 200]].
+
+closes() ->
+    [begin
+         Port = open(),
+         control(Port, ?SCHEDULE, order(?IO, Before, 1, 1)),
+         Self = self(),
+         Order = order(Where, 2000, Ticks, 2),
+         Callers = [spawn_link(fun() ->
+                                       Answer = (catch control(Port, ?WORK, Order)),
+                                       Time = erlang:monotonic_time(millisecond),
+                                       Self ! {self(), Time, Answer, flushed()}
+                               end) || _ <- lists:seq(1, 5)],
+         timer:sleep(40),
+         true = port_close(Port),
+         Closed = erlang:monotonic_time(millisecond),
+         [receive
+              {Caller, Time, Answer, Rest} ->
+                  ?assertMatch({_, _, {'EXIT', {badarg, _}}},
+                               {{Where, Ticks, Before}, Time - Closed, Answer}),
+                  ?assertEqual([], Rest)
+          after 1000 ->
+                  error(waits)
+          end || Caller <- Callers],
+         [receive {'EXIT', Caller, normal} -> ok end || Caller <- Callers]
+     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 200], Ticks <- [1, 0],
+            {Where, Ticks} =/= {?NORMAL, 0}].
+
+%% -- the library -------------------------------------------------------------
+
+unload() ->
+    Port = open(),
+    control(Port, ?SCHEDULE, order(?IO, 500, 0, 1)),
+    fairnif_test:eventually(fun() -> count(begun) =:= 1 end),
+    {ok, pending_driver, _} = erl_ddll:try_unload(?DRIVER, [{monitor, pending_driver}, kill_ports]),
+    receive {'EXIT', Port, _} -> ok end,
+    receive {'DOWN', _, driver, fairnif_test_driver, unloaded} -> ok end,
+    ?assert(mapped()),
+    ?assertEqual({0, 0}, {count(stops), count(finishes)}),
+    fairnif_test:eventually(fun() -> not mapped() end),
+    ?assertEqual({1, 1, 1}, {count(ended), count(stops), count(finishes)}).
+
+reload() ->
+    Port = open(),
+    control(Port, ?SCHEDULE, order(?IO, 300, 0, 1)),
+    fairnif_test:eventually(fun() -> count(begun) =:= 1 end),
+    {ok, pending_driver, _} = erl_ddll:try_unload(?DRIVER, [{monitor, pending_driver}, kill_ports]),
+    receive {'EXIT', Port, _} -> ok end,
+    receive {'DOWN', _, driver, fairnif_test_driver, unloaded} -> ok end,
+    ok = fairnif:load_driver(dir(), ?DRIVER),
+    Again = open(),
+    ?assertEqual(<<1>>, control(Again, ?WORK, order(?CPU))),
+    ?assertEqual({1, 0}, {count(inits), count(finishes)}),
+    fairnif_test:eventually(fun() -> count(stops) =:= 1 end),
+    ?assertEqual(<<1>>, control(Again, ?WORK, order(?IO))),
+    true = port_close(Again),
+    receive {'EXIT', Again, normal} -> ok end,
+    ok = erl_ddll:unload(?DRIVER),
+    fairnif_test:eventually(fun() -> not mapped() end),
+    ?assertEqual({1, 1}, {count(inits), count(finishes)}).
+
+unbound() ->
+    ok = erl_ddll:unload(?DRIVER),
+    fairnif_test:eventually(fun() -> not mapped() end),
+    ok = erl_ddll:load(dir(), ?DRIVER),
+    without_runtime(open()),
+    ?assertMatch(#{libraries := 0}, fairnif_driver:counts()).
+
+without_runtime(Port) ->
+    ?assertEqual(<<"echo">>, control(Port, ?ECHO, "echo")),
+    ?assertEqual(<<"error">>, control(Port, ?SCHEDULE, order(?CPU))),
+    ?assertError(badarg, control(Port, ?WORK, order(?CPU))),
+    ?assertError(badarg, fairnif:port_call(Port, ?CPU, a)),
+    ?assertEqual(a, fairnif:port_call(Port, ?AT_ONCE, a)),
+    port_command(Port, order(?AT_ONCE, 0, 0, 7)),
+    ?assertEqual([7], journal(Port)).
+
+bound_late() ->
+    ok = erl_ddll:unload(?DRIVER),
+    fairnif_test:eventually(fun() -> not mapped() end),
+    ok = erl_ddll:load(dir(), ?DRIVER),
+    Early = open(),
+    ok = fairnif:load_driver(dir(), ?DRIVER),
+    Late = open(),
+    without_runtime(Early),
+    ?assertEqual(<<1>>, control(Late, ?WORK, order(?CPU))),
+    true = port_close(Early),
+    receive {'EXIT', Early, normal} -> ok end,
+    true = port_close(Late),
+    receive {'EXIT', Late, normal} -> ok end,
+    stopped(2),
+    ok = erl_ddll:unload(?DRIVER).
+
+wrong() ->
+    [begin
+         ?assertMatch({Name, {error, Why}}, {Name, fairnif:load_driver(dir(), Name)}),
+         fairnif_test:eventually(fun() -> not is_loaded(Name) end)
+     end || {Name, Why} <- [{"fairnif_test_driver_other", {interface, {99, 0}, {1, 0}}},
+                            {"fairnif_test_driver_plain", no_fair_driver}]],
+    ?assertMatch({error, _}, fairnif:load_driver(dir(), "no_such_driver")),
+    %% Once more, by the same process: erl_ddll counts.
+    ?assertEqual(ok, fairnif:load_driver(dir(), fairnif_test_driver)),
+    ok = erl_ddll:unload(?DRIVER).
+
+%% -- many --------------------------------------------------------------------
+
+gate() ->
+    N = erlang:system_info(dirty_cpu_schedulers_online),
+    Ports = [open() || _ <- lists:seq(1, 3 * N)],
+    [control(Port, ?SCHEDULE, order(?CPU, 100, 0, 1)) || Port <- Ports],
+    Most = lists:max([begin timer:sleep(1), count(begun) - count(ended) end
+                      || _ <- lists:seq(1, 100)]),
+    ?assertEqual(N, Most),
+    %% Those that wait there are taken away with their ports.
+    [true = port_close(Port) || Port <- Ports],
+    stopped(3 * N).
+
+storm() ->
+    Ports = erlang:system_info(port_count),
+    Self = self(),
+    [spawn_link(fun() -> storm(50), Self ! done end) || _ <- lists:seq(1, 8)],
+    [receive done -> ok end || _ <- lists:seq(1, 8)],
+    [receive {'EXIT', _, normal} -> ok end || _ <- lists:seq(1, 8)],
+    fairnif_test:eventually(fun nothing_left/0, 30000),
+    ?assertEqual(count(starts), count(stops)),
+    fairnif_test:eventually(fun() -> erlang:system_info(port_count) =< Ports end).
+
+storm(0) ->
+    ok;
+storm(N) ->
+    process_flag(trap_exit, true),
+    {Owner, Port} = owner(),
+    Callers = [spawn_link(fun() -> catch storm_call(Port, rand:uniform(6)) end)
+               || _ <- lists:seq(1, 6)],
+    Victim = lists:nth(rand:uniform(6), Callers),
+    timer:sleep(rand:uniform(6) - 1),
+    exit(Victim, kill),
+    timer:sleep(rand:uniform(4) - 1),
+    exit(Owner, kill),
+    [receive {'EXIT', Caller, _} -> ok after 5000 -> error(waits) end || Caller <- Callers],
+    storm(N - 1).
+
+storm_call(Port, 4) -> [port_command(Port, order(N rem 4, 0, 1, N)) || N <- lists:seq(1, 100)];
+storm_call(Port, 5) -> [control(Port, ?SCHEDULE, order(rand:uniform(3) - 1, rand:uniform(3), 1, 0))
+                        || _ <- lists:seq(1, 10)];
+storm_call(Port, 6) -> fairnif:port_call(Port, rand:uniform(3) - 1, {a, Port});
+storm_call(Port, N) -> control(Port, ?WORK, order(N - 1, rand:uniform(5), 1, 0)).
+
+%% -- other nodes -------------------------------------------------------------
+
+halts() ->
+    Without = lists:min([halt_ms(none) || _ <- lists:seq(1, 2)]),
+    [fairnif_test:retry(3, fun() ->
+                                   Ms = halt_ms(Where),
+                                   Ms < Without + 1000 orelse exit({Where, Ms, without, Without}),
+                                   ok
+                           end) || Where <- [?NORMAL, ?CPU, ?IO]].
+
+halt_ms(Where) ->
+    Args = ["+S", "2:2", "-noshell"] ++ fairnif_test:erl_args()
+        ++ ["-run", ?MODULE_STRING, "halt_with", lists:concat([Where])],
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout,
+                      {env, [{"FAIRNIF_TEST_COUNTERS", false}]}]),
+    receive {Port, {data, {eol, "halting"}}} -> ok;
+            {Port, Other} -> error(Other)
+    after 30000 -> error(no_start) end,
+    Begin = erlang:monotonic_time(millisecond),
+    receive {Port, {exit_status, Status}} -> ?assertEqual(0, Status)
+    after 30000 -> error(no_end) end,
+    receive {'EXIT', Port, _} -> ok end,
+    erlang:monotonic_time(millisecond) - Begin.
+
+%% In a node of its own. halt/0 flushes, and closes every port.
+halt_with([Where]) ->
+    ok = fairnif:load_driver(dir(), ?DRIVER),
+    Where =:= "none" orelse
+        begin
+            Port = open(),
+            Order = order(list_to_integer(Where), 5000, 1, 0),
+            control(Port, ?SCHEDULE, Order),
+            control(Port, ?SCHEDULE, Order),
+            timer:sleep(50)
+        end,
+    erlang:display_string("halting\n"),
+    erlang:halt(0).
+
+%% What an Erlang process gets done in 300 ms beside work of 300 ms: nothing where that holds the
+%% only scheduler.
+shares() ->
+    Peer = fairnif_test:peer(["+S", "1:1"]),
+    Beside = fun(Where, Ticks) -> fairnif_test:call(Peer, ?MODULE, beside, [Where, Ticks]) end,
+    fairnif_test:retry(4, fun() ->
+                                  Held = Beside(?NORMAL, 0),
+                                  Fair = [Beside(Where, 1) || Where <- [?NORMAL, ?CPU, ?IO]],
+                                  case lists:min(Fair) > 4 * Held of
+                                      true -> ok;
+                                      false -> {Held, Fair}
+                                  end
+                          end),
+    fairnif_test:stop(Peer).
+
+beside(Where, Ticks) ->
+    ok = fairnif:load_driver(dir(), ?DRIVER),
+    Port = open(),
+    Count = counters:new(1, []),
+    Worker = spawn(fun() -> count_up(Count) end),
+    control(Port, ?SCHEDULE, order(Where, 300, Ticks, 0)),
+    [0] = journal(Port),
+    exit(Worker, kill),
+    port_close(Port),
+    counters:get(Count, 1).
+
+count_up(Count) ->
+    counters:add(Count, 1, 1),
+    count_up(Count).
+
+%% -- shared ------------------------------------------------------------------
+
+control(Port, Command, Data) ->
+    fairnif:port_control(Port, Command, Data).
+
+open() ->
+    open(?DRIVER " binary").
+
+open(Command) ->
+    open_port({spawn_driver, Command}, [binary]).
+
+%% A port that another process owns.
+owner() ->
+    Self = self(),
+    Owner = spawn(fun() -> Self ! {self(), open()}, receive stop -> ok end end),
+    receive {Owner, Port} -> {Owner, Port} end.
+
+order(Where) ->
+    order(Where, 1, 0, 0).
+
+order(Where, Ms, Ticks, Number) ->
+    <<Where, Ms:32, Ticks, Number:32>>.
+
+journal(Port) ->
+    [N || <<N:32/little>> <= control(Port, ?JOURNAL, "")].
+
+stopped(N) ->
+    fairnif_test:eventually(fun() -> count(stops) =:= N orelse counters() end).
+
+no_jobs() ->
+    #{jobs := Jobs} = Counts = fairnif_driver:counts(),
+    Jobs =:= 0 orelse Counts.
+
+nothing_left() ->
+    #{jobs := Jobs, ports := Ports, requests := Requests} = Counts = fairnif_driver:counts(),
+    {Jobs, Ports, Requests} =:= {0, 0, 0} orelse Counts.
+
+flushed() ->
+    receive {'EXIT', Port, _} when is_port(Port) -> flushed();
+            {'EXIT', _, normal} -> flushed();
+            M -> [M | flushed()]
+    after 0 -> [] end.
+
+is_loaded(Name) ->
+    {ok, Loaded} = erl_ddll:loaded_drivers(),
+    lists:member(Name, Loaded).
+
+dir() ->
+    filename:dirname(fairnif_test:library(fairnif_test_driver)).
+
+mapped() ->
+    {ok, Maps} = file:read_file("/proc/self/maps"),
+    string:find(Maps, "fairnif_test_driver.so") =/= nomatch.
+
+fds() ->
+    {ok, Files} = file:list_dir("/proc/self/fd"),
+    length(Files).
+
+%% -- counters ----------------------------------------------------------------
+
+names() ->
+    [inits, finishes, starts, stops, closings, begun, ended, cancelled, told, overlaps, freed].
+
+counters_file() ->
+    filename:join(dir(), "driver_counters").
+
+new_counters() ->
+    ok = file:write_file(counters_file(), <<0:(64 * length(names()))>>),
+    true = os:putenv("FAIRNIF_TEST_COUNTERS", counters_file()).
+
+%% The driver has it mapped.
+new_counters_in_place() ->
+    {ok, File} = file:open(counters_file(), [read, write, raw, binary]),
+    ok = file:pwrite(File, 0, <<0:(64 * length(names()))>>),
+    ok = file:close(File).
+
+counters() ->
+    {ok, Bytes} = file:read_file(counters_file()),
+    maps:from_list(lists:zip(names(), [N || <<N:64/native>> <= Bytes])).
+
+count(Name) ->
+    maps:get(Name, counters()).
