@@ -131,7 +131,9 @@ bool fair__pool_withdraw(struct fair__job *job)
  * may come again at once, and should not wake another thread then. */
 void fair__pool_ending(struct fair__thread *th)
 {
-    if (!th || th->ending)
+    /* A thread that got no record when it began, and one since, would not be
+     * seen to look for work. */
+    if (!th || th->where != W_THREAD || th->ending)
         return;
     th->ending = true;
     ending++;

@@ -394,7 +394,12 @@ void vm__walked(size_t work)
 
 struct vm_counts vm_counts(void)
 {
-    return vm__counts;
+    struct vm_counts copy;
+    long *to = (long *)(void *)&copy, *from = (long *)(void *)&vm__counts;
+
+    for (size_t i = 0; i < sizeof copy / sizeof *to; i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    return copy;
 }
 
 void vm_reset_maxima(void)
