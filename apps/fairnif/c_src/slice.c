@@ -164,8 +164,10 @@ static void note_gap(struct fair__task *t, uint64_t ns)
             uint64_t cpu = fair__cpu_now() - t->cpu_win;
 
             ns = cpu < ns ? cpu : ns;
-        } else if (ns < SURE_GAP_NS) {
+        } else {
             SET(f->suspect, SUSPECT_SLICES);
+            if (ns >= SURE_GAP_NS)
+                RAISE_TO(t->stat->longest_gap_ns, ns);
             return;
         }
         if (ns >= GET(fair__config.adapt_gap_ns)) {

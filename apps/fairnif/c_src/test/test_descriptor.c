@@ -90,7 +90,7 @@ static vm_proc *begin(int mode, int fd, int events, int ms)
 /* Up to where the VM polls for it. */
 static void until_selected(vm_proc *p, long selects)
 {
-    EVENTUALLY((vm_step(p), vm_counts().selects >= selects));
+    EVENTUALLY((vm_step(p), vm_armed() >= selects));
 }
 
 static const char *answer(int mode, int fd, int events, int ms)

@@ -64,6 +64,21 @@ static struct selected **find(int fd)
     return at;
 }
 
+long vm_armed(void)
+{
+    long count = 0;
+
+    pthread_mutex_lock(&lock);
+    for (struct selected *s = all; s; s = s->next)
+        for (int i = 0; i < EVENTS; i++)
+            if (s->armed[i].message) {
+                count++;
+                break;
+            }
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 /* The message and its process, taken from the table. */
 static struct armed disarm(struct armed *a)
 {
