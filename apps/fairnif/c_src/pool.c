@@ -26,9 +26,10 @@ enum {
     THREADS_MOST = 1024,
     IDLE_NS = 1000000000,       /* then a thread looks whether it may leave */
     IDLE_ROUNDS = 10,           /* so often */
-    SPIN_NS = 5000              /* work that follows work within this time
-                                   finds a thread awake: a wake-up costs as
-                                   much.  One thread at a time does it. */
+    SPIN_NS = 20000             /* work that follows work within this time
+                                   finds a thread awake: the two wake-ups of a
+                                   round trip cost as much.  One thread at a
+                                   time does it. */
 };
 
 static struct worker {
