@@ -211,7 +211,7 @@ load_driver(Dir, Name) ->
 %% @doc Answers as `erlang:port_control(Port, Operation, Data)', also where the driver
 %% puts the work off: the caller then waits in a receive that looks at no other
 %% message and holds no scheduler.  For a driver that puts nothing off, or knows
-%% nothing of fairnif, it is `erlang:port_control/3'; that it is none costs 0.1 us.
+%% nothing of fairnif, it is `erlang:port_control/3' after a look at the port.
 %%
 %% Raises `error:badarg' as that does: for what is no open port of this node, when the
 %% driver answers with an error, and when the port closes before it has answered.  The
