@@ -255,6 +255,7 @@ describe("the report page", { timeout: 600_000 }, () => {
         0,
       );
       const { page, complaints } = await open(html);
+      await fold(page, true);
       assert.equal(await page.locator(".broken").count(), 0, name);
       assert.deepEqual(await figureFaults(page), [], name);
       assert.deepEqual(complaints, [], name);
