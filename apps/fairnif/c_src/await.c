@@ -285,6 +285,9 @@ static void withdraw(ErlNifEnv *env, struct fair__pending *p)
 ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
+    uint64_t begin = fair__now();
+    bool normal = t->where == W_NORMAL;
+    double parking;
     struct fair__wake w = {0};
     struct fair__pending *p = enif_alloc_resource(pending_type, sizeof *p);
     ERL_NIF_TERM term;
@@ -298,7 +301,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     if (!t->foreign)
         t->priv = enif_priv_data(env);
     term = pending_term(t, env, p);
-    if (t->where == W_NORMAL)
+    if (normal)
         fair__charge(env, &t->debt_ns, false);
     ADD(t->stat->waits, 1);
     t->job.run = t->own_env ? fair__run_body : run_work;
@@ -317,6 +320,10 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     w.kick = false;
     fair__wake_send(env, &w);
     enif_release_resource(p);
+    /* To wake a thread takes longer than all the rest, and is the caller's. */
+    parking = (double)(fair__now() - begin);
+    if (normal)
+        fair__charge(env, &parking, false);
     return term;
 no_memory:
     if (p)

@@ -93,15 +93,18 @@ ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
                                   struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
+    uint64_t begin;
 
     if (t->where == W_NORMAL && !small_arguments(t)) {
         SET(t->target, W_DIRTY_CPU);
         return fair__reschedule(t, th);
     }
+    begin = fair__now();
     if (!copy_arguments(t)) {
         fair__task_end(t, th);
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
     }
+    t->debt_ns += (double)(fair__now() - begin);
     SET(t->stage, P_POOL);
     return fair__park(t, th);
 }
