@@ -354,12 +354,6 @@ static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
         && *arity == (*p)->arity;
 }
 
-/* All the terms that the value was made with. */
-static bool is_whole(const struct fair__task *t, int arity)
-{
-    return t->own_env || (unsigned)arity - 2 == t->pub.argc + t->roots_used;
-}
-
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
 {
     ErlNifPid self;
@@ -426,11 +420,6 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ref = enif_make_copy(armed, argv[1]);
     fair__wait_lock();
     t = p->task;
-    if (t && !is_whole(t, arity)) {
-        fair__wait_unlock();
-        enif_free_env(armed);
-        return refuse(env, "not_pending");
-    }
     answer = p->answer;
     p->answer = NULL;
     if (t && GET(t->stage) == P_READY) {

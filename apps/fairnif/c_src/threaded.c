@@ -212,6 +212,10 @@ void fair__run_body(struct fair__job *job)
             return;
         /* fall through */
     case X_DROP:
+        /* Whoever looked at it under the lock has done so. */
+        fair__wait_lock();
+        t->job.state = J_IDLE;
+        fair__wait_unlock();
         ADD(st->cancels, 1);
         t->pub.env = NULL;
         fair__task_end(t, th);

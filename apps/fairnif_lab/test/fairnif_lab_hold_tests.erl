@@ -41,7 +41,7 @@ who_sleeps_on_the_scheduler_is_not_taken_for_robbed_test_() ->
     end).
 
 who_waits_on_a_scheduler_uses_no_processor_and_who_computes_does_test_() ->
-    [in_peer(dirty, fun(#{cpu_part := Part}) -> ?assert(Part =< 0.5) end),
+    [in_peer(waits, fun(#{cpu_part := Part}) -> ?assert(Part =< 0.5) end),
      in_peer(native, fun(#{cpu_part := Part}) -> ?assert(Part > 0.5) end)].
 
 short_calls_are_traced_many_times_but_not_for_ever_test_() ->
@@ -73,6 +73,8 @@ measure(Manner, Opts) ->
 behave(native, Tree, Same) -> true = Tree =:= Same;
 behave(erlang, _, _) -> [fairnif_lab_share:work(sort) || _ <- lists:seq(1, 1000)];
 behave(dirty, _, _) -> erts_debug:dirty_cpu(wait, 5);
+%% Long enough that tracing it is little beside it.
+behave(waits, _, _) -> erts_debug:dirty_io(wait, 200);
 behave(nothing, _, _) -> ok;
 behave(sensitive, _, _) -> process_flag(sensitive, true);
 behave(raises, _, _) -> error(oops).

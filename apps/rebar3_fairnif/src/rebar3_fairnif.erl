@@ -61,10 +61,10 @@ options(check) ->
     [{pa, $p, undefined, string, "-pa DIR"}
      | [option(Name, string)
         || Name <- ["size", "file", "init", "flags", "against", "runs", "time", "limit", "timeout",
-                    "json", "junit", "save-baseline", "baseline"]]]
+                    "json", "html", "junit", "save-baseline", "baseline"]]]
         ++ [option("strict", boolean)];
 options(lab) ->
-    [option(Name, string) || Name <- ["size", "json"]]
+    [option(Name, string) || Name <- ["size", "json", "html"]]
         ++ [option(Name, boolean) || Name <- ["quick", "full"]].
 
 option(Name, Type) ->
