@@ -261,8 +261,9 @@ static inline int fair_drv_callback_is_rescheduled(ErlDrvPort port)
 /* Says that `units` of work were done since the last tick: bytes, rows,
  * rounds.  A callback that was put off to a normal scheduler and has used its
  * slice (about 25 us) goes on in a later turn of the port.  1 when nobody
- * wants the work any more: the port closed, or the caller of fairnif:port_control/3 or port_call/3 died; the callback is to
- * return soon then.  Else 0. */
+ * wants the work any more: the port closed, or the caller of
+ * fairnif:port_control/3 or port_call/3 died; the callback is to return soon
+ * then.  Else 0. */
 static inline int fair_drv_tick(ErlDrvPort port, size_t units)
 {
     const struct fair__drv_ops *ops = fair__driver.ops;
