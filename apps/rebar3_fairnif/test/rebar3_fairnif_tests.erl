@@ -12,7 +12,8 @@ rebar3_knows_every_option_that_check_takes_test() ->
                  lists:sort(known(check))).
 
 rebar3_knows_every_option_that_lab_takes_test() ->
-    ?assertEqual([{"--full", flag}, {"--json", value}, {"--quick", flag}, {"--size", value}],
+    ?assertEqual([{"--full", flag}, {"--html", value}, {"--json", value},
+                  {"--quick", flag}, {"--size", value}],
                  lists:sort(known(lab))).
 
 what_was_typed_counts_and_not_what_rebar3_made_of_it_test_() ->
