@@ -66,6 +66,30 @@ void fair__make_ready(struct fair__task *t, struct fair__wake *w)
 
 /* -- stages --------------------------------------------------------------- */
 
+static void set_limit(struct fair__task *t)
+{
+    t->deadline_ns = fair__now() + GET(fair__config.overload_ns);
+}
+
+static void begin_turn(struct fair__task *t, struct fair__wake *w)
+{
+    set_limit(t);
+    fair__turn_begin(t, w);
+}
+
+static void begin_pool(struct fair__task *t, struct fair__wake *w)
+{
+    fair__pool_put(&t->job);
+    if (t->job.state == J_OVERFLOW)
+        set_limit(t);
+    w->kick = true;
+}
+
+static void end_pool(struct fair__task *t)
+{
+    fair__pool_withdraw(&t->job);
+}
+
 /* How a wait begins, and how a task is taken off its list again when nobody
  * wants it any more; locked.  What has neither only waits for its time. */
 static const struct {
@@ -75,8 +99,8 @@ static const struct {
     bool by_await;              /* fairnif:await/1 knows when it is over */
 } stages[] = {
     [P_RUNS]  = {"none",       NULL,             NULL,           false},
-    [P_TURN]  = {"turn",       NULL,             fair__turn_end, false},
-    [P_POOL]  = {"pool",       NULL,             NULL,           false},
+    [P_TURN]  = {"turn",       begin_turn,       fair__turn_end, false},
+    [P_POOL]  = {"pool",       begin_pool,       end_pool,       false},
     [P_LOCK]  = {"lock",       fair__lock_begin, fair__lock_end, false},
     [P_FD]    = {"descriptor", NULL,             NULL,           true},
     [P_SLEEP] = {"time",       NULL,             NULL,           true},
@@ -88,24 +112,11 @@ const char *fair__stage_name(int stage)
     return stages[stage].name;
 }
 
-static void set_limit(struct fair__task *t)
-{
-    t->deadline_ns = fair__now() + GET(fair__config.overload_ns);
-}
-
 void fair__begin_waiting(struct fair__task *t, struct fair__wake *w)
 {
     int stage = GET(t->stage);
 
-    if (stage == P_POOL) {
-        fair__pool_put(&t->job);
-        if (t->job.state == J_OVERFLOW)
-            set_limit(t);
-        w->kick = true;
-    } else if (stage == P_TURN) {
-        set_limit(t);
-        fair__turn_begin(t, w);
-    } else if (stages[stage].begin) {
+    if (stages[stage].begin) {
         stages[stage].begin(t, w);
     } else if (stages[stage].by_await && t->own_env) {
         /* Await waits for the end of the call: it has to know. */
@@ -123,9 +134,7 @@ static bool take_back(struct fair__task *t)
     SET(t->cancelled, true);
     if (t->job.state == J_RUNNING)
         return false;
-    if (stage == P_POOL)
-        fair__pool_withdraw(&t->job);
-    else if (stages[stage].end)
+    if (stages[stage].end)
         stages[stage].end(t);
     SET(t->stage, P_READY);
     return true;
@@ -295,7 +304,8 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     if (!p)
         goto no_memory;
     *p = (struct fair__pending){.owner = t->owner};
-    fair__env_note_time();
+    if (GET(t->stage) == P_POOL)
+        fair__env_note_time();
     if (!fair__pin(t) || (!t->own_env && !fair__bins_pause(t)))
         goto no_memory;
     if (!t->foreign)
@@ -306,8 +316,8 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     ADD(t->stat->waits, 1);
     t->job.run = t->own_env ? fair__run_body : run_work;
     t->job.state = J_IDLE;
-    t->deadline_ns = GET(t->stage) == P_SLEEP || GET(t->stage) == P_FD
-        ? t->deadline_ns : 0;
+    if (!stages[GET(t->stage)].by_await)
+        t->deadline_ns = 0;
     t->timed_out = false;
     SET(t->state, S_WAITING);
     fair__wait_lock();
@@ -359,6 +369,17 @@ static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
     ErlNifPid self;
 
     return enif_self(env, &self) && self.pid == p->owner.pid;
+}
+
+/* The caller's own, or NULL. */
+static struct fair__pending *own_pending(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    struct fair__pending *p;
+    const ERL_NIF_TERM *elems;
+    int arity;
+
+    return get_pending(env, term, &p, &arity, &elems) && is_own(env, p)
+        ? p : NULL;
 }
 
 /* {Ref, Milliseconds | infinity} */
@@ -477,10 +498,7 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
         w->kick = unsent.kick;
     } else if (stage == P_TURN
                || (stage == P_POOL && t->job.state == J_OVERFLOW)) {
-        if (stage == P_TURN)
-            fair__turn_end(t);
-        else
-            fair__pool_withdraw(&t->job);
+        stages[stage].end(t);
         t->error = "overloaded";
         SET(t->stage, P_READY);
     }
@@ -491,15 +509,13 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
 /* expire(Pending) -> number of messages to be taken, then ask again */
 ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
+    struct fair__pending *p = own_pending(env, argv[0]);
     struct fair__wake w = {0};
-    struct fair__pending *p;
-    const ERL_NIF_TERM *elems;
     struct fair__task *t;
     unsigned messages = 1;      /* of a threaded call that is over */
-    int arity;
 
     (void)argc;
-    if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
+    if (!p)
         return enif_make_badarg(env);
     fair__wait_lock();
     t = p->task;
@@ -521,13 +537,11 @@ ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
  * ask again */
 ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    struct fair__pending *p;
-    const ERL_NIF_TERM *elems;
+    struct fair__pending *p = own_pending(env, argv[0]);
     struct fair__task *t;
-    int arity;
 
     (void)argc;
-    if (!get_pending(env, argv[0], &p, &arity, &elems) || !is_own(env, p))
+    if (!p)
         return enif_make_badarg(env);
     fair__wait_lock();
     t = p->task;

@@ -74,7 +74,7 @@ int fair__env_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
 
 /* enif_monotonic_time answers schedulers only, and a body that waits for a time
  * that never comes does so for ever.  So what the VM's clock, which it corrects,
- * is ahead of ours is noted whenever a call begins to wait.  Between two such
+ * is ahead of ours is noted whenever a call goes to the pool.  Between two such
  * moments they part by what the VM corrects: some millionths. */
 static _Atomic int64_t vm_ahead_ns;
 
