@@ -169,19 +169,28 @@ queued_is_cancelled() ->
 begun(Slot, N) ->
     fairnif_test:eventually(fun() -> maps:get(begun, ?PROBE:slot(Slot)) =:= N end).
 
+%% A thread counts its job from when it takes it until it comes back from it.
+threads_busy(N) ->
+    fairnif_test:eventually(fun() -> maps:get(threads_busy, fairnif:info()) =:= N end).
+
 %% -- bounds -----------------------------------------------------------------------
 
-%% @doc N calls of Ms each, all at once: [{Answer, Count}] and how long the refused waited, ms.
+%% @doc N calls of Ms each: two, and once the two threads are at them, the others at once:
+%% [{Answer, Count}] and how long the refused waited, ms.
 full(N, Ms) ->
     Slot = ?PROBE:new_slot(),
-    Calls = [spawn_monitor(
-               fun() ->
-                       T0 = erlang:monotonic_time(millisecond),
-                       R = try ?MOD:run(offload, [Slot, Ms, x]) catch error:E -> E end,
-                       exit({R, erlang:monotonic_time(millisecond) - T0})
-               end) || _ <- lists:seq(1, N)],
+    Call = fun(_) -> spawn_monitor(
+                       fun() ->
+                               T0 = erlang:monotonic_time(millisecond),
+                               R = try ?MOD:run(offload, [Slot, Ms, x]) catch error:E -> E end,
+                               exit({R, erlang:monotonic_time(millisecond) - T0})
+                       end) end,
+    First = lists:map(Call, [1, 2]),
+    threads_busy(2),
+    Calls = First ++ lists:map(Call, lists:seq(3, N)),
     Ends = [fairnif_test:down(M, 60000) || {_, M} <- Calls],
     fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
+    threads_busy(0),
     {counted([R || {R, _} <- Ends]), [T || {overloaded, T} <- Ends],
      maps:with([jobs_queued, jobs_waiting_for_room, jobs_without_room, threads_busy],
                fairnif:info())}.
@@ -441,8 +450,7 @@ figures() ->
     Tasks = counted([{S, case W of {P, _} -> P; P -> P end}
                      || #{state := S, where := W} <- fairnif:tasks()]),
     [normal = fairnif_test:down(M, 10000) || {_, M} <- Calls],
-    %% A thread counts its job when it comes back from it.
-    fairnif_test:eventually(fun() -> maps:get(threads_busy, fairnif:info()) =:= 0 end),
+    threads_busy(0),
     After = fairnif:info(),
     Delta = fun(Key) -> maps:get(Key, After) - maps:get(Key, Before) end,
     #{waits := 4, offloads := 4, thread_ns := Ns} = fairnif:info({?MOD, offload_nif, 3}),
