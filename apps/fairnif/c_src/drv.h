@@ -146,10 +146,8 @@ FAIR_HIDDEN uint64_t drv__jobs(void);
 
 /* drv_port.c */
 FAIR_HIDDEN extern const struct fair__drv_ops drv__ops;
-FAIR_HIDDEN bool drv__wake_open(struct drv_port *p);
 FAIR_HIDDEN void drv__wake(struct drv_port *p);        /* locked */
 FAIR_HIDDEN void drv__wake_read(struct drv_port *p);   /* locked */
-FAIR_HIDDEN void drv__apply_busy(struct drv_port *p);
 FAIR_HIDDEN void drv__last_stop(struct drv_port *p);
 FAIR_HIDDEN void drv__port_unref(struct drv_port *p);
 

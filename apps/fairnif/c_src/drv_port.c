@@ -75,7 +75,7 @@ static ErlDrvEvent event_of(int fd)
 
 /* In the port's context: sees to it that threads can wake it.  False and errno
  * when they cannot. */
-bool drv__wake_open(struct drv_port *p)
+static bool wake_open(struct drv_port *p)
 {
     int fds[2];
 
@@ -162,7 +162,7 @@ static int stop_select(ErlDrvEvent event)
 
 /* In the port's context: to the VM it is busy when the author says so, or when
  * much waits. */
-void drv__apply_busy(struct drv_port *p)
+static void apply_busy(struct drv_port *p)
 {
     bool busy, changes;
 
@@ -186,7 +186,7 @@ static void busy(ErlDrvPort port, int on)
     if (!here.port || here.port->pub.port != port || here.dirty)
         return;
     here.port->author_busy = on != 0;
-    drv__apply_busy(here.port);
+    apply_busy(here.port);
 }
 
 static void control_flags(ErlDrvPort port, int flags)
@@ -280,7 +280,7 @@ static void leave(struct drv_port *p, struct visit *v)
 {
     drv__here_set(v->before);
     if ((!v->turn || drv__end_turn(p)) && !p->closed)
-        drv__apply_busy(p);
+        apply_busy(p);
     drv__port_unref(p);
 }
 
@@ -412,7 +412,7 @@ static void queue(struct drv_port *p, struct drv_job *job)
     pthread_mutex_lock(&p->lock);
     drv__push(p, job, false);
     drv__settle(p);
-    drv__apply_busy(p);
+    apply_busy(p);
 }
 
 #define DIRECT(NAME, ...)                                                   \
@@ -555,7 +555,7 @@ static bool defer(struct drv_port *p, enum drv_kind kind, int flags,
     struct drv_job *job;
     struct drv_request *request;
 
-    if (!drv__wake_open(p)
+    if (!wake_open(p)
         || !(job = drv__job_new(p, kind, flags, buf, len)))
         return false;
     job->command = command;
@@ -654,7 +654,7 @@ static ErlDrvSSizeT schedule(ErlDrvPort port, int flags,
         errno = EINVAL;
         return -1;
     }
-    if (!p->closed && !here.dirty && !drv__wake_open(p))
+    if (!p->closed && !here.dirty && !wake_open(p))
         return -1;
     if (!(job = drv__job_new(p, K_CALLBACK, flags, NULL, 0))) {
         errno = ENOMEM;
