@@ -4,7 +4,7 @@
 -module(fairnif_driver_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--export([halt_with/1, beside/2]).
+-export([halt_with/1, beside/2, migrate/0]).
 
 -define(DRIVER, "fairnif_test_driver").
 %% Where work is done, as fairdrv.h numbers it; 3, for outputv and call: at once.
@@ -62,6 +62,8 @@ tests() ->
       fun gate/0},
      {"callers, owners and ports that come and go leave nothing behind", fun storm/0},
      {"halt does not wait for a callback", fun halts/0},
+     {"work that is paused goes on on another thread when its scheduler goes offline",
+      fun migrates/0},
      {"work put off lets an Erlang process run on the only scheduler", fun shares/0}].
 
 setup() ->
@@ -472,6 +474,30 @@ halt_with([Where]) ->
 
 %% What an Erlang process gets done in 300 ms beside work of 300 ms: nothing where that holds the
 %% only scheduler.
+migrates() ->
+    Peer = fairnif_test:peer(["+S", "2:2"]),
+    fairnif_test:call(Peer, ?MODULE, migrate, []),
+    fairnif_test:stop(Peer),
+    ?assertEqual(1, count(ended)),
+    ?assertEqual(0, count(overlaps)),
+    ?assert(count(moved) >= 1).
+
+%% The owner is bound to the scheduler that goes offline, but the VM may have the port elsewhere:
+%% so it goes on and off more than once.
+migrate() ->
+    ok = fairnif:load_driver(dir(), ?DRIVER),
+    Self = self(),
+    Owner = spawn_opt(fun() -> Self ! {self(), open()}, receive stop -> ok end end,
+                      [{scheduler, 2}]),
+    Port = receive {Owner, P} -> P end,
+    control(Port, ?SCHEDULE, order(?NORMAL, 500, 1, 0)),
+    [begin
+         timer:sleep(50),
+         erlang:system_flag(schedulers_online, Online)
+     end || Online <- [1, 2, 1, 2]],
+    [0] = journal(Port),
+    exit(Owner, kill).
+
 shares() ->
     Peer = fairnif_test:peer(["+S", "1:1"]),
     Beside = fun(Where, Ticks) -> fairnif_test:call(Peer, ?MODULE, beside, [Where, Ticks]) end,
@@ -561,7 +587,8 @@ fds() ->
 %% -- counters ----------------------------------------------------------------
 
 names() ->
-    [inits, finishes, starts, stops, closings, begun, ended, cancelled, told, overlaps, freed].
+    [inits, finishes, starts, stops, closings, begun, ended, cancelled, told, overlaps, freed,
+     moved].
 
 counters_file() ->
     filename:join(dir(), "driver_counters").

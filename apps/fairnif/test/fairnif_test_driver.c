@@ -8,13 +8,14 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <fairdrv.h>
 
 #define COUNTERS(X) X(inits) X(finishes) X(starts) X(stops) X(closings) \
-    X(begun) X(ended) X(cancelled) X(told) X(overlaps) X(freed)
+    X(begun) X(ended) X(cancelled) X(told) X(overlaps) X(freed) X(moved)
 #define FIELD(NAME) _Atomic uint64_t NAME;
 static struct counters { COUNTERS(FIELD) } *counters, nowhere;
 
@@ -83,6 +84,7 @@ static void note(struct state *s, uint32_t number)
 static void work(const struct order *o)
 {
     uint64_t end = now_us() + (uint64_t)o->ms * 1000;
+    long thread = syscall(SYS_gettid);
 
     counters->begun++;
     while (now_us() < end) {
@@ -91,6 +93,10 @@ static void work(const struct order *o)
                 counters->told++;
                 break;
             }
+        }
+        if (syscall(SYS_gettid) != thread) {
+            thread = syscall(SYS_gettid);
+            counters->moved++;
         }
         if (o->flags == FAIR_DRV_DIRTY_IO)
             usleep(500);
