@@ -1,0 +1,109 @@
+/*
+ * stack.h - where another thread of this VM is: its registers and stack, taken
+ * while it runs or sleeps, and the frames they come to.
+ *
+ * Used by the watch thread only, one snapshot at a time.  What must never be
+ * done here: follow a pointer into memory that another thread may unmap (all
+ * reading goes through watch__read), take a lock that a blocked thread may
+ * hold (the loader's, malloc's of the VM), or send a signal to a thread that
+ * does not run.
+ */
+#ifndef WATCH_STACK_H
+#define WATCH_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WATCH_HIDDEN __attribute__((visibility("hidden")))
+
+enum {
+    WATCH__REGS = 33,           /* DWARF numbers of the processor, and its pc */
+    WATCH__STACK = 32 * 1024,   /* bytes of stack that are copied */
+    WATCH__FRAMES = 48,
+    WATCH__NAME = 128
+};
+
+struct watch__regs {
+    uint64_t value[WATCH__REGS];
+    uint64_t known;             /* bit: value[] is what the thread has */
+    uint64_t pc, sp;
+};
+
+struct watch__snapshot {
+    int tid;
+    bool slept;                 /* read through /proc: pc and sp only */
+    long syscall;               /* that it slept in; -1: none, or unknown */
+    struct watch__regs regs;
+    size_t size;                /* bytes of stack, from regs.sp upward */
+    unsigned char stack[WATCH__STACK];
+};
+
+enum watch__taken {
+    TAKEN,
+    TAKEN_GONE,                 /* no such thread any more */
+    TAKEN_BUSY,                 /* it ran when asleep was asked for, or the
+                                   other way round; ask again */
+    TAKEN_LATE,                 /* the signal was not handled in time */
+    TAKEN_OFF,                  /* signals are switched off */
+    TAKEN_DENIED                /* the system does not let us */
+};
+
+enum watch__in { IN_UNKNOWN, IN_EMULATOR, IN_JIT, IN_LIBC, IN_WATCH, IN_FAIRNIF,
+                 IN_LIBRARY };
+enum watch__named { NAMED_NOT, NAMED_NIF_TABLE, NAMED_SYMTAB, NAMED_DYNSYM };
+
+struct watch__frame {
+    uint64_t pc;
+    uint64_t cfa;               /* tells one call of a function from the next */
+    uint64_t start;             /* of the function, as its unwind table says;
+                                   0: it has none */
+    enum watch__in in;
+    const char *library;        /* path, as mapped; lives as long as the maps
+                                   that it was found in; NULL: none */
+    uint64_t offset;            /* in the library's file, as its symbols count */
+    enum watch__named named;
+    char symbol[WATCH__NAME];   /* that covers pc; "" */
+    uint64_t symbol_offset;
+    char module[64];            /* NAMED_NIF_TABLE: the Erlang function; also
+                                   the module alone where the library's entry
+                                   is found; "" */
+    char function[64];
+    unsigned arity;
+};
+
+/* Why the frames end. */
+enum watch__end { END_WHOLE, END_JIT, END_NO_TABLE, END_NO_REGISTER, END_COPIED,
+                  END_FRAMES };
+
+/* What is mapped: read from /proc/self/maps, kept, read again when an address
+ * is in none of it. */
+struct watch__maps;
+
+/* Installs the handler where `signals`; 0 or an errno.  watch__stack_stop waits
+ * until no signal is in flight and restores what was there before. */
+WATCH_HIDDEN int watch__stack_start(bool signals);
+WATCH_HIDDEN void watch__stack_stop(void);
+
+/* Waits at most `wait_ns` for the thread to copy itself. */
+WATCH_HIDDEN enum watch__taken watch__take_running(struct watch__snapshot *s,
+                                                   int tid, uint64_t wait_ns);
+WATCH_HIDDEN enum watch__taken watch__take_sleeping(struct watch__snapshot *s,
+                                                    int tid);
+
+WATCH_HIDDEN struct watch__maps *watch__maps_new(void);
+WATCH_HIDDEN void watch__maps_free(struct watch__maps *maps);
+/* Innermost first; answers how many. */
+WATCH_HIDDEN unsigned watch__unwind(struct watch__maps *maps,
+                                    const struct watch__snapshot *s,
+                                    struct watch__frame frames[],
+                                    unsigned max, enum watch__end *end,
+                                    struct watch__regs *last);
+/* Fills in the names: dearer than unwinding, for frames that are reported. */
+WATCH_HIDDEN void watch__name(struct watch__maps *maps,
+                              struct watch__frame *frame);
+
+/* Copies memory of this process that may not be there; bytes copied. */
+WATCH_HIDDEN size_t watch__read(void *to, uint64_t from, size_t size);
+
+#endif
