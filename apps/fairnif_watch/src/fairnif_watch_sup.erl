@@ -7,6 +7,8 @@
 
 -behaviour(supervisor).
 
+-include_lib("kernel/include/logger.hrl").
+
 -export([start_link/1, start_watchdog/1, start_sysmon/1, start_web/1, init/1]).
 
 %% @doc Starts the watch with settings that {@link fairnif_watch_config:check/1} has passed.
@@ -45,12 +47,20 @@ init({parts, #{http := Http} = Config}) ->
 worker(Module, Function, Config) ->
     #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.
 
-%% @private The watchdog reports to the collector, which is there by now.
--spec start_watchdog(fairnif_watch_config:config()) -> {ok, pid()} | ignore | {error, term()}.
+%% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the node
+%% must start all the same: the rest goes on without, and says so.
+-spec start_watchdog(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
 start_watchdog(Config) ->
-    Module = fairnif_watch_watchdog,
-    code:ensure_loaded(Module) =:= {module, Module} orelse throw(ignore),
-    Module:start_link(#{owner => whereis(fairnif_watch_collector), config => Config}).
+    Default = [Key || {Key, default} <- maps:to_list(Config)],
+    Options = #{owner => whereis(fairnif_watch_collector), config => maps:without(Default, Config)},
+    case fairnif_watch_watchdog:start_link(Options) of
+        {ok, Pid} ->
+            {ok, Pid};
+        {error, Reason} ->
+            ?LOG_WARNING("fairnif_watch: the watchdog does not start, no scheduler is watched: ~0tp",
+                         [Reason], #{domain => [fairnif_watch]}),
+            ignore
+    end.
 
 %% @private
 -spec start_sysmon(fairnif_watch_config:config()) -> {ok, pid()} | ignore.

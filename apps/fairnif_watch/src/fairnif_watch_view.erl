@@ -67,13 +67,13 @@ detector(Module, Issues) ->
     Ongoing = [Issue || #{ongoing := true} = Issue <- Issues],
     {Sentence, Remedy} =
         case Ongoing of
-            [] -> {Module:describe(), none};
+            [] -> {<<"Nothing found.">>, none};
             [#{sentence := First} = Issue | More] ->
                 {iolist_to_binary([First, [[" (and ", integer_to_binary(length(More)), " more)"]
                                            || More =/= []]]),
                  maps:get(remedy, Issue, Module:remedy())}
         end,
-    #{name => Module:name(), verdict => fairnif_watch_detector:verdict(Issues),
+    #{name => Module:name(), looks_for => Module:describe(), verdict => fairnif_watch_detector:verdict(Issues),
       sentence => Sentence, remedy => Remedy}.
 
 %% What the VM has at hand; erlang:memory/0 would wait for every scheduler.
