@@ -13,7 +13,8 @@
 -opaque attached() :: #{node := node(), janitor := none | pid(), watch := pid(), ref := term(),
                         how := brought | joined | application}.
 %% `config': settings of the watch that is brought. `libraries': paths of the native part without
-%% `.so', by their setting; those of this installation by default. `self_test': it will be asked for.
+%% `.so', by their setting; those of this installation by default. `self_test': it will be asked
+%% for.
 -type options() :: #{config => map(), libraries => #{atom() => file:filename()},
                      self_test => boolean(), lease_ms => pos_integer()}.
 %% `hanging' may be over at any time, `refused' not without somebody's doing.
@@ -29,6 +30,8 @@
 -define(LOCK, fairnif_watch_attaching).
 -define(LOCK_TRIES, 100).
 -define(LOCK_WAIT_MS, 200).
+%% What code:which/1 says there of a module that was brought.
+-define(FILE_THERE, "fairnif_watch, attached").
 -define(JANITOR, fairnif_watch_janitor).
 -define(COLLECTOR, fairnif_watch_collector).
 
@@ -52,7 +55,7 @@ identity(Node) ->
     end.
 
 %% @doc Has the calling process get the views and findings of a node, to which it must be connected:
-%% `{fairnif_watch, Node, Message}'.  Messages of the process that `watch' monitors arrive as `DOWN'.
+%% `{fairnif_watch, Node, Message}'. Messages of the process that `watch' monitors arrive as `DOWN'.
 %% Costs the node, where nothing is there yet, loading some 20 modules and a library; takes at most
 %% some 30 s.
 -spec attach(node(), options()) -> {ok, attached()} | {error, reason()}.
@@ -112,13 +115,14 @@ application(Node, Collector) ->
     end.
 
 other_schema(Theirs) ->
-    {error, {refused, io_lib:format("it runs another version of fairnif_watch: its views have schema ~p, this "
-                                    "side knows ~b", [Theirs, schema()])}}.
+    {error, {refused, io_lib:format("it runs another version of fairnif_watch: its views have "
+                                    "schema ~p, this side knows ~b", [Theirs, schema()])}}.
 
 subscribe(#{node := Node} = Attached) ->
     case call(Node, fairnif_watch, subscribe, [self()]) of
         {ok, {ok, Ref}} -> {ok, Attached#{ref => Ref}};
-        {ok, Other} -> {error, {refused, io_lib:format("it takes no subscriber: ~0tP", [Other, 8])}};
+        {ok, Other} ->
+            {error, {refused, io_lib:format("it takes no subscriber: ~0tP", [Other, 8])}};
         {error, _} = Error -> Error
     end.
 
@@ -127,7 +131,8 @@ subscribe(#{node := Node} = Attached) ->
 bring(Node, Otp, Options) ->
     Ours = [{Module, code:get_object_code(Module)} || Module <- [?JANITOR | modules()]],
     case [M || {M, error} <- Ours] of
-        [] -> bring_missing(Node, Otp, [Code || {_, Code} <- Ours], Options);
+        [] -> bring_missing(Node, Otp, [{M, ?FILE_THERE, Beam} || {M, {M, Beam, _}} <- Ours],
+                            Options);
         Missing -> {error, {refused, io_lib:format("this side lacks ~p", [Missing])}}
     end.
 
@@ -163,8 +168,8 @@ the_same(Loaded, Ours) ->
         [] -> {ok, [Code || {M, _, _} = Code <- Ours, not lists:keymember(M, 1, Loaded)]};
         [M | _] ->
             {error, {refused, io_lib:format(
-                       "it has another version of fairnif_watch loaded (~p differs), which does not "
-                       "run: start it there, or use that version's command", [M])}}
+                       "it has another version of fairnif_watch loaded (~p differs), which does "
+                       "not run: start it there, or use that version's command", [M])}}
     end.
 
 send(Node, Otp, Missing, Options) ->
@@ -172,9 +177,9 @@ send(Node, Otp, Missing, Options) ->
     Load = #{owner => self(), modules => Others, libraries => libraries(Options),
              config => maps:merge(config(), maps:get(config, Options, #{})),
              lease_ms => maps:get(lease_ms, Options, ?LEASE_MS), schema => schema()},
-    %% One call, of OTP's functions only: were it two, and we killed between them, the janitor's code
-    %% would stay there with nobody to take it away.
-    Calls = [{code, load_binary, [M, "fairnif_watch, attached", Beam]} || {M, _, Beam} <- Janitor]
+    %% One call, of OTP's functions only: were it two, and we killed between them, the janitor's
+    %% code would stay there with nobody to take it away.
+    Calls = [{code, load_binary, [M, File, Beam]} || {M, File, Beam} <- Janitor]
         ++ [{?JANITOR, start, [Load]}],
     case together(Node, Calls, ?BRING_MS) of
         {ok, Results} -> brought(lists:last(Results), Node, Otp);
@@ -195,8 +200,9 @@ brought({error, Why}, _, _) ->
 
 unloadable(Module, Why, Otp) ->
     {error, {refused, io_lib:format(
-               "its Erlang/OTP ~ts cannot load what Erlang/OTP ~ts made here (~p: ~0tP): build fairnif "
-               "with the older of the two", [Otp, erlang:system_info(otp_release), Module, Why, 5])}}.
+               "its Erlang/OTP ~ts cannot load what Erlang/OTP ~ts made here (~p: ~0tP): build "
+               "fairnif with the older of the two",
+               [Otp, erlang:system_info(otp_release), Module, Why, 5])}}.
 
 %% Nothing that would be left: the findings are shown here, not in the node's log.
 config() ->
@@ -266,8 +272,8 @@ call(Node, M, F, A, Timeout) ->
             {error, {down, "the connection was lost"}};
         error:{erpc, notsup} ->
             {error, {refused, "its Erlang/OTP is older than 23"}};
-        _:{exception, Why, _} ->
-            {error, {refused, io_lib:format("~p:~p fails there: ~0tP", [M, F, Why, 12])}};
+        _:{exception, Why, [{M1, F1, _, _} | _]} ->
+            {error, {refused, io_lib:format("~p:~p fails there: ~0tP", [M1, F1, Why, 12])}};
         Class:Why ->
             {error, {refused, io_lib:format("~p:~p fails there: ~p ~0tP", [M, F, Class, Why, 12])}}
     end.

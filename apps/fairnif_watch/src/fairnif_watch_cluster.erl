@@ -1,5 +1,5 @@
-%% What is known of the nodes that are watched from here: of each its status, since when, and its last
-%% view. The source of the terminal view, of the live page and of `--once'.
+%% What is known of the nodes that are watched from here: of each its status, since when, and its
+%% last view. The source of the terminal view, of the live page and of `--once'.
 %%
 %% It never calls a node nor waits for one: each has a worker (fairnif_watch_node), which tells.
 -module(fairnif_watch_cluster).

@@ -1,8 +1,8 @@
-%% The watching node's way to other nodes: starts distribution, gives each node its cookie, connects,
-%% and says in one sentence why a connection does not come about.
+%% The watching node's way to other nodes: starts distribution, gives each node its cookie,
+%% connects, and says in one sentence why a connection does not come about.
 %%
-%% The node that is started is hidden and does not listen: it is in nobody's nodes(), in no epmd, and
-%% no node can connect to it. It must never write the user's cookie file nor show a cookie.
+%% The node that is started is hidden and does not listen: it is in nobody's nodes(), in no epmd,
+%% and no node can connect to it. It must never write the user's cookie file nor show a cookie.
 -module(fairnif_watch_connect).
 
 -export([start/2, node_name/1, cookie/1, connect/2, why_not/2]).
@@ -80,9 +80,9 @@ as_cookie(Text, What) ->
         _ -> {error, [What, " is longer than 255 characters"]}
     end.
 
-%% @doc Makes this a hidden node that does not listen.  The name, unless one is given, is one that no
-%% other has: some nodes admit certain names only (`net_kernel:allow/1').
-%% Connections are made by `connect/2' alone: a stray message to a node that hangs makes none.
+%% @doc Makes this a hidden node that does not listen. The name, unless one is given, is one that no
+%% other has: some nodes admit certain names only (`net_kernel:allow/1'). Connections are made by
+%% `connect/2' alone: a stray message to a node that hangs makes none.
 -spec start(shortnames | longnames, default | node()) -> ok | {error, unicode:chardata()}.
 start(Form, Name) ->
     ok = application:set_env(kernel, dist_auto_connect, never),
@@ -131,9 +131,10 @@ connect(Node, Cookie) ->
     true = erlang:set_cookie(Node, Cookie),
     net_kernel:connect_node(Node) =:= true.
 
-%% @doc Why there is no connection: `gone' when its machine says that no such node runs there, `down'
-%% when the machine or the node cannot be reached, `hanging' when it is there and says nothing, `refused' when
-%% it turns us down; and a sentence.  Looks itself, so it takes up to some seconds.
+%% @doc Why there is no connection: `gone' when its machine says that no such node runs there,
+%% `down' when the machine or the node cannot be reached, `hanging' when it is there and says
+%% nothing, `refused' when it turns us down; and a sentence. Looks itself, so it takes up to some
+%% seconds.
 -spec why_not(node(), shortnames | longnames) ->
           {gone | down | hanging | refused, unicode:chardata()}.
 why_not(Node, Form) ->

@@ -1,9 +1,10 @@
 %% Runs on a node that is watched from outside: puts there what the watching node sent, starts the
 %% watch, and takes everything away again when nobody watches any more.
 %%
-%% It must never need its watchers for that: they may be killed, cut off, or stopped in mid-sentence.
-%% So each is monitored, and each must be heard of now and then (a lease): a watcher whose machine
-%% vanished without a word, or that was suspended, counts as gone long before distribution notices.
+%% It must never need its watchers for that: they may be killed, cut off, or stopped in
+%% mid-sentence. So each is monitored, and each must be heard of now and then (a lease): a watcher
+%% whose machine vanished without a word, or that was suspended, counts as gone long before
+%% distribution notices.
 %%
 %% Its own code is the last to go, and no process can purge the code it runs: that is left to a
 %% process that runs nothing but OTP's.
@@ -13,21 +14,22 @@
 
 -export_type([load/0]).
 
-%% `owner': the first watcher. `modules' and `libraries': what is brought, as file contents; modules are
-%% loaded in this order, a library's path becomes the setting `key'. `config': for
+%% `owner': the first watcher. `modules' and `libraries': what is brought, as file contents; modules
+%% are loaded in this order, a library's path becomes the setting `key'. `config': for
 %% fairnif_watch:start/1. `schema': of the views; who joins later must understand them.
 -type load() :: #{owner := pid(), modules := [{module(), file:filename(), binary()}],
                   libraries := [library()], config := map(),
                   lease_ms := pos_integer(), schema := integer()}.
 %% `late': it is loaded on demand, so its file stays; any other has been when the watch runs.
--type library() :: #{key := atom(), name := file:filename(), content := binary(), late := boolean()}.
+-type library() :: #{key := atom(), name := file:filename(), content := binary(),
+                     late := boolean()}.
 
 -record(state, {load :: load(),
                 owners :: #{pid() => {Monitor :: reference(), HeardOf :: integer()}},
                 folder = none :: none | file:filename(),
                 core :: pid() | undefined}).
 
-%% @doc Starts on this node; called from the watching one.  Answers when the watch runs; all that was
+%% @doc Starts on this node; called from the watching one. Answers when the watch runs; all that was
 %% brought is gone again where it does not.
 -spec start(load()) -> {ok, pid()} | {error, term()}.
 start(#{owner := Owner} = Load) when is_pid(Owner) ->
@@ -64,7 +66,7 @@ join(Janitor, #{schema := Schema, timeout := Timeout}) ->
 renew(Janitor, Owner) ->
     tell(Janitor, {renew, Owner}).
 
-%% @doc The watcher leaves.  With the last one the watch ends: answers when it has, or after the time
+%% @doc The watcher leaves. With the last one the watch ends: answers when it has, or after the time
 %% limit (it ends all the same).
 -spec leave(pid(), pid(), timeout()) -> ok | timeout.
 leave(Janitor, Owner, Timeout) ->

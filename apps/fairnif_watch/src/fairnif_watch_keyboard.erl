@@ -1,8 +1,8 @@
 %% The terminal's other side: its keys, its size, and its state before and after.
 %%
 %% The emulator started with -noinput reads no keys, and could not put the terminal back when it is
-%% killed. A shell does both: it lives as long as its standard input is open, which is as long as the
-%% emulator lives, and its last act is to put everything back, however the emulator ended.
+%% killed. A shell does both: it lives as long as its standard input is open, which is as long as
+%% the emulator lives, and its last act is to put everything back, however the emulator ended.
 -module(fairnif_watch_keyboard).
 
 -export([open/1, look/1, close/1, parse/1]).
@@ -10,7 +10,8 @@
 -export_type([keyboard/0, input/0]).
 
 -opaque keyboard() :: port().
--type input() :: up | down | enter | back | quit | {size, Rows :: pos_integer(), Columns :: pos_integer()}.
+-type input() :: up | down | enter | back | quit
+               | {size, Rows :: pos_integer(), Columns :: pos_integer()}.
 
 %% Keys come as they are pressed, the size when it is asked for, between a control character that is
 %% no key and a line's end. Without isig Ctrl-C is a key, so that it ends us in good order.
@@ -29,8 +30,8 @@ stty \"$saved\" <\"$1\"
 ").
 
 %% @doc Takes the terminal of this path: alternate screen, no cursor, no echo. The caller gets
-%% `{Port, {data, Bytes}}', which parse/1 understands, and `{Port, {exit_status, _}}' where it can't be
-%% had. Puts everything back when the caller ends, or the emulator.
+%% `{Port, {data, Bytes}}', which parse/1 understands, and `{Port, {exit_status, _}}' where it can't
+%% be had. Puts everything back when the caller ends, or the emulator.
 -spec open(file:filename()) -> keyboard().
 open(Tty) ->
     open_port({spawn_executable, "/bin/sh"},
@@ -56,8 +57,8 @@ closed(Port, Until) ->
         ok
     end.
 
-%% @doc What was pressed or said, and the bytes whose rest is still to come. Keys that mean nothing are
-%% left out.
+%% @doc What was pressed or said, and the bytes whose rest is still to come. Keys that mean nothing
+%% are left out.
 -spec parse(binary()) -> {[input()], Rest :: binary()}.
 parse(Bytes) ->
     parse(Bytes, []).
@@ -66,7 +67,7 @@ parse(<<>>, Acc) ->
     {lists:reverse(Acc), <<>>};
 parse(<<30, Said/binary>> = All, Acc) ->
     case binary:split(Said, <<"\n">>) of
-        [Size, Rest] -> parse(Rest, size(Size) ++ Acc);
+        [Size, Rest] -> parse(Rest, dimensions(Size) ++ Acc);
         [_] -> {lists:reverse(Acc), All}
     end;
 %% Cursor keys, as terminals send them in either of their modes.
@@ -97,7 +98,7 @@ key(28) -> [quit];
 key(127) -> [back];
 key(_) -> [].
 
-size(Text) ->
+dimensions(Text) ->
     case string:lexemes(Text, " ") of
         [Rows, Columns] ->
             try {binary_to_integer(Rows), binary_to_integer(Columns)} of

@@ -43,7 +43,8 @@
 start_link(Options) ->
     spawn_link(?MODULE, init, [Options]).
 
-%% @doc Leaves the node as it was, if that takes no longer than so many milliseconds; ends in any case.
+%% @doc Leaves the node as it was, if that takes no longer than so many milliseconds; ends in any
+%% case.
 -spec stop(pid(), timeout()) -> ok.
 stop(Worker, Timeout) ->
     true = unlink(Worker),

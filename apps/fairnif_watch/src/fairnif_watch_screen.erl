@@ -1,5 +1,5 @@
-%% What the terminal shows, as lines: of one node its schedulers, queues, pools and findings; of several
-%% a line for each, and all their findings; of a chosen finding everything.
+%% What the terminal shows, as lines: of one node its schedulers, queues, pools and findings; of
+%% several a line for each, and all their findings; of a chosen finding everything.
 %%
 %% Pure, and total: it never fails on a view that lacks something, and a text from a node can not
 %% reach the terminal as a command of it.
@@ -10,8 +10,8 @@
 -export_type([options/0, line/0]).
 
 %% `chosen': the finding that the cursor is on, by place in findings/1, newest first. `detail': show
-%% all of it, from this line on. `now': us of the system's time. `keys': are there any? `note': of the
-%% last line.
+%% all of it, from this line on. `now': us of the system's time. `keys': are there any? `note': of
+%% the last line.
 -type options() :: #{rows := pos_integer(), columns := pos_integer(), style := unicode | ascii,
                      now := integer(), chosen => non_neg_integer(),
                      detail => none | non_neg_integer(), keys => boolean(), note => binary()}.
@@ -108,9 +108,10 @@ trouble(#{since := Since, reason := Why}) ->
 schedulers(View, Room, #{columns := Columns} = Options) ->
     Normal = [S || #{kind := normal} = S <- maps:get(schedulers, View, [])],
     Count = length(Normal),
+    Most = max(4, Room),
     if
-        Count =< max(4, Room) -> [bar(S, 30, Options) || S <- Normal];
-        (Count + 1) div 2 =< max(4, Room), Columns >= 76 -> pairs(Normal, Options);
+        Count =< Most -> [bar(S, 30, Options) || S <- Normal];
+        Count =< 2 * Most, Columns >= 76 -> pairs(Normal, Options);
         true -> strip(Normal, Columns, Options)
     end.
 
@@ -143,7 +144,8 @@ load(#{held_ms := Held}) when is_number(Held), Held > 0 -> bad;
 load(#{busy := Busy}) when is_number(Busy), Busy > 0.9 -> warn;
 load(_) -> good.
 
-queue(#{run_queue := N}) when is_integer(N), N > 0 -> string:pad(["queue ", integer_to_list(N)], 10);
+queue(#{run_queue := N}) when is_integer(N), N > 0 ->
+    string:pad(["queue ", integer_to_list(N)], 10);
 queue(_) -> string:pad("", 10).
 
 held(#{held_ms := Held} = Scheduler) when is_number(Held), Held > 0 ->
@@ -209,8 +211,8 @@ cost(#{counters := Counters} = View) ->
     Known = [[" ", integer(N), " ", Name] || {Key, Name} <- Names, #{Key := N} <- [Counters]],
     case {Counters, View} of
         {#{watch_cpu_ns := Ns}, #{at := At, started := Started}} when At > Started ->
-            [[{dim, [io_lib:format("the watch itself: ~.2f % of a core", [Ns / 10 / (At - Started)]),
-                     [[",", K] || K <- Known]]}]];
+            Percent = io_lib:format("~.2f", [Ns / 10 / (At - Started)]),
+            [[{dim, ["the watch itself: ", Percent, " % of a core", [[",", K] || K <- Known]]}]];
         _ ->
             []
     end;
@@ -385,7 +387,8 @@ ms(Ms) -> io_lib:format("~.1f s", [Ms / 1000]).
 integer(N) when is_integer(N) -> integer_to_list(N);
 integer(_) -> "?".
 
-term({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> io_lib:format("~tp:~tp/~b", [M, F, A]);
+term({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
+    io_lib:format("~tp:~tp/~b", [M, F, A]);
 term(Binary) when is_binary(Binary) -> text(Binary);
 term(Atom) when is_atom(Atom) -> text(Atom);
 term(Term) -> text(unicode:characters_to_binary(io_lib:format("~0tP", [Term, 40]))).

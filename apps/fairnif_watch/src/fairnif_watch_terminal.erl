@@ -16,6 +16,8 @@
 -define(TICK_MS, 1000).
 %% Between two drawings: findings may come fast.
 -define(APART_MS, 150).
+%% Nodes and findings of which is remembered that they were written; more than views hold together.
+-define(KNOWN, 60000).
 
 -record(screen, {cluster :: pid(),
                  keyboard :: fairnif_watch_keyboard:keyboard(),
@@ -105,20 +107,23 @@ draw(#screen{cluster = Cluster, view = #{chosen := Chosen} = View, due = Due} = 
     io:put_chars(["\e[H", lists:join("\e[K\r\n", Text), "\e[K\e[J"]),
     S#screen{view = Now, drawn = now_ms(), due = none}.
 
-%% @doc Writes lines to standard output until the time ends it.
--spec lines(pid(), options()) -> ok.
+%% @doc Writes lines to standard output until the time ends it; answers the findings written.
+-spec lines(pid(), options()) -> [map()].
 lines(Cluster, Options) ->
     {ok, Ref} = fairnif_watch_cluster:subscribe(Cluster, self()),
     Timer = ending(Options),
-    ok = told(#{}),
+    Known = told(#{}),
     _ = is_reference(Timer) andalso erlang:cancel_timer(Timer),
-    fairnif_watch_cluster:unsubscribe(Cluster, Ref).
+    ok = fairnif_watch_cluster:unsubscribe(Cluster, Ref),
+    [Finding || {{finding, _, _, _}, Finding} <- maps:to_list(Known)].
 
-%% What was written of each finding: that it goes on, or that it has ended.
+%% What was written last, of each node and of each finding.
+told(Known) when map_size(Known) > ?KNOWN ->
+    told(forget(Known));
 told(Known) ->
     receive
         {?MODULE, done} ->
-            ok;
+            Known;
         {fairnif_watch_cluster, #{nodes := Nodes}} ->
             told(lists:foldl(fun(#{view := #{} = View} = Entry, K) ->
                                      told_status(Entry, told_findings(View, K));
@@ -133,6 +138,14 @@ told(Known) ->
         _ ->
             told(Known)
     end.
+
+%% The older half of the findings: no view holds them any more.
+forget(Known) ->
+    Sinces = lists:sort([Since || {finding, _, _, Since} <- maps:keys(Known)]),
+    Limit = lists:nth(length(Sinces) div 2, Sinces),
+    maps:filter(fun({finding, _, _, Since}, _) -> Since > Limit;
+                   (_, _) -> true
+                end, Known).
 
 told_status(#{node := Node, status := Status} = Entry, Known) ->
     case Known of
@@ -149,11 +162,11 @@ told_finding(#{node := Node, id := Id, since := Since, ongoing := Ongoing} = Fin
     %% Ids begin anew with each watch; a finding's beginning does not.
     Key = {finding, Node, Id, Since},
     case Known of
-        #{Key := Ongoing} -> Known;
-        #{Key := false} -> Known;
+        #{Key := #{ongoing := Ongoing}} -> Known;
+        #{Key := #{ongoing := false}} -> Known;
         #{} ->
             io:put_chars([finding_line(Finding), $\n]),
-            Known#{Key => Ongoing}
+            Known#{Key => maps:with([node, ongoing, severity], Finding)}
     end.
 
 %% @doc What became of a node, in one line without its end.
