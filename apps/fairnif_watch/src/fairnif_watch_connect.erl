@@ -187,7 +187,7 @@ at_port(Name, Host, Address, Port, Form) ->
         {ok, Socket} ->
             Said = greet(Socket),
             ok = gen_tcp:close(Socket),
-            verdict(Said, Where, Form);
+            verdict(Said, Name ++ "@" ++ Host, Where, Form);
         {error, timeout} ->
             {hanging, [Where, " accepts no connection: it hangs, or something is between"]};
         {error, Why} ->
@@ -195,25 +195,36 @@ at_port(Name, Host, Address, Port, Form) ->
     end.
 
 %% The first words of the distribution's handshake, as its protocol has them since OTP 23: enough to
-%% know whether an Erlang node without TLS is there and would have us.  It is left before the cookie
-%% comes up, so that no secret is part of it.
+%% know whether an Erlang node without TLS is there, what it calls itself and whether it would have
+%% us. It is left before the cookie comes up, so that no secret is part of it.
 greet(Socket) ->
     Name = atom_to_binary(node()),
     Hello = <<$N, ?FLAGS:64, 0:32, (byte_size(Name)):16, Name/binary>>,
     case gen_tcp:send(Socket, Hello) of
-        ok -> gen_tcp:recv(Socket, 0, ?PROBE_MS);
+        ok -> greeted(gen_tcp:recv(Socket, 0, ?PROBE_MS), Socket);
         {error, _} = Error -> Error
     end.
 
-verdict({ok, <<"sok", _/binary>>}, Where, _) ->
+greeted({ok, <<"sok", _/binary>>}, Socket) ->
+    case gen_tcp:recv(Socket, 0, ?PROBE_MS) of
+        {ok, <<$N, _Flags:64, _Challenge:32, _Creation:32, Size:16, Name:Size/binary, _/binary>>} ->
+            {named, unicode:characters_to_list(Name)};
+        Other -> Other
+    end;
+greeted(Other, _) ->
+    Other.
+
+verdict({named, Node}, Node, Where, _) ->
     turned_down(Where);
-verdict({ok, <<"snot_allowed">>}, Where, _) ->
+verdict({named, Other}, _, Where, _) ->
+    {refused, [Where, " calls itself ", Other, ": give that name"]};
+verdict({ok, <<"snot_allowed">>}, _, Where, _) ->
     {refused, [Where, " admits only nodes with certain names (net_kernel:allow/1); give --name"]};
-verdict({ok, <<"s", _/binary>>}, Where, _) ->
+verdict({ok, <<"s", _/binary>>}, _, Where, _) ->
     turned_down(Where);
-verdict({error, timeout}, Where, _) ->
+verdict({error, timeout}, _, Where, _) ->
     {hanging, [Where, " accepts a connection and says nothing: it hangs"]};
-verdict(_, Where, Form) ->
+verdict(_, _, Where, Form) ->
     Other = case Form of
                 longnames -> "short";
                 shortnames -> "long"
@@ -222,8 +233,7 @@ verdict(_, Where, Form) ->
               true -> "does it use TLS distribution, with these certificates";
               false -> "does it use TLS distribution (--tls FILE)"
           end,
-    {refused, [Where, " closes the connection: ", Tls, ", or is it named by a ", Other,
-               " name?"]}.
+    {refused, [Where, " closes the connection: ", Tls, ", or does it have a ", Other, " name?"]}.
 
 turned_down(Where) ->
     case tls() of

@@ -16,6 +16,7 @@
 %% Keys come as they are pressed, the size when it is asked for, between a control character that is
 %% no key and a line's end. Without isig Ctrl-C is a key, so that it ends us in good order.
 -define(SHELL, "
+exec 2>/dev/null
 saved=$(stty -g <\"$1\") || exit 1
 stty -icanon -echo -isig min 1 time 0 <\"$1\" || exit 1
 printf '\\033[?1049h\\033[?25l\\033[?7l' >\"$1\"
@@ -24,7 +25,7 @@ keys=$!
 while read -r said && [ \"$said\" = size ]; do
     printf '\\036%s\\n' \"$(stty size <\"$1\")\"
 done
-kill \"$keys\" 2>/dev/null
+kill \"$keys\"
 printf '\\033[?7h\\033[?25h\\033[?1049l' >\"$1\"
 stty \"$saved\" <\"$1\"
 ").

@@ -5,21 +5,23 @@
 %% reach the terminal as a command of it.
 -module(fairnif_watch_screen).
 
--export([lines/2, ansi/2, plain/2, findings/1, clock/1]).
+-export([lines/2, ansi/2, plain/2, findings/1, choose/3, clock/1]).
 
--export_type([options/0, line/0]).
+-export_type([options/0, line/0, chosen/0]).
 
-%% `chosen': the finding that the cursor is on, by place in findings/1, newest first. `detail': show
-%% all of it, from this line on. `now': us of the system's time. `keys': are there any? `note': of
-%% the last line.
+%% `chosen': the finding that the cursor is on; `newest' whichever is the first. `detail': show all of
+%% it, from this line on. `now': us of the system's time. `keys': are there any? `note': of the last
+%% line.
+-type chosen() :: newest | {node(), Id :: pos_integer(), Since :: integer()}.
 -type options() :: #{rows := pos_integer(), columns := pos_integer(), style := unicode | ascii,
-                     now := integer(), chosen => non_neg_integer(),
+                     now := integer(), chosen => chosen(),
                      detail => none | non_neg_integer(), keys => boolean(), note => binary()}.
 -type mark() :: title | bold | dim | good | warn | bad | chosen | none.
 -type line() :: [{mark(), unicode:chardata()}].
 
 -define(TOP, 5).
 -define(BLIND, 2).
+-define(DIRTY, 3).
 
 %% @doc The lines, at most `rows', of text of any width: see `ansi/2' and `plain/2'.
 -spec lines(fairnif_watch_cluster:views(), options()) -> [line()].
@@ -44,8 +46,26 @@ findings(#{nodes := Nodes}) ->
 newness(Finding) ->
     {maps:get(ongoing, Finding, false), maps:get(since, Finding, 0), maps:get(id, Finding, 0)}.
 
+%% @doc The choice so many findings further on. Before the first one it is `newest', which stays
+%% with whatever comes.
+-spec choose(integer(), chosen(), [map()]) -> chosen().
+choose(Steps, Chosen, Findings) ->
+    case place(Chosen, Findings) + Steps of
+        Place when Place =< 0 -> newest;
+        Place -> key(lists:nth(1 + min(Place, length(Findings) - 1), Findings))
+    end.
+
+key(Finding) ->
+    {maps:get(node, Finding, none), maps:get(id, Finding, 0), maps:get(since, Finding, 0)}.
+
+%% A finding that is kept no more was among the oldest.
+place(newest, _) -> 0;
+place(_, []) -> 0;
+place(Chosen, Findings) ->
+    length(lists:takewhile(fun(F) -> key(F) =/= Chosen end, lists:droplast(Findings))).
+
 chosen(Findings, Options) ->
-    lists:nth(1 + min(maps:get(chosen, Options, 0), length(Findings) - 1), Findings).
+    lists:nth(1 + place(maps:get(chosen, Options, newest), Findings), Findings).
 
 %% ---- first and last line ----
 
@@ -85,7 +105,7 @@ footer(_) ->
 body([#{status := Status, view := none, reason := Why}], _, _, _) ->
     [[], [{bad, atom_to_list(Status)}, {none, [": ", text(Why)]}]];
 body([#{view := View} = Entry], Findings, Room, Options) ->
-    Fixed = trouble(Entry) ++ schedulers(View, Room div 3, Options) ++ pools(View)
+    Fixed = trouble(Entry) ++ schedulers(View, Room div 3, Options) ++ pools(View) ++ dirty(View)
         ++ detectors(View),
     shared(Fixed, Findings, [Entry], blind(View) ++ cost(View), Room, Options);
 body(Nodes, Findings, Room, Options) ->
@@ -195,6 +215,13 @@ pool(Name, #{size := Size, busy := Busy} = Pool) ->
 pool(_, _) ->
     [].
 
+%% What is known of dirty jobs.
+dirty(View) ->
+    Jobs = [[{none, [kind(Kind), io_lib:format(" ~b: ", [N]), text(What)]}]
+            || #{kind := Kind, number := N, running := What} <- maps:get(schedulers, View, []),
+               Kind =/= normal, is_binary(What)],
+    lists:sublist(Jobs, ?DIRTY).
+
 %% Those that are content need no line.
 detectors(View) ->
     [[{case Verdict of warn -> bad; _ -> warn end, io_lib:format("~ts: ", [text(Name)])},
@@ -269,7 +296,7 @@ finding_lines([], Room, _, _) when Room > 0 ->
 finding_lines(_, Room, _, _) when Room =< 0 ->
     [];
 finding_lines(Findings, Room, Several, Options) ->
-    Chosen = min(maps:get(chosen, Options, 0), length(Findings) - 1),
+    Chosen = place(maps:get(chosen, Options, newest), Findings),
     %% The cursor stays in view.
     From = max(0, Chosen - max(0, Room - 2)),
     Title = io_lib:format("findings: ~b", [length(Findings)]),
@@ -285,7 +312,7 @@ finding_line(Finding, Chosen, Several) ->
     [{chosen_mark(Chosen), case Chosen of true -> "> "; false -> "  " end},
      {none, [clock(Since), " "]}, {Mark, string:pad(atom_to_list(Severity), 8)},
      {none, [[text(maps:get(node, Finding, '')), " "] || Several]},
-     {none, [text(Detector), " ", subject(maps:get(subject, Finding, node)), " "]},
+     {none, [short_name(Detector), " ", subject(maps:get(subject, Finding, node)), " "]},
      {bold, lasted(Finding)}, {none, " "}, {chosen_mark(Chosen), culprit(Finding)}].
 
 chosen_mark(true) -> chosen;
@@ -297,7 +324,16 @@ lasted(Finding) -> goes_on(Finding).
 goes_on(#{ongoing := true}) -> " going on";
 goes_on(_) -> "".
 
+%% The subject says whose.
+short_name(Detector) ->
+    Name = text(Detector),
+    case string:prefix(Name, "scheduler_") of
+        nomatch -> Name;
+        Short -> Short
+    end.
+
 culprit(#{culprit := #{kind := Kind, name := Name}}) when Kind =/= none -> text(Name);
+culprit(#{detector := scheduler_blocked}) -> "unknown";
 culprit(#{sentence := Sentence}) -> text(Sentence);
 culprit(_) -> "".
 
@@ -324,17 +360,17 @@ top(Nodes, Room) ->
 
 %% ---- one finding, all of it ----
 
-detail(Finding, From, Room, _) ->
+detail(Finding, From, Room, #{columns := Columns}) ->
     #{detector := Detector, severity := Severity, since := Since, sentence := Sentence} = Finding,
     Culprit = maps:get(culprit, Finding, #{}),
     Lines =
         [[{bold, io_lib:format("~ts, ~ts, ~ts", [text(Detector), text(Severity),
                                                  text(maps:get(node, Finding, ''))])},
           {none, ["  since ", clock(Since), "  ", lasted(Finding)]}],
-         [],
-         [{none, text(Sentence)}]]
-        ++ [[{good, ["remedy: ", text(Remedy)]}]
-            || #{remedy := Remedy} <- [Finding], Remedy =/= none]
+         []]
+        ++ wrapped(none, text(Sentence), Columns)
+        ++ [Line || #{remedy := Remedy} <- [Finding], Remedy =/= none,
+                    Line <- wrapped(good, ["remedy: ", text(Remedy)], Columns)]
         ++ [[]]
         ++ [[{dim, string:pad(io_lib:format("~ts:", [K]), 18)}, {none, term(V)}]
             || {K, V} <- maps:to_list(Culprit), V =/= none]
@@ -344,6 +380,21 @@ detail(Finding, From, Room, _) ->
             || {K, V} <- maps:to_list(maps:get(evidence, Finding, #{}))],
     Last = max(0, length(Lines) - Room),
     lists:nthtail(min(From, Last), Lines).
+
+wrapped(Mark, Text, Columns) ->
+    Words = string:lexemes(unicode:characters_to_list(Text), " "),
+    [[{Mark, lists:join(" ", Line)}] || Line <- fill(Words, Columns)].
+
+fill([], _) -> [];
+fill([Word | Words], Columns) -> fill(Words, [Word], string:length(Word), Columns).
+
+fill([Word | Words], Line, Length, Columns) ->
+    case Length + 1 + string:length(Word) of
+        Longer when Longer =< Columns -> fill(Words, [Word | Line], Longer, Columns);
+        _ -> [lists:reverse(Line) | fill([Word | Words], Columns)]
+    end;
+fill([], Line, _, _) ->
+    [lists:reverse(Line)].
 
 stack([]) ->
     [];

@@ -24,7 +24,8 @@
                  view :: map(),
                  colour :: boolean(),
                  input = <<>> :: binary(),
-                 drawn = 0 :: integer(),
+                 %% Not before the keyboard has taken the terminal.
+                 drawn = never :: never | integer(),
                  due = none :: none | reference()}).
 
 %% @doc Shows the screen until a key or the time ends it; the terminal is then as it was. Error
@@ -35,9 +36,8 @@ screen(Cluster, #{tty := Tty} = Options) ->
     ok = fairnif_watch_keyboard:look(Keyboard),
     {ok, Ref} = fairnif_watch_cluster:subscribe(Cluster, self()),
     _ = ending(Options),
-    self() ! {?MODULE, tick},
     View = #{rows => 24, columns => 80, style => maps:get(style, Options, ascii), now => 0,
-             keys => true, chosen => 0, detail => none},
+             keys => true, chosen => newest, detail => none},
     Noted = maps:merge(View, maps:with([note], maps:filter(fun(_, V) -> V =/= none end, Options))),
     Result = screen(#screen{cluster = Cluster, keyboard = Keyboard, view = Noted,
                             colour = maps:get(colour, Options, false)}),
@@ -52,6 +52,10 @@ ending(_) ->
 
 screen(#screen{keyboard = Keyboard} = S) ->
     receive
+        {Keyboard, {data, _} = Data} when S#screen.drawn =:= never ->
+            self() ! {Keyboard, Data},
+            self() ! {?MODULE, tick},
+            screen(S#screen{drawn = now_ms()});
         {Keyboard, {data, Bytes}} ->
             {Input, Rest} = fairnif_watch_keyboard:parse(<<(S#screen.input)/binary, Bytes/binary>>),
             case lists:member(quit, Input) of
@@ -76,30 +80,38 @@ screen(#screen{keyboard = Keyboard} = S) ->
             screen(S)
     end.
 
-typed(Input, #screen{view = View} = S) ->
-    S#screen{view = lists:foldl(fun key/2, View, Input)}.
+typed(Input, #screen{cluster = Cluster, view = View} = S) ->
+    Findings = fairnif_watch_screen:findings(fairnif_watch_cluster:views(Cluster)),
+    S#screen{view = lists:foldl(fun(Key, V) -> key(Key, V, Findings) end, View, Input)}.
 
-key({size, Rows, Columns}, View) -> View#{rows := Rows, columns := Columns};
-key(enter, #{detail := none} = View) -> View#{detail := 0};
-key(enter, View) -> View#{detail := none};
-key(back, View) -> View#{detail := none};
-key(up, #{detail := none, chosen := N} = View) -> View#{chosen := max(0, N - 1)};
-key(down, #{detail := none, chosen := N} = View) -> View#{chosen := N + 1};
-key(up, #{detail := N} = View) -> View#{detail := max(0, N - 1)};
-key(down, #{detail := N} = View) -> View#{detail := N + 1}.
+key({size, Rows, Columns}, View, _) ->
+    View#{rows := Rows, columns := Columns};
+key(enter, #{detail := none} = View, [_ | _] = Findings) ->
+    %% It stays on the one that is being read.
+    View#{detail := 0, chosen := pinned(View, Findings)};
+key(Key, View, _) when Key =:= enter; Key =:= back ->
+    View#{detail := none};
+key(Key, #{detail := none, chosen := Chosen} = View, Findings) ->
+    View#{chosen := fairnif_watch_screen:choose(step(Key), Chosen, Findings)};
+key(Key, #{detail := From} = View, _) ->
+    View#{detail := max(0, From + step(Key))}.
 
-soon(#screen{due = none, drawn = Drawn} = S) ->
+step(up) -> -1;
+step(down) -> 1.
+
+pinned(#{chosen := newest}, [#{node := Node, id := Id, since := Since} | _]) -> {Node, Id, Since};
+pinned(#{chosen := Chosen}, _) -> Chosen.
+
+soon(#screen{due = none, drawn = Drawn} = S) when is_integer(Drawn) ->
     Wait = max(0, Drawn + ?APART_MS - now_ms()),
     S#screen{due = erlang:send_after(Wait, self(), {?MODULE, draw})};
 soon(S) ->
     S.
 
-draw(#screen{cluster = Cluster, view = #{chosen := Chosen} = View, due = Due} = S) ->
+draw(#screen{cluster = Cluster, view = View, due = Due} = S) ->
     _ = Due =/= none andalso erlang:cancel_timer(Due),
     Views = fairnif_watch_cluster:views(Cluster),
-    %% The cursor stays on what is there.
-    Last = max(0, length(fairnif_watch_screen:findings(Views)) - 1),
-    Now = View#{now := erlang:system_time(microsecond), chosen := min(Chosen, Last)},
+    Now = View#{now := erlang:system_time(microsecond)},
     Text = [case S#screen.colour of
                 true -> fairnif_watch_screen:ansi(Line, Now);
                 false -> fairnif_watch_screen:plain(Line, Now)
