@@ -1,0 +1,99 @@
+/*
+ * proc.c - what /proc/self/task says of one thread.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proc.h"
+
+/* The whole of a small file, as text. */
+static int read_file(int tid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    ssize_t n;
+    int fd, error;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    n = read(fd, text, size - 1);
+    error = n < 0 ? errno : 0;
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return error;
+}
+
+/* 17 (beam.smp) R 1 ...: the name may hold anything, a parenthesis too. */
+int watch__thread_stat(int tid, struct watch__thread *t)
+{
+    enum { UTIME = 14, STARTTIME = 22 };
+    char text[1024], *p;
+    int error = read_file(tid, "stat", text, sizeof text);
+
+    if (error)
+        return error;
+    p = strrchr(text, ')');
+    if (!p || strlen(p) < 4)
+        return EINVAL;
+    memset(t, 0, sizeof *t);
+    t->state = p[2];
+    p += 3;
+    for (int field = 4; field <= STARTTIME; field++) {
+        uint64_t n = strtoull(p, &p, 10);
+
+        if (field == UTIME)
+            t->user_ticks = n;
+        if (field == STARTTIME)
+            t->started = n;
+    }
+    return 0;
+}
+
+/* "running"; "-1 SP PC": asleep, but in no system call (a page fault);
+ * "NUMBER six arguments SP PC". */
+int watch__thread_call(int tid, struct watch__call *c)
+{
+    uint64_t n[8] = {0};
+    char text[512], *p = text, *end;
+    int count = 0, error = read_file(tid, "syscall", text, sizeof text);
+
+    if (error)
+        return error;
+    memset(c, 0, sizeof *c);
+    c->number = -1;
+    if (text[0] == 'r') {
+        c->kind = CALL_RUNNING;
+        return 0;
+    }
+    c->number = strtol(text, &p, 10);
+    while (count < 8) {
+        n[count] = strtoull(p, &end, 16);
+        if (end == p)
+            break;
+        p = end;
+        count++;
+    }
+    if (count != 2 && count != 8)
+        return EINVAL;
+    c->kind = c->number >= 0 ? CALL_IN : CALL_NONE;
+    c->sp = n[count - 2];
+    c->pc = n[count - 1];
+    return 0;
+}
+
+bool watch__thread_blocks(int tid, int signal)
+{
+    static const char key[] = "\nSigBlk:";
+    char text[4096], *p;
+
+    if (read_file(tid, "status", text, sizeof text))
+        return false;
+    p = strstr(text, key);
+    return p && strtoull(p + sizeof key - 1, NULL, 16) >> (signal - 1) & 1;
+}
