@@ -121,6 +121,16 @@ one_that_sleeps_in_native_code_says_in_which_call_test() ->
     ?assertMatch(#{sentence := <<"Scheduler 1 has been held for 500 ms by an unknown call, asleep in "
                                  "the system call nanosleep.">>}, Issue).
 
+what_a_thread_does_after_its_release_is_not_what_held_it_test() ->
+    Frame = #{in => library, library => <<"/my.so">>, symbol => <<"f">>, offset => 1,
+              nif => {my, f, 0}},
+    Issue = last_issue(fairnif_watch_detect_blocked,
+                       [held(1, 10, #{stack => [Frame]}),
+                        held(1, 300, #{event => released, state => sleeping,
+                                       syscall => {202, futex}})]),
+    ?assertMatch(#{sentence := <<"Scheduler 1 was held for 300 ms by my:f/0.">>,
+                   culprit := #{mfa := {my, f, 0}, syscall := none}, stack := [Frame]}, Issue).
+
 %% collapse.
 
 collapsed(Busy, Queues, Looks) -> #{threads => threads(Busy), looks => looks(Looks, Queues)}.
