@@ -38,6 +38,9 @@ disk_dirty_io(Ms) -> ?NIF(Ms).
 %% @doc Spins for so many us.
 burst(Us) -> ?NIF(Us).
 
+%% @doc Sleeps for so many us; answers how often a signal broke that off.
+nap(Us) -> ?NIF(Us).
+
 version() -> erlang:nif_error(not_loaded).
 
 %% @doc The number of the caller's thread in the operating system.

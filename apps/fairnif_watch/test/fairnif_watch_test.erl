@@ -3,9 +3,10 @@
 %% Runs in the test node and in peers; starts nothing that outlives its caller.
 -module(fairnif_watch_test).
 
--export([build/0, library/1, out_dir/0]).
--export([peer/1, peer/2, call/4, call/5, stop/1, os_pid/1]).
+-export([build/0, library/1, out_dir/0, erl_args/0]).
+-export([peer/1, peer/2, with_stderr/2, call/4, call/5, stop/1]).
 -export([retry/2, eventually/2, env_number/2]).
+-export([resident/0, traces/0]).
 
 %% How long a busy machine may take to boot a node, and what is asked of one to answer.
 -define(BOOT_MS, 60000).
@@ -47,11 +48,14 @@ peer(Args) ->
 
 %% @doc `Options': more of what peer:start_link/1 takes.
 peer(Args, Options) ->
-    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
-                          || Module <- [fairnif, fairnif_watch, ?MODULE]]),
     {ok, Peer, _} = peer:start_link(maps:merge(#{connection => standard_io, wait_boot => ?BOOT_MS,
-                                                 args => Paths ++ Args}, Options)),
+                                                 args => erl_args() ++ Args}, Options)),
     Peer.
+
+%% @doc Arguments with which `erl' finds the applications and the tests' modules.
+erl_args() ->
+    lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
+                  || Module <- [fairnif, fairnif_watch, ?MODULE]]).
 
 call(Peer, Module, Function, Args) ->
     call(Peer, Module, Function, Args, ?CALL_MS).
@@ -62,9 +66,18 @@ call(Peer, Module, Function, Args, Ms) ->
 stop(Peer) ->
     peer:stop(Peer).
 
-%% @doc The peer's process of the operating system.
-os_pid(Peer) ->
-    call(Peer, os, getpid, []).
+%% @doc Fun's value and what the node wrote to standard error, which is ended afterwards.
+with_stderr(Args, Fun) ->
+    File = filename:join(os:getenv("TMPDIR", "/tmp"),
+                         "fairnif-watch-" ++ os:getpid() ++ "-"
+                         ++ integer_to_list(erlang:unique_integer([positive]))),
+    Peer = peer(Args, #{exec => {os:find_executable("sh"),
+                                 ["-c", "exec erl \"$@\" 2>\"$0\"", File]}}),
+    Value = Fun(Peer),
+    stop(Peer),
+    {ok, Text} = file:read_file(File),
+    ok = file:delete(File),
+    {Value, Text}.
 
 %% @doc For properties of time: Fun returns ok or {ok, Seen}, or what it has seen instead. N
 %% attempts; all that was seen is in the error.
@@ -98,4 +111,38 @@ env_number(Name, Default) ->
     case os:getenv(Name) of
         Value when is_list(Value), Value =/= "" -> list_to_integer(Value);
         _ -> Default
+    end.
+
+%% @doc Bytes of memory that this node has.
+resident() ->
+    {ok, Status} = file:read_file("/proc/self/status"),
+    {match, [KiB]} = re:run(Status, "VmRSS:\\s*(\\d+) kB", [{capture, all_but_first, list}]),
+    1024 * list_to_integer(KiB).
+
+%% @doc What stopping must leave as it was: threads, descriptors, signal handlers, processes, ports,
+%% tables, registered names, persistent terms, the node's monitor and tracer.
+traces() ->
+    {ok, Status} = file:read_file("/proc/self/status"),
+    {match, [Caught]} = re:run(Status, "SigCgt:\\s*(\\w+)", [{capture, all_but_first, list}]),
+    #{threads => lists:sort([thread(T) || T <- listed("/proc/self/task")]),
+      descriptors => lists:sort([L || {ok, L} <- [file:read_link("/proc/self/fd/" ++ F)
+                                                  || F <- listed("/proc/self/fd")]]),
+      caught => Caught,
+      registered => lists:sort(registered()),
+      processes => length(processes()),
+      ports => length(erlang:ports()),
+      tables => lists:sort([T || T <- ets:all(), is_atom(T)]),
+      persistent_terms => length([K || {K, _} <- persistent_term:get()]),
+      system_monitor => erlang:system_monitor(),
+      handlers => [Id || #{id := Id} <- logger:get_handler_config()],
+      wall_time => erlang:statistics(scheduler_wall_time)}.
+
+listed(Dir) ->
+    {ok, Names} = file:list_dir(Dir),
+    Names.
+
+thread(Tid) ->
+    case file:read_file("/proc/self/task/" ++ Tid ++ "/comm") of
+        {ok, Name} -> string:trim(Name);
+        {error, _} -> <<>>
     end.

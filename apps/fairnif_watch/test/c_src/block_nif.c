@@ -47,8 +47,7 @@ static ERL_NIF_TERM block(ErlNifEnv *env, const ERL_NIF_TERM argv[],
     }
 WAYS(NIF)
 
-/* Runs from a process that goes on spinning through calls as short as asked:
- * `argv[0]` us a call. */
+/* The same by the microsecond, for many short ones. */
 static ERL_NIF_TERM burst(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct way w = { .seed = 1 };
@@ -61,6 +60,21 @@ static ERL_NIF_TERM burst(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     for (end = way_ns() + us * 1000ull; way_ns() < end;)
         way_work(&w);
     return enif_make_uint(env, w.seed);
+}
+
+/* Answers how often it was interrupted. */
+static ERL_NIF_TERM nap(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    unsigned us, interrupted = 0;
+    struct timespec t = { 0, 0 };
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &us) || us >= 1000000)
+        return enif_make_badarg(env);
+    t.tv_nsec = us * 1000;
+    while (nanosleep(&t, &t) && errno == EINTR)
+        interrupted++;
+    return enif_make_uint(env, interrupted);
 }
 
 static ERL_NIF_TERM version(ErlNifEnv *env, int argc,
@@ -97,6 +111,7 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
 static ErlNifFunc nifs[] = {
     WAYS(ENTRIES)
     { "burst", 1, burst, 0 },
+    { "nap", 1, nap, 0 },
     { "version", 0, version, 0 },
     { "tid", 0, tid, 0 },
 };
