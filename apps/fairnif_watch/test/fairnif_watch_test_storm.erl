@@ -63,8 +63,10 @@ with_load(Fun) ->
         timer:sleep(100)
     end.
 
+%% A turn is over after each call: a NIF is charged next to nothing, and thousands would be one turn.
 forever(Fun) ->
     Fun(),
+    true = erlang:bump_reductions(4000),
     forever(Fun).
 
 %% @doc So many upgrades of a library that is spun in all the time, each old version purged and so
@@ -122,8 +124,8 @@ hammer(Ms) ->
                 || Way <- [sleep, poll, read, lock, sleep_dirty_cpu, poll_dirty_cpu, read_dirty_io,
                            sleep_dirty_io, lock_dirty_io]],
     Spinners = [spawn_link(fun() -> forever(Spin) end)
-                || Spin <- [fun() -> ?NIF:spin(4), erlang:yield() end,
-                            fun() -> ?NIF:libc(4), erlang:yield() end,
+                || Spin <- [fun() -> ?NIF:spin(4) end,
+                            fun() -> ?NIF:libc(4) end,
                             fun() -> ?NIF:spin_dirty_cpu(10) end,
                             fun() -> ?NIF:spin_dirty_io(10) end]],
     Loads = fairnif_watch_test_load:start([ports, files, sockets, timers], none),
