@@ -79,7 +79,7 @@ a_driver_is_named(_) ->
     one([{driver, 0}, {driver, 1}]).
 
 a_bif_of_the_emulator_is_told_by_its_place(_) ->
-    one([digits]).
+    one([digits, multiply]).
 
 a_nif_of_otp_is_named(_) ->
     one([pbkdf2]).
@@ -97,7 +97,7 @@ all_schedulers_blocked_are_seen_while_they_are(_) ->
                     [blocks(Peer, #{subject => S, kind => normal, blockers => ?SCHEDULERS,
                                     ms => ?ALL_MS})
                      || S <- [{fair, spin_normal}, {plain, spin}, {plain, lock}, {plain, read},
-                              {stripped, sleep}, {driver, 0}, digits]]
+                              {stripped, sleep}, {driver, 0}, multiply]]
             end).
 
 when_all_schedulers_are_blocked_standard_error_says_so(_) ->

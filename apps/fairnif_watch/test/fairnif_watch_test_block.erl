@@ -33,10 +33,15 @@ subject(pbkdf2) ->
     #{prepare => fun(Ms) -> rounds(fun derive/1, 20000, Ms) end,
       call => fun(_, Rounds) -> timed(fun() -> derive(Rounds) end) end,
       culprit => #{kind => nif, library => {contains, <<"crypto.so">>}, module => crypto}};
+%% Both quadratic, in C of the emulator, without a pause (OTP 25).
 subject(digits) ->
-    %% Quadratic, in C of the emulator, without a pause (OTP 25).
-    #{prepare => fun(Ms) -> bits(Ms) end,
-      call => fun(_, Bits) -> timed(fun() -> digits(Bits) end) end,
+    emulator(fun(N) -> binary_to_integer(binary:copy(<<"7">>, N)) end, 20000);
+subject(multiply) ->
+    emulator(fun(N) -> X = 1 bsl N - 1, X * X end, 60000).
+
+emulator(Fun, Some) ->
+    #{prepare => fun(Ms) -> size(Fun, Some, Ms) end,
+      call => fun(_, Size) -> timed(fun() -> Fun(Size) end) end,
       culprit => #{kind => {any, [bif, emulator]}, library => {contains, <<"beam">>}}}.
 
 plain(Module, Function, Library) ->
@@ -55,12 +60,9 @@ driver(Operation, Ms) ->
 derive(Rounds) ->
     crypto:pbkdf2_hmac(sha256, <<"password">>, <<"salt">>, Rounds, 32).
 
-digits(Bits) ->
-    integer_to_binary(1 bsl Bits).
-
 timed(Fun) ->
     Since = now_ns(),
-    Fun(),
+    _ = Fun(),
     {Since, now_ns(), 0}.
 
 %% How many rounds take so many ms; the fastest of three, as other programs only add.
@@ -68,9 +70,9 @@ rounds(Fun, Some, Ms) ->
     Ns = lists:min([took(fun() -> Fun(Some) end) || _ <- [1, 2, 3]]),
     max(1, Some * Ms * 1000000 div Ns).
 
-bits(Ms) ->
-    Some = 100000,
-    Ns = lists:min([took(fun() -> digits(Some) end) || _ <- [1, 2, 3]]),
+%% What size takes so many ms, where time grows with its square.
+size(Fun, Some, Ms) ->
+    Ns = lists:min([took(fun() -> Fun(Some) end) || _ <- [1, 2, 3]]),
     round(Some * math:sqrt(Ms * 1.0e6 / Ns)).
 
 took(Fun) ->
