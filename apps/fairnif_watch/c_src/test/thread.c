@@ -19,7 +19,10 @@ static void *thread_main(void *arg)
 
     r->deeper = r->chain.deeper;
     __atomic_store_n(&r->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
-    r->outer(&r->chain);
+    if (r->through)
+        r->through(&r->chain, 1, NULL);
+    else
+        r->outer(&r->chain);
     return NULL;
 }
 
@@ -34,6 +37,10 @@ void runner_start(struct runner *r, const char *library)
     }
     r->outer = (void (*)(struct chain *))(uintptr_t)dlsym(r->library,
                                                           "chain_outer");
+    if (r->nif)
+        r->through = (unsigned long (*)(struct chain *, int,
+                                        const unsigned long *))(uintptr_t)
+            dlsym(r->library, "chain_climb");
     if (r->chain.sleeps && pipe(r->pipe) == 0)
         r->chain.fd = r->pipe[0];
     pthread_attr_init(&attr);
