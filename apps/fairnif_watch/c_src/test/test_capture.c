@@ -243,6 +243,8 @@ TEST(asleep, "a thread that sleeps gets no signal")
     pthread_t thread;
     int tid = 0;
 
+    if (check_emulated())
+        return;
     CHECK_NUMBERS(watch__stack_start(true), ==, 0);
     pthread_create(&thread, NULL, sleep_on, &tid);
     while (__atomic_load_n(&tid, __ATOMIC_ACQUIRE) == 0)

@@ -47,6 +47,7 @@ TEST(refused, "where process_vm_readv is refused /proc/self/mem serves")
 {
     unsigned char byte;
 
+    watch__read_stop();
     watch__read_refuse(true);
     CHECK_NUMBERS(watch__read(&byte, (uintptr_t)&check_edges, 1), ==, 0);
     watch__read_start();

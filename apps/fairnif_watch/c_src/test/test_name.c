@@ -16,15 +16,18 @@
 static struct watch__snapshot snapshot;
 static struct watch__frame frames[WATCH__FRAMES];
 
-/* All frames of a thread in the library's chain, named. */
+/* All frames of a thread in the library's chain, named.  It may be just in a
+ * jump of the linker's, which on AArch64 has no table. */
 static unsigned named(struct watch__maps *maps, struct runner *r)
 {
     struct watch__regs last;
-    enum watch__end end;
-    unsigned n;
+    enum watch__end end = END_NO_TABLE;
+    unsigned n = 0;
 
-    CHECK_NUMBERS(take(&snapshot, r), ==, TAKEN);
-    n = watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end, &last);
+    for (int i = 0; i < 100 && end == END_NO_TABLE; i++) {
+        CHECK_NUMBERS(take(&snapshot, r), ==, TAKEN);
+        n = watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end, &last);
+    }
     CHECK_NUMBERS(end, ==, END_WHOLE);
     for (unsigned i = 0; i < n; i++)
         watch__name(maps, &frames[i]);
@@ -54,13 +57,13 @@ static unsigned of_library(unsigned n, const char *library)
 TEST(symtab, "static functions are named by the symbols in the file")
 {
     struct watch__maps *maps = watch__maps_new();
-    struct runner r = {.chain = {.sleeps = true}};
+    struct runner r = {.chain = {.yields = true}};
     static const char *const chain[] = {
         "wait_here", "chain_inner", "chain_middle", "chain_aligned",
         "chain_outer"
     };
 
-    CHECK_NUMBERS(watch__stack_start(false), ==, 0);
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
     runner_start(&r, "chain_nofp.so");
     for (int again = 0; again < 2; again++) {
         unsigned n = named(maps, &r);
@@ -76,8 +79,8 @@ TEST(symtab, "static functions are named by the symbols in the file")
             CHECK_TEXT(f->module, "");
         }
     }
-    CHECK_NUMBERS(called(named(maps, &r), "syscall")->in, ==, IN_LIBC);
     runner_stop(&r);
+    CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }
 
@@ -85,10 +88,10 @@ TEST(stripped, "in a stripped library only what it exports is named, and never "
      "by the nearest symbol")
 {
     struct watch__maps *maps = watch__maps_new();
-    struct runner r = {.chain = {.sleeps = true}};
+    struct runner r = {.chain = {.yields = true}};
     unsigned n, without = 0;
 
-    CHECK_NUMBERS(watch__stack_start(false), ==, 0);
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
     runner_start(&r, "chain_stripped.so");
     n = named(maps, &r);
     CHECK_NUMBERS(called(n, "chain_outer")->named, ==, NAMED_DYNSYM);
@@ -104,6 +107,7 @@ TEST(stripped, "in a stripped library only what it exports is named, and never "
         }
     CHECK_NUMBERS(without, ==, 4);
     runner_stop(&r);
+    CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }
 
@@ -111,14 +115,14 @@ TEST(replaced, "a file that is not the one that is mapped gives no names")
 {
     char copy[1300], command[3000];
     struct watch__maps *maps = watch__maps_new();
-    struct runner r = {.chain = {.sleeps = true}};
+    struct runner r = {.chain = {.yields = true}};
     unsigned n;
 
     snprintf(copy, sizeof copy, "%s", check_file("chain_gone.so"));
     snprintf(command, sizeof command, "cp '%s' '%s'",
              check_file("chain_nofp.so"), copy);
     CHECK_NUMBERS(system(command), ==, 0);
-    CHECK_NUMBERS(watch__stack_start(false), ==, 0);
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
     runner_start(&r, "chain_gone.so");
     /* Another one is there now. */
     snprintf(command, sizeof command, "rm '%s' && cp '%s' '%s'", copy,
@@ -131,16 +135,17 @@ TEST(replaced, "a file that is not the one that is mapped gives no names")
         CHECK(strcmp(frames[i].symbol, "chain_inner"));
     runner_stop(&r);
     unlink(copy);
+    CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }
 
 TEST(nifs, "a stripped NIF library tells module, function and arity")
 {
     struct watch__maps *maps = watch__maps_new();
-    struct runner r = {.chain = {.sleeps = true}, .nif = "climb"};
+    struct runner r = {.chain = {.yields = true}, .nif = "climb"};
     unsigned n, found = 0;
 
-    CHECK_NUMBERS(watch__stack_start(false), ==, 0);
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
     runner_start(&r, "chain_nifs.so");
     n = named(maps, &r);
     CHECK_NUMBERS(of_library(n, "chain_nifs.so"), ==, 7);
@@ -156,6 +161,7 @@ TEST(nifs, "a stripped NIF library tells module, function and arity")
     }
     CHECK_NUMBERS(found, ==, 1);
     runner_stop(&r);
+    CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }
 
@@ -167,9 +173,9 @@ TEST(one_after_other, "a library in another one's place is not taken for it")
     struct watch__maps *maps = watch__maps_new();
     uint64_t places[2] = {0};
 
-    CHECK_NUMBERS(watch__stack_start(false), ==, 0);
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
     for (unsigned i = 0; i < 40; i++) {
-        struct runner r = {.chain = {.sleeps = true}, .nif = "climb"};
+        struct runner r = {.chain = {.yields = true}, .nif = "climb"};
         unsigned n, found = 0;
 
         runner_start(&r, library[i % 2]);
@@ -184,19 +190,20 @@ TEST(one_after_other, "a library in another one's place is not taken for it")
         CHECK_NUMBERS(found, ==, 1);
         runner_stop(&r);
     }
-    CHECK_NUMBERS(places[0], ==, places[1]);
+    CHECK(check_emulated() || places[0] == places[1]);
+    CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }
 
 TEST(build_id, "a library's build id is told")
 {
     struct watch__maps *maps = watch__maps_new();
-    struct runner r = {.chain = {.sleeps = true}};
+    struct runner r = {.chain = {.yields = true}};
     char hex[65], command[1500], shown[65] = "";
     unsigned n, i = 0;
     FILE *f;
 
-    CHECK_NUMBERS(watch__stack_start(false), ==, 0);
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
     runner_start(&r, "chain_stripped.so");
     n = named(maps, &r);
     while (i < n && !(frames[i].library && strstr(frames[i].library, "chain")))
@@ -210,5 +217,6 @@ TEST(build_id, "a library's build id is told")
     pclose(f);
     CHECK_TEXT(hex, shown);
     runner_stop(&r);
+    CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }

@@ -145,7 +145,8 @@ static struct watch__image *chain_image(struct watch__maps *maps)
     return NULL;
 }
 
-/* Of the library's header of tables and the tables, which follow it. */
+/* Of the library's header of tables and the tables, which follow it; the code
+ * may be in the same pages. */
 static unsigned char *open_tables(struct watch__image *image, size_t *size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -156,7 +157,7 @@ static unsigned char *open_tables(struct watch__image *image, size_t *size)
         if (image->data[i].start > from && image->data[i].start < to)
             to = image->data[i].start & -page;
     CHECK_NUMBERS(mprotect((void *)(uintptr_t)from, to - from,
-                           PROT_READ | PROT_WRITE), ==, 0);
+                           PROT_READ | PROT_WRITE | PROT_EXEC), ==, 0);
     /* What is in use of them, more or less. */
     *size = image->frame_hdr_size + 900;
     return (unsigned char *)(uintptr_t)image->frame_hdr;
