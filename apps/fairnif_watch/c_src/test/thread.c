@@ -17,6 +17,7 @@ static void *thread_main(void *arg)
 {
     struct runner *r = arg;
 
+    r->deeper = r->chain.deeper;
     __atomic_store_n(&r->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
     r->outer(&r->chain);
     return NULL;
@@ -61,10 +62,11 @@ void runner_stop(struct runner *r)
 enum watch__taken take(struct watch__snapshot *s, const struct runner *r)
 {
     enum watch__taken taken = TAKEN_BUSY;
+    int tid = __atomic_load_n(&r->tid, __ATOMIC_ACQUIRE);
 
     for (int i = 0; i < 3000; i++) {
-        taken = r->chain.sleeps ? watch__take_sleeping(s, r->tid)
-            : watch__take_running(s, r->tid, 100000000);
+        taken = r->chain.sleeps ? watch__take_sleeping(s, tid)
+            : watch__take_running(s, tid, 100000000);
         if (taken != TAKEN_BUSY && taken != TAKEN_LATE)
             break;
         usleep(1000);

@@ -11,7 +11,7 @@
 struct runner {
     struct chain chain;
     pthread_t thread;
-    int tid, pipe[2];
+    int tid, pipe[2], deeper;
     void *library;
     void (*outer)(struct chain *);
 };
