@@ -12,7 +12,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, report/0, subscribe/1, unsubscribe/1]).
+-export([start_link/1, report/0, metrics/0, probe/0, subscribe/1, unsubscribe/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 1000).
@@ -53,6 +53,16 @@ start_link(Config) ->
 report() ->
     gen_server:call(?MODULE, report, 10000).
 
+%% @private What the metrics are made of.
+-spec metrics() -> {map(), map(), map()}.
+metrics() ->
+    gen_server:call(?MODULE, metrics, 10000).
+
+%% @private Loads the probe as the settings say; in the caller, since that may wait.
+-spec probe() -> ok | {error, term()}.
+probe() ->
+    fairnif_watch_probe:load(gen_server:call(?MODULE, config)).
+
 %% @private
 -spec subscribe(pid()) -> {ok, reference()} | {error, too_many}.
 subscribe(Pid) ->
@@ -88,6 +98,8 @@ handle_call(report, _, State) ->
 handle_call(metrics, _, State) ->
     Seen = seen(State),
     {reply, {view(Seen), fairnif_watch_store:totals(Seen#state.store), Seen#state.config}, Seen};
+handle_call(config, _, State) ->
+    {reply, State#state.config, State};
 handle_call({subscribe, _}, _, #state{subscribers = Subscribers} = State)
   when map_size(Subscribers) >= ?SUBSCRIBERS ->
     {reply, {error, too_many}, State};
@@ -129,14 +141,14 @@ handle_info({fairnif_watch_asked, _, _} = Answer, State) ->
     {noreply, asked(Answer, State)};
 handle_info({fairnif_watch_pools, Message}, #state{pools = Pools} = State) ->
     {noreply, State#state{pools = fairnif_watch_pools:told(Message, Pools)}};
-handle_info({'DOWN', Ref, process, Pid, Reason}, #state{subscribers = Subscribers} = State) ->
+handle_info({'DOWN', Ref, process, _, _}, #state{subscribers = Subscribers} = State) ->
     case maps:is_key(Ref, Subscribers) of
         true ->
             {noreply, State#state{subscribers = maps:remove(Ref, Subscribers)}};
         false ->
             Now = erlang:system_time(microsecond),
             Asks = fairnif_watch_ask:down(Ref, State#state.asks),
-            Pools = fairnif_watch_pools:down(Ref, Pid, Reason, Now, State#state.pools),
+            Pools = fairnif_watch_pools:down(Ref, Now, State#state.pools),
             {noreply, State#state{asks = Asks, pools = Pools}}
     end;
 handle_info(_, State) ->
@@ -159,7 +171,7 @@ event(_, _, State) ->
 
 %% The second.
 
-tick(#state{config = Config, tick_at = Last} = State) ->
+tick(#state{tick_at = Last} = State) ->
     Now = erlang:monotonic_time(millisecond),
     %% Late by more than a second: go on from here instead of catching up.
     Next = max(Last + 2 * ?TICK_MS, Now + ?TICK_MS div 2),
@@ -167,7 +179,8 @@ tick(#state{config = Config, tick_at = Last} = State) ->
     Looked = look(State),
     Sample = fairnif_watch_sample:take(lists:reverse(Looked#state.looks), max(1, Now - Last),
                                        Looked#state.sample),
-    Pools = fairnif_watch_pools:sample(Sample, Config, Looked#state.pools),
+    {Counts, Pools} = fairnif_watch_pools:sample(Sample, Looked#state.pools),
+    lists:foreach(fun({Name, Value}) -> count(Name, Value, State) end, Counts),
     Full = fairnif_watch_pools:add(Sample, Pools),
     count(views, 1, State),
     fairnif_watch_ask:expire(Looked#state.asks),

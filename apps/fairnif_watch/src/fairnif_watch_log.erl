@@ -57,10 +57,11 @@ is_logged(worse, _) -> true;
 is_logged(ended, #{severity := error}) -> true;
 is_logged(_, _) -> false.
 
+%% Without a domain: Logger's default handler stops what has one that is not OTP's own.
 log(What, #{severity := Severity} = Finding, Held) ->
     ?LOG(level(What, Severity),
          #{fairnif_watch => Finding, change => What, held_back => Held},
-         #{domain => [fairnif_watch], report_cb => fun ?MODULE:report/1}).
+         #{report_cb => fun ?MODULE:report/1}).
 
 level(ended, _) -> notice;
 level(_, error) -> error;

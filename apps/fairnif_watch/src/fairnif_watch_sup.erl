@@ -15,6 +15,7 @@
 %% Error `{already_started, pid()}' where the node is watched already.
 -spec start_link(fairnif_watch_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
+    ok = load(),
     case supervisor:start_link({local, ?MODULE}, ?MODULE, top) of
         {ok, Top} ->
             Parts = #{id => parts, restart => temporary, type => supervisor, shutdown => infinity,
@@ -29,6 +30,14 @@ start_link(Config) ->
             end;
         {error, _} = Error ->
             Error
+    end.
+
+%% Loading a module reads a file, on a dirty I/O scheduler: with that pool full the watch would wait for
+%% what it has to report.
+load() ->
+    case application:get_key(fairnif_watch, modules) of
+        {ok, Modules} -> lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, Modules);
+        undefined -> ok
     end.
 
 %% @private
@@ -58,7 +67,7 @@ start_watchdog(Config) ->
             {ok, Pid};
         {error, Reason} ->
             ?LOG_WARNING("fairnif_watch: the watchdog does not start, no scheduler is watched: ~0tp",
-                         [Reason], #{domain => [fairnif_watch]}),
+                         [Reason]),
             ignore
     end.
 
