@@ -67,12 +67,16 @@
 -spec start_link(options()) -> {ok, pid()} | {error, {http, binary()}}.
 start_link(Options) ->
     case valid(maps:merge(#{ip => {127, 0, 0, 1}, port => 0, token => none}, Options)) of
-        {ok, Valid} -> started(gen_server:start_link(?MODULE, Valid, []));
-        {error, Text} -> {error, {http, iolist_to_binary(Text)}}
+        {ok, Valid} ->
+            {ok, Server} = gen_server:start_link(?MODULE, [], []),
+            %% Not in init/1: a caller that is linked would get the error as an exit signal too.
+            case gen_server:call(Server, {serve, Valid}, infinity) of
+                ok -> {ok, Server};
+                {error, Text} -> {error, {http, Text}}
+            end;
+        {error, Text} ->
+            {error, {http, iolist_to_binary(Text)}}
     end.
-
-started({error, {shutdown, Reason}}) -> {error, Reason};
-started(Result) -> Result.
 
 %% @doc The same for the application's supervisor, where a page that can't be served is logged and
 %% left out: what watches a node does not fail with it.
@@ -155,9 +159,12 @@ functions(Module) ->
       metrics => fun Module:metrics/0}.
 
 %% @private
--spec init(options()) -> {ok, #state{}} | {stop, {shutdown, {http, binary()}}}.
-init(#{source := #{subscribe := Subscribe} = Source} = Options) ->
+-spec init([]) -> {ok, none}.
+init([]) ->
     process_flag(trap_exit, true),
+    {ok, none}.
+
+serve(#{source := #{subscribe := Subscribe} = Source} = Options) ->
     case httpd(Options) of
         {ok, Httpd, Url} ->
             case Subscribe(self()) of
@@ -167,10 +174,10 @@ init(#{source := #{subscribe := Subscribe} = Source} = Options) ->
                                 flushed = now_ms()}};
                 {error, Reason} ->
                     stop_httpd(Httpd),
-                    {stop, {shutdown, {http, text("nothing to show: ~tp", [Reason])}}}
+                    {error, text("nothing to show: ~tp", [Reason])}
             end;
-        {error, Text} ->
-            {stop, {shutdown, {http, Text}}}
+        {error, _} = Error ->
+            Error
     end.
 
 %% Who comes back to another process than the one that he knew starts anew.
@@ -219,7 +226,13 @@ text(Format, Arguments) ->
     unicode:characters_to_binary(io_lib:format(Format, Arguments)).
 
 %% @private
--spec handle_call(open | views | url, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+-spec handle_call({serve, options()} | open | views | url, gen_server:from(), none | #state{}) ->
+          {reply, term(), #state{}} | {stop, normal, {error, binary()}, none}.
+handle_call({serve, Options}, _, none) ->
+    case serve(Options) of
+        {ok, State} -> {reply, ok, State};
+        {error, _} = Error -> {stop, normal, Error, none}
+    end;
 handle_call(open, {Pid, _}, #state{streams = Streams} = State) ->
     case map_size(Streams) < ?STREAMS of
         true ->
@@ -242,7 +255,8 @@ handle_cast({next, Pid, After}, #state{streams = Streams} = State) ->
     end.
 
 %% @private
--spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+-spec handle_info(term(), none | #state{}) ->
+          {noreply, none | #state{}} | {stop, term(), #state{}}.
 handle_info({fairnif_watch, Node, Message}, State) ->
     {noreply, news({Node, Message}, State)};
 handle_info({fairnif_watch_cluster, Cluster}, State) ->
@@ -261,7 +275,9 @@ handle_info(_, State) ->
     {noreply, State}.
 
 %% @private
--spec terminate(term(), #state{}) -> ok.
+-spec terminate(term(), none | #state{}) -> ok.
+terminate(_, none) ->
+    ok;
 terminate(_, #state{source = #{unsubscribe := Unsubscribe}, subscription = Subscription,
                     httpd = Httpd}) ->
     %% What gives the views may be gone before.
