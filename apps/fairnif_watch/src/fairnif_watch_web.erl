@@ -18,7 +18,9 @@
 
 -export_type([options/0, source/0, cursor/0]).
 
--type source() :: #{subscribe := fun((pid()) -> {ok, Ref :: term()} | {error, term()}),
+%% A module with those functions, such as fairnif_watch, or the functions.
+-type source() :: module()
+                | #{subscribe := fun((pid()) -> {ok, Ref :: term()} | {error, term()}),
                     unsubscribe := fun((Ref :: term()) -> term()),
                     metrics => fun(() -> iodata())}.
 -type options() :: #{ip => inet:ip_address(), port => inet:port_number(),
@@ -40,7 +42,7 @@
 -define(TOKEN, "^[A-Za-z0-9._~-]{16,256}$").
 
 -record(state, {epoch :: binary(),
-                source :: source(),
+                source :: map(),
                 subscription :: term(),
                 httpd :: pid(),
                 url :: binary(),
@@ -65,12 +67,16 @@
 -spec start_link(options()) -> {ok, pid()} | {error, {http, binary()}}.
 start_link(Options) ->
     case valid(maps:merge(#{ip => {127, 0, 0, 1}, port => 0, token => none}, Options)) of
-        {ok, Valid} -> started(gen_server:start_link(?MODULE, Valid, []));
-        {error, Text} -> {error, {http, iolist_to_binary(Text)}}
+        {ok, Valid} ->
+            {ok, Server} = gen_server:start_link(?MODULE, [], []),
+            %% Not in init/1: a caller that is linked would get the error as an exit signal too.
+            case gen_server:call(Server, {serve, Valid}, infinity) of
+                ok -> {ok, Server};
+                {error, Text} -> {error, {http, Text}}
+            end;
+        {error, Text} ->
+            {error, {http, iolist_to_binary(Text)}}
     end.
-
-started({error, {shutdown, Reason}}) -> {error, Reason};
-started(Result) -> Result.
 
 %% @doc The same for the application's supervisor, where a page that can't be served is logged and
 %% left out: what watches a node does not fail with it.
@@ -136,7 +142,7 @@ valid(#{ip := Ip, port := Port, token := Token} = Options) ->
               {code:ensure_loaded(httpd) =:= {module, httpd},
                "the application inets is not there, whose HTTP server serves the page"}],
     case [Text || {false, Text} <- Checks] of
-        [] -> {ok, maps:merge(#{source => own_node()}, Options)};
+        [] -> {ok, Options#{source => functions(maps:get(source, Options, fairnif_watch))}};
         [First | _] -> {error, First}
     end.
 
@@ -146,14 +152,19 @@ inet_text(Ip) ->
         Text -> Text
     end.
 
-own_node() ->
-    #{subscribe => fun fairnif_watch:subscribe/1,
-      unsubscribe => fun fairnif_watch:unsubscribe/1,
-      metrics => fun fairnif_watch:metrics/0}.
+functions(#{} = Functions) ->
+    Functions;
+functions(Module) ->
+    #{subscribe => fun Module:subscribe/1, unsubscribe => fun Module:unsubscribe/1,
+      metrics => fun Module:metrics/0}.
 
 %% @private
-init(#{source := #{subscribe := Subscribe} = Source} = Options) ->
+-spec init([]) -> {ok, none}.
+init([]) ->
     process_flag(trap_exit, true),
+    {ok, none}.
+
+serve(#{source := #{subscribe := Subscribe} = Source} = Options) ->
     case httpd(Options) of
         {ok, Httpd, Url} ->
             case Subscribe(self()) of
@@ -163,10 +174,10 @@ init(#{source := #{subscribe := Subscribe} = Source} = Options) ->
                                 flushed = now_ms()}};
                 {error, Reason} ->
                     stop_httpd(Httpd),
-                    {stop, {shutdown, {http, text("nothing to show: ~tp", [Reason])}}}
+                    {error, text("nothing to show: ~tp", [Reason])}
             end;
-        {error, Text} ->
-            {stop, {shutdown, {http, Text}}}
+        {error, _} = Error ->
+            Error
     end.
 
 %% Who comes back to another process than the one that he knew starts anew.
@@ -180,17 +191,26 @@ httpd(#{ip := Ip, port := Port, token := Token, source := Source}) ->
               {server_name, "fairnif_watch"}, {server_tokens, none},
               %% Both must be there; nothing is served from them.
               {server_root, code:lib_dir(kernel)}, {document_root, code:lib_dir(kernel)},
-              {modules, [fairnif_watch_web_http]}, {fairnif_watch_web_http, Web}
+              %% Supervisors print their children's arguments, and of a fun not what is in it.
+              {modules, [fairnif_watch_web_http]}, {fairnif_watch_web_http, fun() -> Web end}
               | fairnif_watch_web_http:limits(?CLIENTS)],
-    try inets:start(httpd, Config, stand_alone) of
-        {ok, Httpd} ->
-            {ok, Httpd, url(Ip, port_of(Httpd, Port), none)};
+    %% Asked first, since a start that fails is some screens of reports.
+    case gen_tcp:listen(Port, [family(Ip), {ip, Ip}, {reuseaddr, true}]) of
+        {ok, Socket} ->
+            ok = gen_tcp:close(Socket),
+            served(Ip, Port, inets:start(httpd, Config, stand_alone));
         {error, Reason} ->
-            {error, refused(Ip, Port, Reason)}
-    catch
-        _:Reason ->
-            {error, refused(Ip, Port, Reason)}
+            served(Ip, Port, {error, inet:format_error(Reason)})
     end.
+
+served(Ip, Port, {ok, Httpd}) ->
+    {ok, Httpd, url(Ip, port_of(Httpd, Port), none)};
+served(Ip, Port, {error, Reason}) ->
+    Why = case io_lib:char_list(Reason) of
+              true -> Reason;
+              false -> io_lib:format("~0tp", [Reason])
+          end,
+    {error, text("cannot listen at ~ts, port ~b: ~ts", [inet_text(Ip), Port, Why])}.
 
 family(Ip) when tuple_size(Ip) =:= 8 -> inet6;
 family(_) -> inet.
@@ -202,20 +222,17 @@ port_of(Httpd, 0) ->
 port_of(_, Port) ->
     Port.
 
-refused(Ip, Port, Reason) ->
-    Text = lists:flatten(io_lib:format("~tp", [Reason])),
-    Known = [Name || Name <- [eaddrinuse, eacces, eaddrnotavail],
-                     string:find(Text, atom_to_list(Name)) =/= nomatch],
-    Why = case Known of
-              [Name | _] -> inet:format_error(Name);
-              [] -> Text
-          end,
-    text("cannot listen at ~ts, port ~b: ~ts", [inet_text(Ip), Port, Why]).
-
 text(Format, Arguments) ->
     unicode:characters_to_binary(io_lib:format(Format, Arguments)).
 
 %% @private
+-spec handle_call({serve, options()} | open | views | url, gen_server:from(), none | #state{}) ->
+          {reply, term(), #state{}} | {stop, normal, {error, binary()}, none}.
+handle_call({serve, Options}, _, none) ->
+    case serve(Options) of
+        {ok, State} -> {reply, ok, State};
+        {error, _} = Error -> {stop, normal, Error, none}
+    end;
 handle_call(open, {Pid, _}, #state{streams = Streams} = State) ->
     case map_size(Streams) < ?STREAMS of
         true ->
@@ -230,6 +247,7 @@ handle_call(url, _, #state{url = Url} = State) ->
     {reply, Url, State}.
 
 %% @private
+-spec handle_cast({next, pid(), cursor()}, #state{}) -> {noreply, #state{}}.
 handle_cast({next, Pid, After}, #state{streams = Streams} = State) ->
     case Streams of
         #{Pid := {Monitor, _}} -> {noreply, answer(Pid, Monitor, seen(After, State), State)};
@@ -237,6 +255,8 @@ handle_cast({next, Pid, After}, #state{streams = Streams} = State) ->
     end.
 
 %% @private
+-spec handle_info(term(), none | #state{}) ->
+          {noreply, none | #state{}} | {stop, term(), #state{}}.
 handle_info({fairnif_watch, Node, Message}, State) ->
     {noreply, news({Node, Message}, State)};
 handle_info({fairnif_watch_cluster, Cluster}, State) ->
@@ -255,6 +275,9 @@ handle_info(_, State) ->
     {noreply, State}.
 
 %% @private
+-spec terminate(term(), none | #state{}) -> ok.
+terminate(_, none) ->
+    ok;
 terminate(_, #state{source = #{unsubscribe := Unsubscribe}, subscription = Subscription,
                     httpd = Httpd}) ->
     %% What gives the views may be gone before.

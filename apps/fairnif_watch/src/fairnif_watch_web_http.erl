@@ -25,9 +25,12 @@ limits(Clients) ->
     [{max_clients, Clients},
      {keep_alive_timeout, ?REQUEST_S},
      {max_uri_size, 2048}, {max_header_size, 8192},
-     {max_body_size, 1024}, {max_content_length, 1024},
-     {socket_type, {ip_comm, [{nodelay, true}, {reuseaddr, true},
-                              {send_timeout, ?SEND_MS}, {send_timeout_close, true}]}}].
+     {max_body_size, 1024}, {max_content_length, 1024}].
+
+%% Of the connection, before anything is sent that a reader could refuse to take. (As socket_type in
+%% the server's configuration OTP 25 takes them for port 0 only.)
+options() ->
+    [{nodelay, true}, {send_timeout, ?SEND_MS}, {send_timeout_close, true}].
 
 %% @private Whether only this machine reaches the address.
 -spec loopback(inet:ip_address()) -> boolean().
@@ -38,8 +41,14 @@ loopback(_) -> false.
 
 %% @private The callback of OTP's HTTP server.
 -spec do(#mod{}) -> {proceed, [term()]}.
-do(#mod{config_db = Db, request_uri = Uri, parsed_header = Headers} = Mod) ->
+do(#mod{config_db = Db, socket = Socket} = Mod) ->
+    %% It may be closed already, which is seen when something is sent.
+    _ = inet:setopts(Socket, options()),
     Config = httpd_util:lookup(Db, ?MODULE),
+    request(Config(), Mod).
+
+-spec request(config(), #mod{}) -> {proceed, [term()]}.
+request(Config, #mod{request_uri = Uri, parsed_header = Headers} = Mod) ->
     case uri_string:parse(Uri) of
         #{path := Path} = Parts ->
             Query = query(Parts),

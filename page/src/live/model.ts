@@ -28,6 +28,7 @@ export interface Detector {
   name: string;
   verdict: Verdict;
   sentence: string;
+  looks_for: string;
   remedy: string | null;
 }
 
@@ -68,7 +69,8 @@ export interface Frame {
 }
 
 export interface Culprit {
-  kind: string;
+  /** Null where nobody is known. */
+  kind: string | null;
   name: string;
   mfa: string | null;
   pid: string | null;

@@ -7,18 +7,19 @@ import { VERDICTS, wordOf } from "../words.ts";
 import { changing } from "./tables.ts";
 
 export function detectors(): LiveSection {
-  const table = changing("Detectors", ["Detector", "Verdict", "Why", "Remedy", "Node"]);
+  const table = changing("Detectors", ["Detector", "Verdict", "What", "Remedy", "Node"]);
   const none = h("p", { class: "note" }, "All detectors say ok.");
   const element = h("section", {}, h("h2", {}, "Detectors"), none, table.element);
   const update = ({ nodes, several, connected, now }: Shown) => {
     const lines = nodes.flatMap((node) =>
       (node.view?.detectors ?? [])
         .filter(({ verdict }) => !several || verdict !== "ok")
-        .map(({ name, verdict, sentence, remedy }) => {
+        .map(({ name, verdict, sentence, looks_for, remedy }) => {
           const { mark, word, tone } = wordOf(VERDICTS, verdict);
+          const what = verdict === "ok" ? `Nothing found. It looks for: ${looks_for}` : sentence;
           return {
             key: `${node.node} ${name}`,
-            cells: [name, `${mark} ${word}`, sentence, remedy ?? "", node.node],
+            cells: [name, `${mark} ${word}`, what, remedy ?? "", node.node],
             row: isLive(node, connected, now) ? "" : "stale",
             tone: { cell: 1, tone },
           };

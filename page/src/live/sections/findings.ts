@@ -36,7 +36,7 @@ function timeText({ node, known, shown }: Item): string {
 /** Who it was, beyond the name that the sentence has. */
 function facts({ culprit, evidence }: Known["finding"]): [string, string][] {
   const all: [string, string | null][] = [
-    ["culprit", culprit.name === "" ? null : `${culprit.name} (${culprit.kind})`],
+    ["culprit", culprit.kind === null ? null : `${culprit.name} (${culprit.kind})`],
     ["process", [culprit.pid, culprit.registered].filter((x) => x !== null).join(" ") || null],
     ["in", culprit.current_function],
     ["library", culprit.library],
@@ -81,7 +81,7 @@ function card(first: Item): Row<Item> {
     text(where, shown.several ? `${subject} of ${node.node}` : subject);
     text(sentence, finding.sentence);
     text(culprit.lastElementChild as Element, finding.culprit.name);
-    show(culprit, finding.culprit.name !== "" && finding.culprit.kind !== "none");
+    show(culprit, finding.culprit.kind !== null);
     text(remedy, `Remedy: ${finding.remedy ?? ""}`);
     show(remedy, finding.remedy !== null);
     keyed(
