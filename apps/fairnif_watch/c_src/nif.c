@@ -1,8 +1,42 @@
 /*
  * nif.c - the face of the watchdog's native part, module fairnif_watch_native.
+ *
+ * Calls that may wait (new, stop) are dirty; all others are a few loads.  The
+ * thread is ended by `stop`.  Where nobody calls that the object's destructor
+ * does it: by then the monitor has told the thread to end.
  */
-#include <erl_nif.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "watch.h"
+
+static ErlNifResourceType *watch_type;
+
+static ERL_NIF_TERM atom(ErlNifEnv *env, const char *name)
+{
+    return enif_make_atom(env, name);
+}
+
+static ERL_NIF_TERM error(ErlNifEnv *env, ERL_NIF_TERM reason)
+{
+    return enif_make_tuple2(env, atom(env, "error"), reason);
+}
+
+static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key,
+                ERL_NIF_TERM value)
+{
+    enif_make_map_put(env, *map, atom(env, key), value, map);
+}
+
+static struct watch *get_watch(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    void *obj;
+
+    return enif_get_resource(env, term, watch_type, &obj) ? obj : NULL;
+}
+
+/* interface() -> integer() */
 static ERL_NIF_TERM interface(ErlNifEnv *env, int argc,
                               const ERL_NIF_TERM argv[])
 {
@@ -10,8 +44,307 @@ static ERL_NIF_TERM interface(ErlNifEnv *env, int argc,
     return enif_make_int(env, 1);
 }
 
-static ErlNifFunc nifs[] = {
-    { "interface", 0, interface, 0 },
+/* -- life ----------------------------------------------------------------------- */
+
+static bool get_uint(ErlNifEnv *env, ERL_NIF_TERM map, const char *key,
+                     uint64_t factor, uint64_t *value)
+{
+    ERL_NIF_TERM term;
+    ErlNifUInt64 number;
+
+    if (!enif_get_map_value(env, map, atom(env, key), &term)
+        || !enif_get_uint64(env, term, &number))
+        return false;
+    *value = number * factor;
+    return true;
+}
+
+static bool get_config(ErlNifEnv *env, ERL_NIF_TERM map,
+                       struct watch__config *c, struct watch__tids *tids)
+{
+    uint64_t hz, rate, signals, n[K_KINDS];
+
+    if (!get_uint(env, map, "period_ms", NS_PER_MS, &c->limits.period_ns)
+        || !get_uint(env, map, "warn_ms", NS_PER_MS, &c->limits.warn_ns)
+        || !get_uint(env, map, "error_ms", NS_PER_MS, &c->limits.error_ns)
+        || !get_uint(env, map, "emergency_ms", NS_PER_MS, &c->emergency_ns)
+        || !get_uint(env, map, "sample_hz", 1, &hz)
+        || !get_uint(env, map, "events_per_s", 1, &rate)
+        || !get_uint(env, map, "signals", 1, &signals)
+        || !get_uint(env, map, "normal", 1, &n[K_NORMAL])
+        || !get_uint(env, map, "dirty_cpu", 1, &n[K_DIRTY_CPU])
+        || !get_uint(env, map, "dirty_io", 1, &n[K_DIRTY_IO]))
+        return false;
+    c->sample_hz = (unsigned)hz;
+    c->events_per_s = (unsigned)rate;
+    c->signals = signals != 0;
+    for (unsigned k = 0; k < K_KINDS; k++) {
+        if (n[k] > 4096)
+            return false;
+        tids->count[k] = (unsigned)n[k];
+    }
+    return c->limits.period_ns > 0 && rate > 0;
+}
+
+/* The names, as a list of binaries. */
+static ERL_NIF_TERM name_list(ErlNifEnv *env, char *names)
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0), term;
+    char *rest, *name;
+
+    for (name = strtok_r(names, " ", &rest); name;
+         name = strtok_r(NULL, " ", &rest)) {
+        memcpy(enif_make_new_binary(env, strlen(name), &term), name,
+               strlen(name));
+        list = enif_make_list_cell(env, term, list);
+    }
+    return list;
+}
+
+/* new(Config, Owner, Watchdog) -> {ok, Watch} | {error, term()}.  Dirty: reads
+ * /proc. */
+static ERL_NIF_TERM new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch__config config;
+    struct watch__tids tids;
+    ErlNifPid owner, watchdog;
+    struct watch *w;
+    char names[1024];
+    ERL_NIF_TERM answer = 0;
+    bool all = true;
+
+    (void)argc;
+    if (!get_config(env, argv[0], &config, &tids)
+        || !enif_get_local_pid(env, argv[1], &owner)
+        || !enif_get_local_pid(env, argv[2], &watchdog))
+        return enif_make_badarg(env);
+    for (unsigned k = 0; k < K_KINDS; k++) {
+        tids.tid[k] = calloc(tids.count[k] + 1, sizeof(int));
+        all = all && tids.tid[k];
+    }
+    w = all ? enif_alloc_resource(watch_type, sizeof *w) : NULL;
+    if (!w) {
+        answer = error(env, atom(env, "enomem"));
+    } else if (!watch__find_threads(&tids, names, sizeof names)) {
+        memset(w, 0, sizeof *w);    /* for the destructor */
+        answer = error(env, enif_make_tuple2(
+            env, atom(env, "unknown_thread_names"), name_list(env, names)));
+    } else if (!watch__init(w, &config, &tids)) {
+        answer = error(env, atom(env, "enomem"));
+    } else {
+        w->owner = owner;
+        SET(w->online, tids.count[K_NORMAL]);
+        if (enif_monitor_process(env, w, &watchdog, &w->monitor) != 0)
+            answer = error(env, atom(env, "noproc"));
+        else
+            answer = enif_make_tuple2(env, atom(env, "ok"),
+                                      enif_make_resource(env, w));
+    }
+    if (w)
+        enif_release_resource(w);
+    for (unsigned k = 0; k < K_KINDS; k++)
+        free(tids.tid[k]);
+    return answer;
+}
+
+static int64_t clock_offset(void)
+{
+    ErlNifTime theirs = enif_monotonic_time(ERL_NIF_NSEC);
+
+    return (int64_t)theirs - (int64_t)watch__now();
+}
+
+/* start(Watch) -> ok | {error, term()}.  Dirty: makes a thread. */
+static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+
+    (void)argc;
+    if (!w || w->started)
+        return enif_make_badarg(env);
+    w->started = true;
+    SET(w->offset, clock_offset());
+    return watch__start(w) ? atom(env, "ok")
+        : error(env, atom(env, "no_thread"));
+}
+
+/* stop(Watch) -> ok.  Dirty: waits for the thread. */
+static ERL_NIF_TERM stop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+
+    (void)argc;
+    if (!w)
+        return enif_make_badarg(env);
+    watch__stop(w);
+    return atom(env, "ok");
+}
+
+/* -- hearts --------------------------------------------------------------------------- */
+
+static struct watch__thread *get_normal(ErlNifEnv *env, struct watch *w,
+                                        ERL_NIF_TERM term)
+{
+    unsigned number;
+
+    if (!w || !enif_get_uint(env, term, &number) || number < 1
+        || number > w->normal)
+        return NULL;
+    return &w->threads[number - 1];
+}
+
+/* heart(Watch, Number) -> ok | {error, {thread, Named, Mine}}: the caller is
+ * the heart of that scheduler, and runs on it. */
+static ERL_NIF_TERM heart(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    struct watch__thread *t = get_normal(env, w, argv[1]);
+    int tid = watch__gettid();
+
+    (void)argc;
+    if (!t || enif_thread_type() != ERL_NIF_THR_NORMAL_SCHEDULER)
+        return enif_make_badarg(env);
+    if (tid != t->tid)
+        return error(env, enif_make_tuple3(env, atom(env, "thread"),
+                                           enif_make_int(env, t->tid),
+                                           enif_make_int(env, tid)));
+    enif_self(env, &t->heart.pid);
+    SET(t->heart.beats, GET(t->heart.poked));
+    atomic_store_explicit(&t->heart.there, 1, memory_order_release);
+    return atom(env, "ok");
+}
+
+/* beat(Watch, Number) -> ok: the heart's answer to a poke. */
+static ERL_NIF_TERM beat(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    struct watch__thread *t = get_normal(env, w, argv[1]);
+    uint64_t now = watch__now();
+
+    (void)argc;
+    if (!t)
+        return enif_make_badarg(env);
+    SET(t->heart.beat_at, now);
+    SET(t->heart.beat_cpu, watch__cpu(CLOCK_THREAD_CPUTIME_ID));
+    SET(w->offset, (int64_t)enif_monotonic_time(ERL_NIF_NSEC) - (int64_t)now);
+    atomic_store_explicit(&t->heart.beats, GET(t->heart.poked),
+                          memory_order_release);
+    return atom(env, "ok");
+}
+
+/* -- what is known ------------------------------------------------------------------------ */
+
+static const char *const state_names[] = {
+    [ST_UNKNOWN] = "unknown", [ST_IDLE] = "idle", [ST_BUSY] = "busy",
+    [ST_NATIVE] = "native", [ST_SLEEPS_NATIVE] = "sleeping_in_native"
 };
 
-ERL_NIF_INIT(fairnif_watch_native, nifs, NULL, NULL, NULL, NULL)
+static ERL_NIF_TERM thread_map(ErlNifEnv *env, const struct watch__thread *t,
+                               uint64_t now)
+{
+    ERL_NIF_TERM map = enif_make_new_map(env);
+    uint64_t begin = GET(t->shown_begin), busy = GET(t->shown_busy_since);
+
+    put(env, &map, "kind", atom(env, watch__kind_names[t->kind]));
+    put(env, &map, "number", enif_make_uint(env, t->number));
+    put(env, &map, "tid", enif_make_int(env, t->tid));
+    put(env, &map, "state", atom(env, state_names[GET(t->state)]));
+    put(env, &map, "busy",
+        enif_make_double(env, (double)GET(t->shown_share) / 1000));
+    put(env, &map, "busy_ns",
+        enif_make_uint64(env, busy ? watch__less(now, busy) : 0));
+    put(env, &map, "held_ns",
+        enif_make_uint64(env, begin ? watch__less(now, begin) : 0));
+    put(env, &map, "fairnif", atom(env, "none"));
+    put(env, &map, "cpu_ns", enif_make_uint64(env, GET(t->shown_cpu)));
+    return map;
+}
+
+/* threads(Watch) -> [map()] */
+static ERL_NIF_TERM threads(ErlNifEnv *env, int argc,
+                            const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    uint64_t now = watch__now();
+
+    (void)argc;
+    if (!w)
+        return enif_make_badarg(env);
+    for (unsigned i = w->count; i-- > 0; )
+        list = enif_make_list_cell(env, thread_map(env, &w->threads[i], now),
+                                   list);
+    return list;
+}
+
+/* counters(Watch) -> #{atom() => non_neg_integer()} */
+static ERL_NIF_TERM counters(ErlNifEnv *env, int argc,
+                             const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    ERL_NIF_TERM map = enif_make_new_map(env);
+
+    (void)argc;
+    if (!w)
+        return enif_make_badarg(env);
+#define COUNTER(NAME)                                                       \
+    put(env, &map, #NAME, enif_make_uint64(env, GET(w->counters.NAME)));
+    WATCH__COUNTERS(COUNTER)
+#undef COUNTER
+    return map;
+}
+
+/* online(Watch, Number) -> ok: how many normal schedulers are online. */
+static ERL_NIF_TERM online(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    unsigned number;
+
+    (void)argc;
+    if (!w || !enif_get_uint(env, argv[1], &number))
+        return enif_make_badarg(env);
+    SET(w->online, number);
+    return atom(env, "ok");
+}
+
+/* -- the library -------------------------------------------------------------------------- */
+
+static void watch_dtor(ErlNifEnv *env, void *obj)
+{
+    (void)env;
+    if (((struct watch *)obj)->threads)
+        watch__free(obj);
+}
+
+/* The watchdog process is dead; the thread is joined by who notices. */
+static void watch_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
+                       ErlNifMonitor *monitor)
+{
+    (void)env, (void)pid, (void)monitor;
+    watch__flag(obj);
+}
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    ErlNifResourceTypeInit init = {.dtor = watch_dtor, .down = watch_down,
+                                   .members = 3};
+
+    (void)priv, (void)info;
+    watch_type = enif_init_resource_type(env, "fairnif_watch", &init,
+                                         ERL_NIF_RT_CREATE, NULL);
+    return watch_type ? 0 : 1;
+}
+
+static ErlNifFunc nifs[] = {
+    {"interface", 0, interface, 0},
+    {"new", 3, new, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"start", 1, start, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"stop", 1, stop, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"heart", 2, heart, 0},
+    {"beat", 2, beat, 0},
+    {"threads", 1, threads, 0},
+    {"counters", 1, counters, 0},
+    {"online", 2, online, 0},
+};
+
+ERL_NIF_INIT(fairnif_watch_native, nifs, load, NULL, NULL, NULL)

@@ -1,0 +1,178 @@
+/*
+ * suspect.c - the rules: from what one look at a scheduler thread shows,
+ * whether it gives way, is held, or is not given a processor.
+ *
+ * Pure: no clock, no system call, no VM.  A thread that may be asleep in the
+ * emulator is never poked.
+ *
+ *   seen giving way --(busy, or asleep in native code)--> poked
+ *        ^                                                  |  no answer
+ *        '---------------- answered <-----------------------'  for warn_ms:
+ *                                                              reported
+ */
+#include "watch.h"
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
+{
+    h->seen_at = at;
+    h->seen_cpu = cpu;
+    h->poked = false;
+    h->reported_at = h->starved_at = 0;
+    h->level = 0;
+}
+
+void watch__pardon(struct watch__hold *h, uint64_t now, uint64_t cpu)
+{
+    h->begin = now;
+    h->begin_cpu = cpu;
+    h->stalled = h->apart = 0;
+    h->reported_at = h->starved_at = 0;
+    h->level = 0;
+}
+
+/* When what is to be poked for began.  It has used the processor for `used` of
+ * the time since it was last seen giving way.  Slept before: it began when it
+ * woke up.  Busy all along: anywhere in between, so the middle is the least
+ * wrong.  Where we looked late it is not known, and not claimed. */
+static uint64_t began(const struct watch__hold *h,
+                      const struct watch__limits *limits,
+                      const struct watch__seen *seen)
+{
+    uint64_t since = less(seen->now, h->seen_at);
+    uint64_t used = less(seen->cpu, h->seen_cpu);
+
+    if (seen->class == C_RUNS && used < since - since / 4)
+        since = used;
+    else
+        since /= 2;
+    if (since > 4 * limits->period_ns)
+        since = limits->period_ns;
+    return seen->now - since;
+}
+
+static enum watch__does poke(struct watch__hold *h,
+                             const struct watch__limits *limits,
+                             const struct watch__seen *seen)
+{
+    h->begin = began(h, limits, seen);
+    h->begin_cpu = seen->class == C_RUNS
+        ? less(seen->cpu, less(seen->now, h->begin)) : seen->cpu;
+    if (h->begin_cpu < h->seen_cpu)
+        h->begin_cpu = h->seen_cpu;
+    h->begin_waited = seen->waited;
+    h->stalled = h->apart = 0;
+    h->poked = true;
+    return DO_POKE;
+}
+
+static void sum_up(struct watch__hold *h, const struct watch__seen *seen,
+                   uint64_t end, uint64_t end_cpu)
+{
+    uint64_t waited = seen->waited != WATCH__NEVER
+        && h->begin_waited != WATCH__NEVER
+        ? less(seen->waited, h->begin_waited) : 0;
+
+    h->held = less(less(end, h->begin), h->apart);
+    h->used = less(end_cpu, h->begin_cpu);
+    h->delay = waited > h->stalled ? waited : h->stalled;
+    if (h->delay > less(h->held, h->used))
+        h->delay = less(h->held, h->used);
+}
+
+static enum watch__does answered(struct watch__hold *h,
+                                 const struct watch__seen *seen)
+{
+    bool reported = h->reported_at != 0;
+    uint64_t at = seen->beat_at < seen->now ? seen->beat_at : seen->now;
+
+    sum_up(h, seen, at, seen->beat_cpu);
+    gave_way(h, at, seen->beat_cpu);
+    return reported ? DO_RELEASE : DO_NOTHING;
+}
+
+/* Held by what runs on it, for long enough to be told?  What counts is the time
+ * that it was not waiting for a processor. */
+static enum watch__does still_held(struct watch__hold *h,
+                                   const struct watch__limits *limits,
+                                   const struct watch__seen *seen)
+{
+    uint64_t own;
+    unsigned level;
+
+    sum_up(h, seen, seen->now, seen->cpu);
+    own = less(h->held, h->delay);
+    level = own >= limits->error_ns ? 2 : own >= limits->warn_ns ? 1 : 0;
+    if (level > h->level
+        || (level && h->level
+            && less(seen->now, h->reported_at) >= NS_PER_S)) {
+        if (level > h->level)
+            h->level = level;
+        h->reported_at = seen->now;
+        return DO_REPORT;
+    }
+    if (!level && h->delay >= limits->warn_ns && h->delay >= h->held / 2
+        && (!h->starved_at || less(seen->now, h->starved_at) >= NS_PER_S)) {
+        h->starved_at = seen->now;
+        return DO_STARVED;
+    }
+    return DO_NOTHING;
+}
+
+/* Poked, and no answer yet: to whom does the time since the last look belong? */
+static void account(struct watch__hold *h, const struct watch__seen *seen)
+{
+    uint64_t used = less(seen->cpu, h->cpu);
+
+    switch (seen->class) {
+    case C_RUNS:
+        /* Ready all the time, as far as can be seen. */
+        h->apart += less(seen->lost, used);
+        h->stalled += less(less(seen->gap, seen->lost), used);
+        break;
+    case C_NATIVE:
+        h->apart += less(seen->lost, used);
+        break;
+    default:
+        /* Asleep in the emulator with a message for it: its scheduler is
+         * offline or blocked by multi_scheduling, or the emulator waits for
+         * something of its own.  No native code, no finding. */
+        h->apart += less(seen->gap, used);
+    }
+}
+
+enum watch__does watch__judge(struct watch__hold *h,
+                              const struct watch__limits *limits,
+                              const struct watch__seen *seen)
+{
+    enum watch__does does = DO_NOTHING;
+    uint64_t used = less(seen->cpu, h->cpu);
+
+    if (!h->seen_at) {
+        gave_way(h, seen->now, seen->cpu);
+    } else if (h->poked && seen->answered) {
+        does = answered(h, seen);
+    } else if (h->poked) {
+        account(h, seen);
+        if (seen->class == C_RUNS || seen->class == C_NATIVE)
+            does = still_held(h, limits, seen);
+    }
+    if (!h->poked) {
+        if (seen->class == C_IDLE || seen->class == C_UNKNOWN) {
+            if (does == DO_NOTHING)
+                gave_way(h, seen->now, seen->cpu);
+        } else if (does == DO_NOTHING
+                   && (seen->class == C_NATIVE || used > seen->gap / 2
+                       || less(seen->now, h->seen_at)
+                          > limits->period_ns + limits->period_ns / 2)) {
+            h->seen_at += less(seen->lost, used);
+            does = poke(h, limits, seen);
+        }
+    }
+    h->cpu = seen->cpu;
+    return does;
+}

@@ -1,0 +1,413 @@
+/*
+ * watch.c - the watch thread: looks at all scheduler threads once a period and
+ * does what the rules say.
+ *
+ * No scheduler can hold it up: it waits for nothing of the VM's, and what it
+ * calls there (enif_send, terms in its own environment) takes locks that are
+ * held for less than a microsecond.  It must never be ended but by joining it,
+ * and nobody may unmap this library while it runs.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "watch.h"
+
+enum {
+    DIRTY_EVERY = 4,            /* looks at dirty ones: one in so many */
+    IDLE_FACTOR = 4             /* nobody works: look so much less often */
+};
+#define LATE_NS (20 * NS_PER_MS)
+#define WINDOW_NS (250 * NS_PER_MS)
+
+/* -- one thread -------------------------------------------------------------- */
+
+static bool measure(struct watch *w, struct watch__thread *t)
+{
+    uint64_t cpu = watch__cpu(t->clock);
+
+    t->used = 0;
+    if (cpu == WATCH__NEVER)
+        return false;
+    t->gap = t->looked_at ? w->now - t->looked_at : w->config.limits.period_ns;
+    t->used = t->looked_at ? watch__less(cpu, t->cpu) : 0;
+    t->looked_at = w->now;
+    t->cpu = cpu;
+    return true;
+}
+
+static bool same_place(const struct watch__place *a,
+                       const struct watch__place *b)
+{
+    return a->syscall == b->syscall && a->arg == b->arg && a->sp == b->sp
+        && a->pc == b->pc;
+}
+
+/* An idle scheduler sleeps in few places, with the same stack each time: known
+ * ones need no stack to be told. */
+static enum watch__class class_of_sleep(struct watch *w,
+                                        struct watch__thread *t)
+{
+    for (unsigned i = 0; i < WATCH__PLACES && i < t->idle_count; i++)
+        if (same_place(&t->idle[i], &t->place))
+            return C_IDLE;
+    if (watch__classify(w, t) != C_IDLE)
+        return C_NATIVE;
+    t->idle[t->idle_count++ % WATCH__PLACES] = t->place;
+    return C_IDLE;
+}
+
+static void look(struct watch *w, struct watch__thread *t)
+{
+    struct watch__place place;
+    bool busy = t->used > t->gap / 2;
+
+    if (t->slept && t->used == 0)
+        return;                 /* the same sleep */
+    t->slept = false;
+    if (busy && !t->hold.poked) {
+        t->run = RUN_RUNNING;
+        t->class = C_RUNS;
+        return;
+    }
+    if (t->syscall_fd == -1)
+        t->syscall_fd = watch__open(t->tid, "syscall");
+    t->run = watch__where(t->syscall_fd, &place);
+    t->place = place;
+    switch (t->run) {
+    case RUN_RUNNING:
+        t->class = C_RUNS;
+        break;
+    case RUN_UNKNOWN:
+        t->class = busy ? C_RUNS : C_UNKNOWN;
+        break;
+    default:
+        t->slept = true;
+        t->class = class_of_sleep(w, t);
+    }
+}
+
+static uint64_t run_delay(struct watch__thread *t)
+{
+    uint64_t ns;
+
+    if (t->schedstat_fd == -1) {
+        t->schedstat_fd = watch__open(t->tid, "schedstat");
+        if (t->schedstat_fd < 0)
+            t->schedstat_fd = -2;
+    }
+    return watch__run_delay(t->schedstat_fd, &ns) ? ns : WATCH__NEVER;
+}
+
+static void poke(struct watch *w, struct watch__thread *t)
+{
+    t->hold.begin_waited = run_delay(t);
+    t->throttled = w->throttled;
+    t->stolen = w->stolen;
+    ADD(t->heart.poked, 1);
+    ADD(w->counters.pokes, 1);
+    if (!enif_send(NULL, &t->heart.pid, NULL, w->poke)) {
+        /* The heart is gone; the watchdog process makes another. */
+        atomic_store(&t->heart.there, 0);
+        t->hold.poked = false;
+    }
+}
+
+static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
+{
+    struct watch__seen seen = {
+        .now = w->now, .gap = t->gap, .lost = lost, .cpu = t->cpu,
+        .waited = t->hold.poked ? run_delay(t) : WATCH__NEVER,
+        .class = t->class
+    };
+    uint64_t beats = atomic_load_explicit(&t->heart.beats,
+                                          memory_order_acquire);
+
+    if (!atomic_load_explicit(&t->heart.there, memory_order_acquire)) {
+        seen.class = C_IDLE;    /* nobody to ask yet, or any more */
+        t->hold.poked = false;
+    }
+    if (t->hold.poked && beats >= GET(t->heart.poked)) {
+        seen.answered = true;
+        seen.beat_at = GET(t->heart.beat_at);
+        seen.beat_cpu = GET(t->heart.beat_cpu);
+        ADD(w->counters.beats, 1);
+    }
+    switch (watch__judge(&t->hold, &w->config.limits, &seen)) {
+    case DO_POKE:
+        poke(w, t);
+        break;
+    case DO_REPORT:
+        if (!t->id) {
+            t->id = ++w->next_id;
+            ADD(w->counters.held, 1);
+        }
+        watch__send_held(w, t);
+        break;
+    case DO_STARVED:
+        watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+        ADD(w->counters.starved, 1);
+        watch__send_starved(w, t);
+        break;
+    case DO_RELEASE:
+        ADD(w->counters.released, 1);
+        watch__send_released(w, t);
+        t->id = 0;
+        break;
+    case DO_NOTHING:
+        break;
+    }
+}
+
+/* -- what others may see ------------------------------------------------------- */
+
+static enum watch__state state_of(const struct watch__thread *t)
+{
+    switch (t->class) {
+    case C_RUNS:
+        return t->id ? ST_NATIVE : ST_BUSY;
+    case C_NATIVE:
+        return ST_SLEEPS_NATIVE;
+    case C_IDLE:
+        return ST_IDLE;
+    default:
+        return ST_UNKNOWN;
+    }
+}
+
+static void show(struct watch *w, struct watch__thread *t)
+{
+    if (t->class == C_IDLE || t->class == C_UNKNOWN)
+        t->busy_since = 0;
+    else if (!t->busy_since)
+        t->busy_since = w->now - (t->used < t->gap ? t->used : t->gap);
+    SET(t->state, state_of(t));
+    SET(t->shown_cpu, t->cpu);
+    SET(t->shown_busy_since, t->busy_since);
+    SET(t->shown_begin, t->id ? t->hold.begin : 0);
+    if (w->now - t->at[t->window] >= WINDOW_NS) {
+        unsigned next = (t->window + 1) % WATCH__WINDOWS;
+        uint64_t at = t->at[next], used = t->used_at[next];
+
+        t->at[next] = w->now;
+        t->used_at[next] = t->cpu;
+        t->window = next;
+        if (at)
+            SET(t->shown_share, (t->cpu - used) * 1000 / (w->now - at));
+    }
+}
+
+/* -- all of them ------------------------------------------------------------------ */
+
+/* Nobody else can say it then. */
+static void emergency(struct watch *w)
+{
+    unsigned online = GET(w->online), held = 0;
+    char line[256];
+    uint64_t least = WATCH__NEVER;
+    int n;
+
+    if (!w->config.emergency_ns || online == 0 || online > w->normal)
+        return;
+    for (unsigned i = 0; i < online; i++) {
+        const struct watch__thread *t = &w->threads[i];
+
+        if (!t->id || t->hold.held < w->config.emergency_ns)
+            return;
+        held++;
+        if (t->hold.held < least)
+            least = t->hold.held;
+    }
+    if (w->emergency_at && w->now - w->emergency_at < 10 * NS_PER_S)
+        return;
+    w->emergency_at = w->now;
+    ADD(w->counters.emergencies, 1);
+    n = snprintf(line, sizeof line, "fairnif_watch: all %u normal schedulers "
+                 "of this node have been blocked for at least %lu ms\n", held,
+                 (unsigned long)(least / NS_PER_MS));
+    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        return;                 /* then there is nobody to tell */
+}
+
+static void note_late(struct watch *w, uint64_t gap)
+{
+    uint64_t throttled = w->throttled, stolen = w->stolen;
+
+    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+    ADD(w->counters.late, 1);
+    if (w->now - w->late_at < NS_PER_S)
+        return;
+    w->late_at = w->now;
+    watch__send_late(w, gap, watch__less(w->throttled, throttled),
+                     watch__less(w->stolen, stolen));
+}
+
+/* Answers how long to sleep. */
+static uint64_t tick(struct watch *w, uint64_t meant)
+{
+    uint64_t gap, total = 0, lost = 0;
+    bool idle = true, late;
+
+    w->now = watch__now();
+    gap = w->now - w->before;
+    late = gap > meant + LATE_NS;
+    w->before = w->now;
+    w->tick++;
+    ADD(w->counters.ticks, 1);
+    if (gap > GET(w->counters.longest_gap_ns))
+        SET(w->counters.longest_gap_ns, gap);
+    for (unsigned i = 0; i < w->count; i++) {
+        struct watch__thread *t = &w->threads[i];
+
+        if (i >= w->normal && w->tick % DIRTY_EVERY && !late)
+            continue;
+        t->there = measure(w, t);
+        total += t->used;
+    }
+    if (late && total < gap / 50)
+        lost = gap;             /* stopped, or the machine slept */
+    for (unsigned i = 0; i < w->count; i++) {
+        struct watch__thread *t = &w->threads[i];
+
+        if (!t->there || t->looked_at != w->now)
+            continue;
+        look(w, t);
+        if (t->kind == K_NORMAL)
+            judge(w, t, lost);
+        show(w, t);
+        idle = idle && t->class == C_IDLE;
+    }
+    if (late)
+        note_late(w, gap);
+    emergency(w);
+    if (w->suppressed && w->now - w->suppressed_at >= NS_PER_S)
+        watch__send_suppressed(w);
+    return w->config.limits.period_ns * (idle ? IDLE_FACTOR : 1);
+}
+
+static void *run(void *arg)
+{
+    struct watch *w = arg;
+    clockid_t own = watch__cpu_clock(watch__gettid());
+    uint64_t next, wait = w->config.limits.period_ns;
+
+    w->before = watch__now();
+    next = w->before + wait;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        struct timespec until = {(time_t)(next / NS_PER_S),
+                                 (long)(next % NS_PER_S)};
+
+        if (watch__now() < next) {
+            pthread_cond_timedwait(&w->wake, &w->lock, &until);
+            continue;
+        }
+        pthread_mutex_unlock(&w->lock);
+        wait = tick(w, wait);
+        SET(w->counters.watch_cpu_ns, watch__cpu(own));
+        next = watch__now() + wait;
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* -- life ------------------------------------------------------------------------------ */
+
+static void add_threads(struct watch *w, const struct watch__tids *tids)
+{
+    struct watch__thread *t = w->threads;
+
+    for (unsigned k = 0; k < K_KINDS; k++)
+        for (unsigned i = 0; i < tids->count[k]; i++, t++) {
+            t->kind = k;
+            t->number = i + 1;
+            t->tid = tids->tid[k][i];
+            t->clock = watch__cpu_clock(t->tid);
+            t->syscall_fd = t->schedstat_fd = -1;
+        }
+}
+
+bool watch__init(struct watch *w, const struct watch__config *config,
+                 const struct watch__tids *tids)
+{
+    pthread_condattr_t attr;
+
+    memset(w, 0, sizeof *w);
+    w->config = *config;
+    w->tokens = config->events_per_s;
+    w->normal = tids->count[K_NORMAL];
+    for (unsigned k = 0; k < K_KINDS; k++)
+        w->count += tids->count[k];
+    w->threads = calloc(w->count, sizeof *w->threads);
+    w->env = enif_alloc_env();
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    watch__pressure_open(&w->pressure);
+    if (!w->threads || !w->env)
+        return false;
+    w->poke = enif_make_atom(w->env, "poke");
+    add_threads(w, tids);
+    return true;
+}
+
+bool watch__start(struct watch *w)
+{
+    static char name[] = "fairnif_watch";
+
+    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+    w->running = enif_thread_create(name, &w->thread, run, w, NULL) == 0;
+    return w->running;
+}
+
+void watch__flag(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void watch__stop(struct watch *w)
+{
+    bool join;
+
+    watch__flag(w);
+    pthread_mutex_lock(&w->lock);
+    join = w->running;
+    w->running = false;
+    pthread_mutex_unlock(&w->lock);
+    if (join)
+        enif_thread_join(w->thread, NULL);
+}
+
+static void close_thread(struct watch__thread *t)
+{
+    if (t->syscall_fd >= 0)
+        close(t->syscall_fd);
+    if (t->schedstat_fd >= 0)
+        close(t->schedstat_fd);
+    if (t->last_env)
+        enif_free_env(t->last_env);
+}
+
+void watch__free(struct watch *w)
+{
+    watch__stop(w);
+    for (unsigned i = 0; w->threads && i < w->count; i++)
+        close_thread(&w->threads[i]);
+    for (unsigned i = 0; i < WATCH__LOOKS; i++)
+        if (w->looks[i].env)
+            enif_free_env(w->looks[i].env);
+    watch__pressure_close(&w->pressure);
+    if (w->env)
+        enif_free_env(w->env);
+    free(w->threads);
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+}

@@ -1,0 +1,331 @@
+/*
+ * watch.h - the watch thread's own view: what it knows of each scheduler
+ * thread, who may touch it, and which file does what.
+ *
+ * Who owns what:
+ *   - a `struct watch` is a resource object of module fairnif_watch_native.
+ *     The watchdog process and the hearts hold terms of it; the thread holds
+ *     none: whoever ends the thread joins it before the object can go;
+ *   - a `struct watch__thread` is written by the watch thread.  What others
+ *     read of it is atomic; what a heart writes stands apart, in `heart`;
+ *   - `look`, `top` are under `lock`, which nobody holds over a system call.
+ *
+ * What must never be done here: allocate for each tick, wait for a scheduler,
+ * register anything to run at exit, or call into the VM with an environment
+ * that is not the thread's own.
+ */
+#ifndef WATCH_WATCH_H
+#define WATCH_WATCH_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include <erl_nif.h>
+
+#include "stack.h"
+
+#define GET(X) atomic_load_explicit(&(X), memory_order_relaxed)
+#define SET(X, V) atomic_store_explicit(&(X), (V), memory_order_relaxed)
+/* For the single writer of X. */
+#define ADD(X, V) SET(X, GET(X) + (V))
+
+typedef _Atomic uint64_t watch__u64;
+
+#define NS_PER_MS ((uint64_t)1000000)
+#define NS_PER_S ((uint64_t)1000000000)
+#define WATCH__NEVER UINT64_MAX
+
+/* -- kinds of scheduler threads ------------------------------------------- */
+
+enum watch__kind { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
+extern WATCH_HIDDEN const char *const watch__kind_names[K_KINDS];
+
+/* -- /proc and clocks: task.c ------------------------------------------------ */
+
+enum watch__run {
+    RUN_UNKNOWN,                /* the system does not say */
+    RUN_RUNNING,                /* on a processor, or waiting for one */
+    RUN_SLEEPS,
+    RUN_DISK                    /* sleeps and takes no signal */
+};
+
+/* Where a thread sleeps: tells one place from another. */
+struct watch__place {
+    long syscall;
+    uint64_t arg, sp, pc;
+};
+
+WATCH_HIDDEN uint64_t watch__now(void);         /* CLOCK_MONOTONIC, ns: maps.c */
+WATCH_HIDDEN uint64_t watch__cpu(clockid_t clock);  /* ns; NEVER: no thread */
+WATCH_HIDDEN clockid_t watch__cpu_clock(int tid);
+WATCH_HIDDEN int watch__gettid(void);
+/* A file under /proc/self/task/TID, to be kept open; -1. */
+WATCH_HIDDEN int watch__open(int tid, const char *name);
+WATCH_HIDDEN enum watch__run watch__where(int syscall_fd,
+                                          struct watch__place *place);
+WATCH_HIDDEN bool watch__run_delay(int schedstat_fd, uint64_t *ns);
+WATCH_HIDDEN bool watch__in_disk_sleep(int tid);
+/* What the file begins with, ended by '\0'; bytes, or -1. */
+WATCH_HIDDEN int watch__slurp(int fd, char *text, size_t size);
+WATCH_HIDDEN const char *watch__syscall_name(long number);
+
+/* What takes processors away from the whole process; pressure.c */
+struct watch__pressure {
+    int stat_fd, cgroup_fd;
+    uint64_t tick_ns;           /* of /proc/stat */
+    bool in_us;                 /* cgroup v2 counts us, v1 ns */
+};
+WATCH_HIDDEN void watch__pressure_open(struct watch__pressure *p);
+WATCH_HIDDEN void watch__pressure_close(struct watch__pressure *p);
+WATCH_HIDDEN void watch__pressure_read(const struct watch__pressure *p,
+                                       uint64_t *throttled_ns,
+                                       uint64_t *stolen_ns);
+
+/* -- which thread is which: threads.c ------------------------------------------ */
+
+/* The number in a thread's name and its kind; false: no scheduler's name. */
+WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__kind *kind,
+                                    unsigned *number);
+/* Finds all scheduler threads; false: some are missing, and `names` holds the
+ * names that could not be told, separated by blanks. */
+struct watch__tids {
+    unsigned count[K_KINDS];    /* in: how many there must be */
+    int *tid[K_KINDS];          /* out: by number - 1 */
+};
+WATCH_HIDDEN bool watch__find_threads(struct watch__tids *tids, char *names,
+                                      size_t size);
+
+/* -- the rules: suspect.c ---------------------------------------------------------- */
+
+/* What a thread does, as far as one look shows. */
+enum watch__class {
+    C_UNKNOWN,
+    C_RUNS,
+    C_IDLE,                     /* sleeps in the emulator's own code */
+    C_NATIVE                    /* sleeps in native code */
+};
+
+/* One look at a thread. */
+struct watch__seen {
+    uint64_t now;
+    uint64_t gap;               /* since the last look */
+    uint64_t lost;              /* of it: the whole process stood still */
+    uint64_t cpu;               /* used ever */
+    uint64_t waited;            /* for a processor, ever; NEVER: not known */
+    enum watch__class class;
+    bool answered;              /* the beat came */
+    uint64_t beat_at, beat_cpu;
+};
+
+enum watch__does {
+    DO_NOTHING,
+    DO_POKE,
+    DO_REPORT,                  /* held: `level` has gone up, or a second */
+    DO_STARVED,
+    DO_RELEASE                  /* what was reported has come to its end */
+};
+
+struct watch__limits {
+    uint64_t period_ns, warn_ns, error_ns;
+};
+
+/* Whether a thread gives way. */
+struct watch__hold {
+    uint64_t seen_at;           /* last time it was seen giving way */
+    uint64_t seen_cpu;          /* what it had used by then */
+    uint64_t cpu;               /* at the last look */
+    bool poked;                 /* and has not answered */
+    uint64_t begin;             /* of what holds it, when poked */
+    uint64_t begin_cpu, begin_waited;
+    uint64_t stalled;           /* since: ready, but on no processor */
+    uint64_t apart;             /* since: time of which nothing is known */
+    uint64_t reported_at;       /* 0: not */
+    uint64_t starved_at;
+    unsigned level;             /* that was reported: 0, 1 warn, 2 error */
+    /* for the report */
+    uint64_t held, used, delay;
+};
+
+WATCH_HIDDEN enum watch__does watch__judge(struct watch__hold *h,
+                                           const struct watch__limits *limits,
+                                           const struct watch__seen *seen);
+/* It was seen not to be held after all: other processes ran. */
+WATCH_HIDDEN void watch__pardon(struct watch__hold *h, uint64_t now,
+                                uint64_t cpu);
+
+/* -- one scheduler thread ------------------------------------------------------------ */
+
+enum { WATCH__PLACES = 6 };     /* where it is known to sleep idle */
+
+struct watch__heart {
+    ErlNifPid pid;              /* written by the heart, before `there` */
+    _Atomic int there;
+    _Atomic int tid;            /* what the heart found; 0: not yet */
+    watch__u64 poked;           /* how many pokes were sent: the thread's */
+    watch__u64 beats;           /* how many came back: the heart's, as */
+    watch__u64 beat_at, beat_cpu;   /* these */
+};
+
+enum watch__state { ST_UNKNOWN, ST_IDLE, ST_BUSY, ST_NATIVE,
+                    ST_SLEEPS_NATIVE };
+
+/* What fairnif says a thread runs; names are the runtime's, never freed. */
+struct watch__fair {
+    const char *module, *function;
+    unsigned arity;
+    uint64_t since, yields;     /* CLOCK_MONOTONIC, ns */
+    ErlNifPid owner;
+};
+
+enum { WATCH__WINDOWS = 5 };    /* looks that lie 250 ms apart: a second */
+
+struct watch__thread {
+    enum watch__kind kind;
+    unsigned number;
+    int tid;
+    clockid_t clock;
+    int syscall_fd, schedstat_fd;   /* -1: not opened yet; -2: not there */
+    struct watch__hold hold;
+    struct watch__heart heart;      /* of normal ones */
+    /* the last look */
+    enum watch__run run;
+    enum watch__class class;
+    uint64_t looked_at, gap;    /* between the last two looks */
+    uint64_t cpu, used;         /* ever, and in between */
+    bool there;
+    bool slept;                 /* class is that of a sleep that lasts as long
+                                   as `cpu` stays */
+    struct watch__place place, idle[WATCH__PLACES];
+    unsigned idle_count;
+    uint64_t busy_since;        /* 0: idle */
+    uint64_t id;                /* of the hold that was reported */
+    uint64_t throttled, stolen; /* at the poke */
+    uint64_t at[WATCH__WINDOWS], used_at[WATCH__WINDOWS];
+    unsigned window;
+    ErlNifEnv *last_env;        /* of the last stack; NULL: there was none */
+    ERL_NIF_TERM last;
+    /* for others */
+    _Atomic int state;
+    watch__u64 shown_cpu, shown_busy_since, shown_begin, shown_share;
+};
+
+/* -- counters: data -------------------------------------------------------------------- */
+
+#define WATCH__COUNTERS(COUNTER)                                            \
+    COUNTER(ticks)          /* looks at all threads */                      \
+    COUNTER(late)           /* of them: later than meant */                 \
+    COUNTER(longest_gap_ns) /* between two */                               \
+    COUNTER(watch_cpu_ns)   /* used by the thread itself */                 \
+    COUNTER(pokes)          /* sent to hearts */                            \
+    COUNTER(beats)          /* that came back in time to be seen */         \
+    COUNTER(held)           /* holds that were reported */                  \
+    COUNTER(released)       /* and came to their end */                     \
+    COUNTER(starved)        /* reports of no processor given */             \
+    COUNTER(pardoned)       /* holds that were none */                      \
+    COUNTER(suppressed)     /* events that were not sent */                 \
+    COUNTER(events)         /* that were */                                 \
+    COUNTER(samples)        /* stacks taken to see what runs */             \
+    COUNTER(signals)        /* stacks taken of running threads */           \
+    COUNTER(failed_stacks)  /* that could not be taken */                   \
+    COUNTER(classified)     /* stacks of sleeping threads */                \
+    COUNTER(looks)          /* asked for */                                 \
+    COUNTER(emergencies)    /* all normal schedulers held at once */
+
+struct watch__counters {
+#define COUNTER(NAME) watch__u64 NAME;
+    WATCH__COUNTERS(COUNTER)
+#undef COUNTER
+};
+
+/* -- what runs most: tally.c ----------------------------------------------------------- */
+
+enum { WATCH__TALLIES = 64 };
+
+struct watch__tally {
+    char library[64], name[WATCH__NAME];    /* "" library: module of name */
+    unsigned arity;
+    bool is_mfa;
+    uint64_t samples;           /* decays: by half in 10 s */
+};
+
+/* -- all of it ------------------------------------------------------------------------- */
+
+enum { WATCH__LOOKS = 16 };
+
+struct watch__look {
+    ErlNifEnv *env;             /* of ref; NULL: free */
+    ERL_NIF_TERM ref;
+    unsigned thread;
+};
+
+struct watch__config {
+    struct watch__limits limits;
+    uint64_t emergency_ns;
+    unsigned sample_hz, events_per_s;
+    bool signals;
+};
+
+struct watch {
+    struct watch__config config;
+    ErlNifPid owner;            /* gets the events */
+    ErlNifTid thread;
+    ErlNifMonitor monitor;      /* of the watchdog process */
+    pthread_mutex_t lock;       /* over what follows, to `counters` */
+    pthread_cond_t wake;
+    bool started;
+    bool running;               /* the thread is to be joined */
+    bool stop;
+    struct watch__look looks[WATCH__LOOKS];
+    struct watch__tally tallies[WATCH__TALLIES];
+    uint64_t tallied, tally_since;
+    struct watch__counters counters;
+    _Atomic int64_t offset;     /* erlang:monotonic_time - CLOCK_MONOTONIC */
+    _Atomic unsigned online;    /* normal schedulers, as Erlang says */
+    unsigned count, normal;
+    struct watch__thread *threads;  /* normal, dirty CPU, dirty I/O */
+    /* the thread's own */
+    ErlNifEnv *env;             /* of one event */
+    ERL_NIF_TERM poke;
+    uint64_t now, before;
+    uint64_t tick;
+    uint64_t next_id, next_sample, sampled;
+    uint64_t tokens_at, suppressed, suppressed_at;
+    double tokens;
+    uint64_t emergency_at, late_at;
+    struct watch__pressure pressure;
+    uint64_t throttled, stolen;
+};
+
+static inline uint64_t watch__less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* watch.c */
+WATCH_HIDDEN bool watch__init(struct watch *w,
+                              const struct watch__config *config,
+                              const struct watch__tids *tids);
+WATCH_HIDDEN bool watch__start(struct watch *w);
+/* Waits for the thread; may be called by several, and again. */
+WATCH_HIDDEN void watch__stop(struct watch *w);
+WATCH_HIDDEN void watch__flag(struct watch *w);     /* does not wait */
+WATCH_HIDDEN void watch__free(struct watch *w);
+
+/* classify.c: whether a thread that sleeps there does so in native code */
+WATCH_HIDDEN enum watch__class watch__classify(struct watch *w,
+                                               struct watch__thread *t);
+
+/* event.c: one event at a time, in w->env */
+WATCH_HIDDEN void watch__send_held(struct watch *w, struct watch__thread *t);
+WATCH_HIDDEN void watch__send_released(struct watch *w,
+                                       struct watch__thread *t);
+WATCH_HIDDEN void watch__send_starved(struct watch *w,
+                                      struct watch__thread *t);
+WATCH_HIDDEN void watch__send_late(struct watch *w, uint64_t gap,
+                                   uint64_t throttled, uint64_t stolen);
+WATCH_HIDDEN void watch__send_looked(struct watch *w, struct watch__thread *t,
+                                     ErlNifEnv *ref_env, ERL_NIF_TERM ref);
+WATCH_HIDDEN void watch__send_suppressed(struct watch *w);
+
+#endif

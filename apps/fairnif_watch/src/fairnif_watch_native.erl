@@ -1,0 +1,63 @@
+%% @doc The watchdog's native part: stubs of the NIFs in `priv/fairnif_watch.so'.
+%%
+%% There is no `-on_load': the module may come to a node as bare code, with the library at a path
+%% that only the watchdog knows.  {@link load/1} is called before anything else.  Nobody but
+%% {@link fairnif_watch_watchdog} calls the rest.
+-module(fairnif_watch_native).
+
+-export([load/1, interface/0, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1,
+         online/2]).
+
+-export_type([watch/0]).
+
+-nifs([interface/0, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1, online/2]).
+
+-opaque watch() :: reference().
+%% The watch thread, with all that it knows.
+
+%% @doc Loads the library; `Path' is without extension.  Loaded already is as good.
+-spec load(Path :: file:filename()) -> ok | {error, term()}.
+load(Path) ->
+    case erlang:load_nif(Path, 0) of
+        {error, {reload, _}} -> ok;
+        Answer -> Answer
+    end.
+
+%% @doc The version of what follows.
+-spec interface() -> pos_integer().
+interface() -> erlang:nif_error(not_loaded).
+
+%% @doc Finds all scheduler threads; the watch sends to `Owner' and ends when `Watchdog' does.
+%% Reads /proc, on a dirty I/O scheduler.
+-spec new(Config :: #{atom() => non_neg_integer()}, Owner :: pid(), Watchdog :: pid()) ->
+          {ok, watch()} | {error, {unknown_thread_names, [binary()]} | enomem | noproc}.
+new(_Config, _Owner, _Watchdog) -> erlang:nif_error(not_loaded).
+
+%% @doc Starts the thread; once.
+-spec start(watch()) -> ok | {error, term()}.
+start(_Watch) -> erlang:nif_error(not_loaded).
+
+%% @doc Ends the thread and waits for it, some milliseconds on a dirty I/O scheduler.
+-spec stop(watch()) -> ok.
+stop(_Watch) -> erlang:nif_error(not_loaded).
+
+%% @doc Says that the caller is the heart of that normal scheduler, and runs on it.
+-spec heart(watch(), Scheduler :: pos_integer()) ->
+          ok | {error, {thread, Named :: integer(), Mine :: integer()}}.
+heart(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
+
+%% @doc The heart's answer to a poke; under a microsecond.
+-spec beat(watch(), Scheduler :: pos_integer()) -> ok.
+beat(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
+
+%% @doc What is known of each scheduler thread; about 2 us each.
+-spec threads(watch()) -> [#{atom() => term()}].
+threads(_Watch) -> erlang:nif_error(not_loaded).
+
+%% @doc The thread's counters.
+-spec counters(watch()) -> #{atom() => non_neg_integer()}.
+counters(_Watch) -> erlang:nif_error(not_loaded).
+
+%% @doc Tells the thread how many normal schedulers are online.
+-spec online(watch(), pos_integer()) -> ok.
+online(_Watch, _Number) -> erlang:nif_error(not_loaded).
