@@ -1,0 +1,150 @@
+%% Who holds a thread: from the native frames, and from what fairnif knows of itself. Pure.
+%%
+%% Never guesses: a frame that no symbol covers is named by its library and offset, and a function
+%% of the emulator without a symbol is `emulator+0x...'.
+-module(fairnif_watch_culprit).
+
+-export([none/0, of_event/1, os/1, complete/2, label/1]).
+
+-export_type([facts/0]).
+
+-type facts() :: #{registered => none | atom(), current_function => none | mfa(),
+                   initial_call => none | mfa(), current_stacktrace => [tuple()],
+                   drivers => [binary()], module => none | module(), candidates => [module()],
+                   gc => boolean(), pid => none | pid()}.
+%% What a look at the process, the loaded drivers and modules adds.
+
+%% @doc Nobody.
+-spec none() -> fairnif_watch_finding:culprit().
+none() ->
+    #{kind => none, name => <<"unknown">>, mfa => none, pid => none, registered => none,
+      current_function => none, library => none, symbol => none, offset => none, module => none,
+      syscall => none}.
+
+%% @doc The operating system, with the name given.
+-spec os(binary()) -> fairnif_watch_finding:culprit().
+os(Name) ->
+    (none())#{kind := os, name := Name}.
+
+%% @doc Of an event `held', `released' or `looked'.
+-spec of_event(map()) -> fairnif_watch_finding:culprit().
+of_event(#{fairnif := #{function := {M, F, A} = Function} = Fair} = Event) ->
+    Frame = frame(maps:get(stack, Event, [])),
+    (from_frame(Frame, Event))#{kind := fairnif, name := fairnif_watch_finding:mfa(M, F, A),
+                                mfa := Function, module := M, pid := maps:get(owner, Fair, none)};
+of_event(Event) ->
+    from_frame(frame(maps:get(stack, Event, [])), Event).
+
+%% The NIF or driver callback: the library's frame nearest to the emulator, which is the outermost.
+%% Frames are innermost first. Without one: the emulator's own function.
+frame(Stack) ->
+    case [F || #{in := In} = F <- Stack, In =:= library orelse In =:= fairnif] of
+        [_ | _] = Libraries -> {library, lists:last(Libraries)};
+        [] -> of_emulator(lists:splitwith(fun(F) -> maps:get(in, F, unknown) =/= jit end, Stack))
+    end.
+
+%% What Erlang code called is a BIF: it is the outermost of the frames above the code. Where the code
+%% is not reached, it is the outermost that is not the scheduler's own loop, if symbols tell these
+%% apart, and otherwise the innermost: that one ran, whatever it is.
+of_emulator({Above, [_Code | _]}) ->
+    case emulator(Above) of
+        [] -> none;
+        Frames -> {emulator, lists:last(Frames)}
+    end;
+of_emulator({Stack, []}) ->
+    case emulator(Stack) of
+        [] ->
+            none;
+        [Inner | _] = Frames ->
+            Named = [F || #{symbol := Symbol} = F <- Frames, is_binary(Symbol),
+                          not lists:member(Symbol, loops())],
+            {emulator, lists:last([Inner | Named])}
+    end.
+
+emulator(Stack) -> [F || #{in := emulator} = F <- Stack].
+
+loops() ->
+    [<<"process_main">>, <<"erts_dirty_process_main">>, <<"sched_thread_func">>,
+     <<"sched_dirty_cpu_thread_func">>, <<"sched_dirty_io_thread_func">>, <<"thr_wrapper">>,
+     <<"erts_schedule">>].
+
+from_frame(none, Event) ->
+    base(Event);
+from_frame({library, Frame}, Event) ->
+    Base = place(Frame, base(Event)),
+    case maps:get(nif, Frame, none) of
+        {M, F, A} = Mfa ->
+            Base#{kind := nif, mfa := Mfa, module := M, name := fairnif_watch_finding:mfa(M, F, A)};
+        {M} ->
+            Base#{kind := nif, module := M,
+                  name := iolist_to_binary([atom_to_binary(M), " (", label(Frame), ")"])};
+        none ->
+            Base#{kind := nif, name := label(Frame)}
+    end;
+from_frame({emulator, Frame}, Event) ->
+    Base = place(Frame, base(Event)),
+    Base#{kind := emulator, name := label(Frame)}.
+
+base(Event) ->
+    Syscall = case maps:get(syscall, Event, none) of
+                  {_, Name} when is_atom(Name) -> Name;
+                  _ -> none
+              end,
+    (none())#{pid := maps:get(process, Event, none), syscall := Syscall}.
+
+place(Frame, Culprit) ->
+    Culprit#{library := maps:get(library, Frame, none), symbol := maps:get(symbol, Frame, none),
+             offset := maps:get(offset, Frame, none)}.
+
+%% @doc A frame in words: symbol and library, or library and offset.
+-spec label(map()) -> binary().
+label(Frame) ->
+    File = case maps:get(library, Frame, none) of
+               none -> <<"unknown code">>;
+               Path -> filename:basename(Path)
+           end,
+    Where = case {maps:get(in, Frame, unknown), File} of
+                {emulator, _} -> <<"emulator">>;
+                _ -> File
+            end,
+    case {maps:get(symbol, Frame, none), maps:get(offset, Frame, none)} of
+        {none, Offset} when is_integer(Offset) ->
+            iolist_to_binary([Where, "+0x", string:lowercase(integer_to_binary(Offset, 16))]);
+        {none, _} ->
+            Where;
+        {Symbol, _} ->
+            iolist_to_binary([Symbol, " (", Where, ")"])
+    end.
+
+%% @doc The culprit with what was learned since: the process, whether the library is a driver's,
+%% the module that loaded it, whether it was a collection.
+-spec complete(fairnif_watch_finding:culprit(), facts()) -> fairnif_watch_finding:culprit().
+complete(Culprit, Facts) ->
+    Seen = maps:merge(Culprit, maps:with([registered, current_function], Facts)),
+    WithPid = case {maps:get(pid, Seen), maps:get(pid, Facts, none)} of
+                  {none, Pid} -> Seen#{pid := Pid};
+                  _ -> Seen
+              end,
+    named(WithPid, Facts).
+
+named(#{kind := emulator} = Culprit, #{gc := true}) ->
+    Culprit#{kind := gc, name := <<"garbage collection">>};
+named(#{kind := nif, mfa := none, library := Library} = Culprit, Facts) when is_binary(Library) ->
+    Driver = driver_name(Library),
+    case lists:member(Driver, maps:get(drivers, Facts, [])) of
+        true ->
+            Culprit#{kind := driver, module := none,
+                     name := iolist_to_binary([Driver, ": ", maps:get(name, Culprit)])};
+        false ->
+            loaded_by(Culprit, maps:get(module, Facts, none))
+    end;
+named(Culprit, _) ->
+    Culprit.
+
+loaded_by(#{module := none, name := Name} = Culprit, Module) when Module =/= none ->
+    Culprit#{module := Module, name := iolist_to_binary([atom_to_binary(Module), ": ", Name])};
+loaded_by(Culprit, _) ->
+    Culprit.
+
+driver_name(Library) ->
+    filename:basename(filename:basename(Library, <<".so">>), ".so").

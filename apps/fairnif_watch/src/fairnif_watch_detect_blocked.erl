@@ -1,0 +1,87 @@
+%% A normal scheduler that runs one piece of native code, or sleeps in it, and gets to nothing else.
+-module(fairnif_watch_detect_blocked).
+
+-behaviour(fairnif_watch_detector).
+
+-export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
+
+%% @private
+-spec name() -> scheduler_blocked.
+name() -> scheduler_blocked.
+
+%% @private
+-spec describe() -> binary().
+describe() -> <<"A normal scheduler is held by one call and runs nothing else.">>.
+
+%% @private
+-spec thresholds() -> [fairnif_watch_detector:threshold()].
+thresholds() ->
+    fairnif_watch_detector:thresholds(
+      [{warn_ms, {config, warn_ms}, ms,
+        <<"ten times the 1 ms that erl_nif's documentation allows a call, and above what ordinary "
+          "collections and BIFs take">>},
+       {error_ms, {config, error_ms}, ms,
+        <<"a tenth of a second is what a person notices, and more than most time-outs of one hop "
+          "leave to spare">>},
+       {forget_ms, 5000, ms,
+        <<"the watchdog tells of a held scheduler once a second: after five that are missing, the "
+          "end was lost">>}]).
+
+%% @private
+-spec remedy() -> binary().
+remedy() ->
+    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: ERL_NIF_DIRTY_JOB_CPU_BOUND, "
+      "or _IO_BOUND where it sleeps.">>.
+
+%% @private
+-spec init() -> map().
+init() -> #{}.
+
+%% @private
+-spec observe(fairnif_watch_detector:observation(), map(), map()) ->
+          {same | [fairnif_watch_finding:issue()], map()}.
+observe({event, #{event := held, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
+    Next = Open#{Id => {Now, issue(Event, true, Now, Limits)}},
+    {issues(Next), Next};
+observe({event, #{event := released, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
+    Rest = maps:remove(Id, Open),
+    {[issue(Event, false, Now, Limits) | issues(Rest)], Rest};
+observe({sample, #{at := Now}}, #{forget_ms := Forget}, Open) ->
+    Next = maps:filter(fun(_, {Seen, _}) -> Now - Seen =< Forget * 1000 end, Open),
+    {issues(Next), Next};
+observe(_, _, Open) ->
+    {same, Open}.
+
+issues(Open) -> [Issue || {_, Issue} <- maps:values(Open)].
+
+issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) ->
+    Culprit = fairnif_watch_culprit:of_event(Event),
+    #{key => Id,
+      severity => severity(Held, Limits),
+      subject => {scheduler, N},
+      since => Now - Held div 1000,
+      ongoing => Ongoing,
+      duration_ms => Held / 1.0e6,
+      culprit => Culprit,
+      stack => maps:get(stack, Event, []),
+      sentence => sentence(N, Held, Ongoing, Culprit, Event),
+      remedy => remedy(),
+      evidence => maps:with([held_ns, cpu_ns, delay_ns, state, syscall, stack_note, native, cause,
+                             process],
+                            Event)}.
+
+severity(Held, #{error_ms := Error}) when Held >= Error * 1000000 -> error;
+severity(_, _) -> warning.
+
+sentence(N, Held, Ongoing, Culprit, Event) ->
+    iolist_to_binary(["Scheduler ", integer_to_binary(N),
+                      case Ongoing of true -> " has been held for "; false -> " was held for " end,
+                      fairnif_watch_finding:ms(Held), by(Culprit), how(Event, Culprit), "."]).
+
+by(#{kind := none}) -> " by an unknown call";
+by(#{name := Name}) -> [" by ", Name].
+
+how(#{state := State}, #{syscall := Call}) when State =:= sleeping; State =:= disk ->
+    [", asleep", [[" in the system call ", atom_to_binary(Call)] || Call =/= none]];
+how(_, _) ->
+    [].

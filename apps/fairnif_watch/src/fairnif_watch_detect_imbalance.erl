@@ -1,0 +1,91 @@
+%% One run queue is much longer than the others, and stays so.
+-module(fairnif_watch_detect_imbalance).
+
+-behaviour(fairnif_watch_detector).
+
+-export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
+
+%% @private
+-spec name() -> imbalance.
+name() -> imbalance.
+
+%% @private
+-spec describe() -> binary().
+describe() -> <<"One run queue is much longer than the others, for seconds.">>.
+
+%% @private
+-spec thresholds() -> [fairnif_watch_detector:threshold()].
+thresholds() ->
+    fairnif_watch_detector:thresholds(
+      [{longest, 10, processes,
+        <<"so many fair shares of 20 to 60 us are still under a millisecond of delay">>},
+       {ratio, 4, 'times the median',
+        <<"queues that the VM has balanced differ by less: it evens them out to one another's mean">>},
+       {looks, 5, looks, <<"one look at the queues tells nothing">>},
+       {seconds, 5, s,
+        <<"the VM balances every few hundred milliseconds at the latest; a burst is over by then">>}]).
+
+%% @private
+-spec remedy() -> binary().
+remedy() ->
+    <<"Look for processes bound to that scheduler (spawn option scheduler), and for what holds it: "
+      "its queue can be taken over by others only now and then.">>.
+
+%% State: seconds in a row, which scheduler, and when the first began.
+%% @private
+-spec init() -> {non_neg_integer(), non_neg_integer(), integer()}.
+init() -> {0, 0, 0}.
+
+%% @private
+-spec observe(fairnif_watch_detector:observation(), map(), tuple()) ->
+          {same | [fairnif_watch_finding:issue()], tuple()}.
+observe({sample, #{at := At, interval_ms := Interval} = Sample}, #{seconds := Seconds} = Limits,
+        {Before, Which, Since}) ->
+    case longest(Sample, Limits) of
+        none ->
+            {[], init()};
+        Which when Before + 1 >= Seconds ->
+            {[issue(Which, Sample, Since)], {Before + 1, Which, Since}};
+        Which when Before > 0 ->
+            {[], {Before + 1, Which, Since}};
+        Other ->
+            {[], {1, Other, At - Interval * 1000}}
+    end;
+observe(_, _, State) ->
+    {same, State}.
+
+%% The scheduler whose queue was the longest by far at each look. Not while another is idle: that is
+%% for `collapse' to say.
+longest(#{looks := Looks, threads := Threads}, #{looks := Least} = Limits)
+  when length(Looks) >= Least ->
+    Idle = [N || #{kind := normal, number := N, busy := Busy, state := State} <- Threads,
+                 is_number(Busy), Busy < 0.5, State =/= offline],
+    case lists:usort([of_look(Queues, Limits) || #{queues := Queues} <- Looks]) of
+        [N] when is_integer(N), Idle =:= [] -> N;
+        _ -> none
+    end;
+longest(_, _) ->
+    none.
+
+of_look(Queues, #{longest := Longest, ratio := Ratio}) when length(Queues) > 1 ->
+    Sorted = lists:sort(Queues),
+    Median = max(1, lists:nth(length(Sorted) div 2, Sorted)),
+    {Max, N} = lists:max(lists:zip(Queues, lists:seq(1, length(Queues)))),
+    case Max >= Longest andalso Max >= Ratio * Median of
+        true -> N;
+        false -> none
+    end;
+of_look(_, _) ->
+    none.
+
+issue(N, #{looks := Looks, threads := Threads, at := At}, Since) ->
+    #{queues := Queues} = lists:last(Looks),
+    %% Without the threads' times the others may be idle: then it is something else.
+    Severity = case Threads of [] -> recheck; _ -> warning end,
+    #{key => N, severity => Severity, subject => {scheduler, N}, since => Since, ongoing => true,
+      duration_ms => (At - Since) / 1000,
+      remedy => remedy(),
+      sentence => iolist_to_binary(
+                    io_lib:format("Scheduler ~b has ~b processes waiting, all schedulers together "
+                                  "~b.", [N, lists:nth(N, Queues), lists:sum(Queues)])),
+      evidence => #{queues => Queues}}.

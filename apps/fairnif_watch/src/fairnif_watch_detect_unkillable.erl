@@ -1,0 +1,74 @@
+%% A process that is dead, or dying, while native code still runs for it on a dirty scheduler: what it
+%% holds is not freed and its scheduler is not either.
+-module(fairnif_watch_detect_unkillable).
+
+-behaviour(fairnif_watch_detector).
+
+-export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
+
+%% @private
+-spec name() -> unkillable.
+name() -> unkillable.
+
+%% @private
+-spec describe() -> binary().
+describe() -> <<"Native code goes on for a process that has been killed.">>.
+
+%% @private
+-spec thresholds() -> [fairnif_watch_detector:threshold()].
+thresholds() ->
+    fairnif_watch_detector:thresholds(
+      [{grace_ms, 1000, ms,
+        <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then should "
+          "within a second">>},
+       {error_ms, 10000, ms,
+        <<"whoever killed it has long tried again: more of the pool is taken each time">>}]).
+
+%% @private
+-spec remedy() -> binary().
+remedy() ->
+    <<"Let the code notice: fair_tick, or enif_is_current_process_alive every millisecond. Until "
+      "then more threads: +SDcpu, +SDio.">>.
+
+%% @private
+-spec init() -> none.
+init() -> none.
+
+%% @private
+-spec observe(fairnif_watch_detector:observation(), map(), none) ->
+          {same | [fairnif_watch_finding:issue()], none}.
+observe({sample, #{dirty := Dirty, at := At}}, #{grace_ms := Grace} = Limits, State) ->
+    {[issue(Job, At, Limits) || #{died := Died} = Job <- maps:get(dead, Dirty, []),
+                                At - Died >= Grace * 1000],
+     State};
+observe(_, _, State) ->
+    {same, State}.
+
+issue(#{pid := Pid, died := Died, name := Name, certain := Certain, pool := Pool, mfa := Mfa} = Job,
+      At, #{error_ms := Error}) ->
+    Ms = (At - Died) / 1000,
+    #{key => Pid, subject => subject(Job, Pid), since => Died, ongoing => true, duration_ms => Ms,
+      severity => if not Certain -> recheck;
+                     Ms >= Error -> error;
+                     true -> warning
+                  end,
+      remedy => remedy(),
+      culprit => (fairnif_watch_culprit:none())
+                     #{kind := maps:get(kind, Job, nif), name := Name, mfa := Mfa, pid := Pid,
+                       module := case Mfa of {M, _, _} -> M; none -> none end},
+      sentence => iolist_to_binary(
+                    [Name, case Certain of
+                               true -> " still runs";
+                               false -> " probably still runs"
+                           end,
+                     case Pool of
+                         dirty_cpu -> " on a dirty CPU scheduler";
+                         dirty_io -> " on a dirty I/O scheduler";
+                         _ -> ""
+                     end,
+                     ", ", fairnif_watch_finding:ms(round(Ms * 1.0e6)),
+                     " after its process ", pid_to_list(Pid), " died."]),
+      evidence => maps:with([pool, number, found_ms], Job)}.
+
+subject(#{pool := Pool, number := Number}, _) when is_integer(Number) -> {Pool, Number};
+subject(_, Pid) -> {process, Pid}.

@@ -1,0 +1,85 @@
+%% What a finding is, and the words of one. Pure: asks nobody anything.
+-module(fairnif_watch_finding).
+
+-export([new/3, update/3, finish/2, mfa/3, ms/1, subject/1, line/1]).
+
+-export_type([finding/0, issue/0, culprit/0, subject/0, severity/0]).
+
+-type severity() :: warning | error | recheck.
+-type subject() :: {scheduler | dirty_cpu | dirty_io, pos_integer()} | node | {process, pid()}.
+-type culprit() :: #{kind := fairnif | nif | driver | bif | gc | emulator | process | os | none,
+                     name := binary(),
+                     mfa := none | mfa(),
+                     pid := none | pid(),
+                     registered := none | atom(),
+                     current_function := none | mfa(),
+                     library := none | binary(),
+                     symbol := none | binary(),
+                     offset := none | non_neg_integer(),
+                     module := none | module(),
+                     syscall := none | atom()}.
+%% `name' is what to show; `module' loaded the library, where that is certain.
+
+-type issue() :: #{key := term(), severity := severity(), subject := subject(),
+                   sentence := binary(), since := integer(), ongoing := boolean(),
+                   duration_ms => float() | none, culprit => culprit(), stack => [map()],
+                   remedy => binary() | none, evidence => map()}.
+%% What a detector says holds now: `key' tells one from the next of the same detector; `since' is in
+%% us of the system's time.
+
+-type finding() :: #{schema_version := 1, id := pos_integer(), node := node(), detector := atom(),
+                     severity := severity(), at := integer(), since := integer(),
+                     duration_ms := float() | none, ongoing := boolean(), subject := subject(),
+                     sentence := binary(), culprit := culprit(), stack := [map()],
+                     remedy := binary() | none, evidence := map()}.
+%% Times are us of the system's time (since 1970).
+
+%% @doc The finding that an issue becomes when it is first seen.
+-spec new(pos_integer(), atom(), issue()) -> finding().
+new(Id, Detector, Issue) ->
+    update(#{schema_version => 1, id => Id, node => node(), detector => Detector,
+             duration_ms => none, culprit => fairnif_watch_culprit:none(), stack => [],
+             remedy => none, evidence => #{}},
+           Issue, erlang:system_time(microsecond)).
+
+%% @doc The finding, with what is now known. Severity never falls while it lasts.
+-spec update(map(), issue(), Now :: integer()) -> finding().
+update(Finding, Issue, Now) ->
+    Severity = worse(maps:get(severity, Finding, none), maps:get(severity, Issue)),
+    (maps:merge(Finding, maps:remove(key, Issue)))#{severity => Severity, at => Now}.
+
+%% @doc The finding, over: for findings whose detector does not see them any more.
+-spec finish(finding(), Now :: integer()) -> finding().
+finish(#{duration_ms := none, since := Since} = Finding, Now) ->
+    finish(Finding#{duration_ms := max(0, Now - Since) / 1000}, Now);
+finish(Finding, Now) ->
+    Finding#{ongoing := false, at := Now}.
+
+worse(error, _) -> error;
+worse(warning, recheck) -> warning;
+worse(_, New) -> New.
+
+%% @doc `m:f/1', as Erlang would write it.
+-spec mfa(module(), atom(), arity()) -> binary().
+mfa(M, F, A) ->
+    unicode:characters_to_binary(io_lib:format("~tp:~tp/~b", [M, F, A])).
+
+%% @doc Nanoseconds as a person reads them: "312 ms", "1.5 s".
+-spec ms(Ns :: integer()) -> binary().
+ms(Ns) when Ns < 10000000 -> iolist_to_binary(io_lib:format("~.1f ms", [Ns / 1.0e6]));
+ms(Ns) when Ns < 1000000000 -> iolist_to_binary(io_lib:format("~b ms", [round(Ns / 1.0e6)]));
+ms(Ns) -> iolist_to_binary(io_lib:format("~.1f s", [Ns / 1.0e9])).
+
+%% @doc A subject in words.
+-spec subject(subject()) -> binary().
+subject(node) -> <<"the node">>;
+subject({scheduler, N}) -> <<"scheduler ", (integer_to_binary(N))/binary>>;
+subject({dirty_cpu, N}) -> <<"dirty CPU scheduler ", (integer_to_binary(N))/binary>>;
+subject({dirty_io, N}) -> <<"dirty I/O scheduler ", (integer_to_binary(N))/binary>>;
+subject({process, Pid}) -> list_to_binary("process " ++ pid_to_list(Pid)).
+
+%% @doc The finding in one line of text, without a final newline.
+-spec line(finding()) -> iodata().
+line(#{detector := Detector, severity := Severity, sentence := Sentence, remedy := Remedy}) ->
+    [atom_to_binary(Severity), ": ", atom_to_binary(Detector), ": ", Sentence,
+     case Remedy of none -> []; _ -> [" Remedy: ", Remedy] end].

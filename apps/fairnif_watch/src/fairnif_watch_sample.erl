@@ -1,0 +1,56 @@
+%% What is seen of the node in one second. Only calls that a blocked scheduler cannot hold up: the
+%% lengths of run queues, system_info of the kinds below, and what the watchdog has ready.
+-module(fairnif_watch_sample).
+
+-export([look/0, waits/1, take/3, from_watchdog/2]).
+
+%% @doc One look at the queues; a few microseconds.
+-spec look() -> fairnif_watch_detector:look().
+look() ->
+    Normal = erlang:system_info(schedulers),
+    Online = erlang:system_info(schedulers_online),
+    {Queues, DirtyQueued} = lists:split(Normal, erlang:statistics(run_queue_lengths_all)),
+    {_, DirtyActive} = lists:split(Normal, erlang:statistics(active_tasks_all)),
+    [Cpu, Io] = lists:zip(DirtyQueued, DirtyActive),
+    #{queues => lists:sublist(Queues, Online), dirty_cpu => Cpu, dirty_io => Io}.
+
+%% @doc Whether anything waited in this look: a process, or a job for a dirty scheduler.
+-spec waits(fairnif_watch_detector:look()) -> boolean().
+waits(#{queues := Queues, dirty_cpu := {Cpu, _}, dirty_io := {Io, _}}) ->
+    Cpu > 0 orelse Io > 0 orelse lists:any(fun(N) -> N > 0 end, Queues).
+
+%% @doc The sample of a second: its looks, how long it was, and the sample before it.
+-spec take([fairnif_watch_detector:look()], pos_integer(), none | map()) -> map().
+take(Looks, IntervalMs, Before) ->
+    Threads = from_watchdog(threads, []),
+    {Reductions, _} = erlang:statistics(reductions),
+    Cpu = lists:sum([Ns || #{kind := normal, cpu_ns := Ns} <- Threads, is_integer(Ns)]),
+    Own = #{at => erlang:system_time(microsecond),
+            interval_ms => IntervalMs,
+            looks => Looks,
+            threads => Threads,
+            top => from_watchdog(top, []),
+            native => from_watchdog(counters, #{}),
+            blind => from_watchdog(blind, [<<"the watchdog does not run">>]),
+            online => #{normal => erlang:system_info(schedulers_online),
+                        dirty_cpu => erlang:system_info(dirty_cpu_schedulers_online),
+                        dirty_io => erlang:system_info(dirty_io_schedulers)},
+            total_reductions => Reductions,
+            total_cpu_ns => Cpu},
+    Own#{reductions => Reductions - before(total_reductions, Before, Reductions),
+         cpu_ns => case Threads of
+                       [] -> none;
+                       _ -> max(0, Cpu - before(total_cpu_ns, Before, Cpu))
+                   end}.
+
+before(_, none, Default) -> Default;
+before(Key, Before, _) -> maps:get(Key, Before).
+
+%% @doc What the watchdog has ready, or `Default' while there is none (it is being restarted, or was
+%% given up).
+-spec from_watchdog(atom(), Default) -> Default.
+from_watchdog(What, Default) ->
+    Module = fairnif_watch_watchdog,
+    try Module:What()
+    catch _:_ -> Default
+    end.

@@ -1,0 +1,101 @@
+%% Does the watch see what it is there for? Blocks a scheduler for a known time with a known function.
+-module(fairnif_watch_self_test).
+
+-export([run/0, judge/3]).
+
+-define(BLOCK_MS, 300).
+%% The finding must be there this long after the block began.
+-define(WITHIN_MS, 1000).
+-define(TOLERANCE, 0.2).
+
+%% @doc See {@link fairnif_watch:self_test/0}. Errors: `{not_seen, _}', `{not_named, Finding}',
+%% `{wrong_time, Finding, Ms}', `{late, Ms}', `{no_probe, _}' where its library cannot be loaded.
+-spec run() -> {ok, map()} | {error, term()}.
+run() ->
+    case fairnif_watch_collector:probe() of
+        ok -> block();
+        {error, Reason} -> {error, {no_probe, Reason}}
+    end.
+
+block() ->
+    Parent = self(),
+    {ok, Ref} = fairnif_watch:subscribe(self()),
+    {Pid, Monitor} = spawn_monitor(fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end),
+    Begin = erlang:monotonic_time(millisecond),
+    Seen = wait(Ref, Pid, Begin + ?BLOCK_MS + 3000, #{begin_ms => Begin}),
+    ok = fairnif_watch:unsubscribe(Ref),
+    true = erlang:demonitor(Monitor, [flush]),
+    flush(Monitor),
+    judge(Seen, ?BLOCK_MS, #{within_ms => ?WITHIN_MS, tolerance => ?TOLERANCE}).
+
+%% Until the block is over, and the finding of it too.
+wait(_, _, _, #{held_ns := _, ended := _} = Seen) ->
+    Seen;
+wait(Ref, Pid, Deadline, Seen) ->
+    receive
+        {Ref, Ns} ->
+            wait(Ref, Pid, Deadline, Seen#{held_ns => Ns});
+        {fairnif_watch, Node, {finding, #{detector := scheduler_blocked} = Finding}}
+          when Node =:= node() ->
+            wait(Ref, Pid, Deadline, note(Finding, Seen));
+        {fairnif_watch, Node, _} when Node =:= node() ->
+            wait(Ref, Pid, Deadline, Seen);
+        {'DOWN', _, process, Pid, Reason} when Reason =/= normal ->
+            Seen#{died => Reason}
+    after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
+            Seen
+    end.
+
+%% Something else may block a scheduler meanwhile: ours is the one with our function, or, where there
+%% are no names, the one that is about as long.
+note(#{id := Id} = Finding, #{begin_ms := Begin} = Seen) ->
+    Ours = is_ours(Finding),
+    First = case Seen of
+                #{first := {Id, _}} -> maps:get(first, Seen);
+                #{first := Earlier} when not Ours -> Earlier;
+                _ -> {Id, erlang:monotonic_time(millisecond) - Begin}
+            end,
+    case First of
+        {Id, _} when Ours ->
+            finding(Finding, Seen#{first => First});
+        {Id, _} ->
+            finding(Finding, Seen#{first => First});
+        _ ->
+            Seen
+    end.
+
+finding(#{ongoing := false} = Finding, Seen) -> Seen#{finding => Finding, ended => true};
+finding(Finding, Seen) -> Seen#{finding => Finding}.
+
+is_ours(#{culprit := #{mfa := {fairnif_watch_probe, block, 1}}}) -> true;
+is_ours(_) -> false.
+
+%% What was not read must not stay in the mailbox of whoever called.
+flush(Monitor) ->
+    receive
+        {fairnif_watch, _, _} -> flush(Monitor)
+    after 0 -> ok
+    end.
+
+%% @doc What was seen, against what was done. Pure.
+-spec judge(map(), pos_integer(), map()) -> {ok, map()} | {error, term()}.
+judge(#{died := Reason}, _, _) ->
+    {error, {died, Reason}};
+judge(#{held_ns := Held, finding := Finding, first := {_, After}}, BlockMs,
+      #{within_ms := Within, tolerance := Tolerance}) ->
+    #{duration_ms := Seen, culprit := Culprit} = Finding,
+    Real = Held / 1.0e6,
+    Named = case Culprit of
+                #{mfa := {fairnif_watch_probe, block, 1}} -> true;
+                #{library := Library} when is_binary(Library) ->
+                    filename:basename(Library) =:= <<"fairnif_watch_probe.so">>;
+                _ -> false
+            end,
+    if not Named -> {error, {not_named, Finding}};
+       abs(Seen - Real) > Tolerance * Real -> {error, {wrong_time, Finding, Real}};
+       After > Within -> {error, {late, After}};
+       true -> {ok, #{asked_ms => BlockMs, held_ms => Real, seen_ms => Seen, after_ms => After,
+                      culprit => maps:get(name, Culprit), finding => maps:get(id, Finding)}}
+    end;
+judge(Seen, _, _) ->
+    {error, {not_seen, Seen}}.

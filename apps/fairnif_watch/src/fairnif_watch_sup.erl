@@ -1,0 +1,84 @@
+%% What runs and in which order it is restarted.
+%%
+%% Must never take the node down: an application that is started permanently ends the node when its
+%% top supervisor does. So the parts stand under a supervisor of their own, which is temporary: parts
+%% that cannot be kept alive are given up, and the node goes on unwatched.
+-module(fairnif_watch_sup).
+
+-behaviour(supervisor).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/1, start_watchdog/1, start_sysmon/1, start_web/1, init/1]).
+
+%% @doc Starts the watch with settings that {@link fairnif_watch_config:check/1} has passed.
+%% Error `{already_started, pid()}' where the node is watched already.
+-spec start_link(fairnif_watch_config:config()) -> {ok, pid()} | {error, term()}.
+start_link(Config) ->
+    ok = load(),
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, top) of
+        {ok, Top} ->
+            Parts = #{id => parts, restart => temporary, type => supervisor, shutdown => infinity,
+                      start => {supervisor, start_link, [?MODULE, {parts, Config}]}},
+            case supervisor:start_child(Top, Parts) of
+                {ok, _} ->
+                    {ok, Top};
+                {error, Reason} ->
+                    true = unlink(Top),
+                    exit(Top, shutdown),
+                    {error, Reason}
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% Loading a module reads a file, on a dirty I/O scheduler: with that pool full the watch would wait for
+%% what it has to report.
+load() ->
+    case application:get_key(fairnif_watch, modules) of
+        {ok, Modules} -> lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, Modules);
+        undefined -> ok
+    end.
+
+%% @private
+-spec init(top | {parts, fairnif_watch_config:config()}) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(top) ->
+    {ok, {#{strategy => one_for_one}, []}};
+init({parts, #{http := Http} = Config}) ->
+    {ok, {#{strategy => rest_for_one, intensity => 5, period => 60},
+          [worker(fairnif_watch_out, start_link, Config),
+           worker(fairnif_watch_collector, start_link, Config),
+           (worker(?MODULE, start_sysmon, Config))#{id => sysmon},
+           (worker(?MODULE, start_watchdog, Config))#{id => watchdog, shutdown => 15000}
+           | [(worker(?MODULE, start_web, Config))#{id => web} || Http =/= off]]}}.
+
+worker(Module, Function, Config) ->
+    #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.
+
+%% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the node
+%% must start all the same: the rest goes on without, and says so.
+-spec start_watchdog(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
+start_watchdog(Config) ->
+    Default = [Key || {Key, default} <- maps:to_list(Config)],
+    Options = #{owner => whereis(fairnif_watch_collector), config => maps:without(Default, Config)},
+    case fairnif_watch_watchdog:start_link(Options) of
+        {ok, Pid} ->
+            {ok, Pid};
+        {error, Reason} ->
+            ?LOG_WARNING("fairnif_watch: the watchdog does not start, no scheduler is watched: ~0tp",
+                         [Reason]),
+            ignore
+    end.
+
+%% @private
+-spec start_sysmon(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
+start_sysmon(#{system_monitor := true}) ->
+    fairnif_watch_sysmon:start_link(whereis(fairnif_watch_collector));
+start_sysmon(_) ->
+    ignore.
+
+%% @private
+-spec start_web(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
+start_web(#{http := {Ip, Port}, http_token := Token}) ->
+    fairnif_watch_web:child(#{ip => Ip, port => Port, token => Token}).

@@ -1,0 +1,76 @@
+%% The node's system_monitor, where nobody else has it: says which block was a long collection.
+%%
+%% There is one per node. Never takes it from anybody, gives it up when somebody else takes it, and
+%% leaves it as it was. long_schedule is not asked for: it names the wrong function.
+-module(fairnif_watch_sysmon).
+
+-behaviour(gen_server).
+
+-export([start_link/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+%% Collections at least so long are told.
+-define(LONG_GC_MS, 10).
+%% Between two looks whether the monitor is still ours, or is free now.
+-define(LOOK_MS, 5000).
+
+-record(state, {collector :: pid(), ours = false :: boolean()}).
+
+%% @private
+-spec start_link(pid()) -> gen_server:start_ret().
+start_link(Collector) ->
+    gen_server:start_link(?MODULE, Collector, []).
+
+%% @private
+-spec init(pid()) -> {ok, #state{}}.
+init(Collector) ->
+    _ = process_flag(trap_exit, true),
+    _ = erlang:send_after(?LOOK_MS, self(), look),
+    {ok, take(#state{collector = Collector})}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, {error, unknown}, #state{}}.
+handle_call(_, _, State) ->
+    {reply, {error, unknown}, State}.
+
+%% @private
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_, State) ->
+    {noreply, State}.
+
+%% @private
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({monitor, Pid, long_gc, Info}, #state{collector = Collector} = State) ->
+    {timeout, Ms} = lists:keyfind(timeout, 1, Info),
+    Collector ! {fairnif_watch_sysmon, long_gc, Pid, Ms},
+    {noreply, State};
+handle_info(look, State) ->
+    _ = erlang:send_after(?LOOK_MS, self(), look),
+    {noreply, take(State)};
+handle_info(_, State) ->
+    {noreply, State}.
+
+%% @private
+-spec terminate(term(), #state{}) -> ok.
+terminate(_, _) ->
+    case erlang:system_monitor() of
+        {Pid, _} when Pid =:= self() -> _ = erlang:system_monitor(undefined), ok;
+        _ -> ok
+    end.
+
+%% Between the look and the taking somebody else may have come: then it is theirs again.
+take(State) ->
+    case erlang:system_monitor() of
+        undefined ->
+            case erlang:system_monitor(self(), [{long_gc, ?LONG_GC_MS}]) of
+                undefined ->
+                    State#state{ours = true};
+                {Pid, Options} when Pid =/= self() ->
+                    _ = erlang:system_monitor(Pid, Options),
+                    State#state{ours = false};
+                _ ->
+                    State#state{ours = true}
+            end;
+        {Pid, _} ->
+            State#state{ours = Pid =:= self()}
+    end.

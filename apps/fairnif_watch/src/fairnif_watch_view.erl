@@ -1,0 +1,85 @@
+%% The view of this node that everybody is shown: built from what is there, asks nobody anything.
+-module(fairnif_watch_view).
+
+-export([make/1]).
+
+%% @doc The view, from the last sample, the detectors with their issues, findings and counters.
+-spec make(map()) -> map().
+make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sample} = In) ->
+    Look = lists:last(Looks),
+    #{schema_version => 1,
+      node => node(),
+      at => maps:get(at, Sample),
+      started => maps:get(started, In),
+      otp => list_to_binary(erlang:system_info(otp_release)),
+      version => version(),
+      native => Native =/= #{} andalso maps:get(blind, Sample) =:= [],
+      blind => maps:get(blind, Sample),
+      schedulers => schedulers(Threads, Look, maps:get(online, Sample)),
+      queues => queues(Look),
+      pools => maps:from_list([{Kind, pool(Kind, Sample, Look)} || Kind <- [dirty_cpu, dirty_io]]),
+      detectors => [detector(Module, Issues) || {Module, Issues} <- maps:get(detectors, In)],
+      findings => maps:get(findings, In),
+      top => maps:get(top, Sample),
+      counters => (maps:merge(Native, maps:get(counters, In)))
+                      #{subscribers => maps:get(subscribers, In)},
+      memory => memory()}.
+
+version() ->
+    case application:get_key(fairnif_watch, vsn) of
+        {ok, Vsn} -> list_to_binary(Vsn);
+        undefined -> <<"0.1.0">>
+    end.
+
+queues(#{queues := Queues, dirty_cpu := {Cpu, _}, dirty_io := {Io, _}}) ->
+    #{normal => lists:sum(Queues), dirty_cpu => Cpu, dirty_io => Io}.
+
+pool(Kind, #{online := Online, waits := Waits}, Look) ->
+    {Queue, Active} = maps:get(Kind, Look),
+    #{size => maps:get(Kind, Online), busy => max(0, Active - Queue), queue => Queue,
+      wait_ms => case Waits of
+                     #{Kind := {_, Ms}} -> Ms;
+                     #{} -> none
+                 end}.
+
+%% Without the watchdog's threads all that is known of the normal ones is their queue.
+schedulers([], #{queues := Queues}, _) ->
+    [#{kind => normal, number => N, state => unknown, busy => none, run_queue => Queue,
+       held_ms => 0.0, running => none}
+     || {N, Queue} <- numbered(Queues)];
+schedulers(Threads, #{queues := Queues}, _) ->
+    Lengths = maps:from_list(numbered(Queues)),
+    [#{kind => Kind, number => N, state => State, busy => maps:get(busy, Thread, none),
+       run_queue => case Kind of
+                        normal -> maps:get(N, Lengths, none);
+                        _ -> none
+                    end,
+       held_ms => maps:get(held_ns, Thread, 0) / 1.0e6,
+       running => running(maps:get(fairnif, Thread, none))}
+     || #{kind := Kind, number := N, state := State} = Thread <- Threads].
+
+numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
+
+running(#{function := {M, F, A}}) -> fairnif_watch_finding:mfa(M, F, A);
+running(_) -> none.
+
+detector(Module, Issues) ->
+    Ongoing = [Issue || #{ongoing := true} = Issue <- Issues],
+    {Sentence, Remedy} =
+        case Ongoing of
+            [] -> {<<"Nothing found.">>, none};
+            [#{sentence := First} = Issue | More] ->
+                {iolist_to_binary([First, [[" (and ", integer_to_binary(length(More)), " more)"]
+                                           || More =/= []]]),
+                 maps:get(remedy, Issue, Module:remedy())}
+        end,
+    #{name => Module:name(), looks_for => Module:describe(), verdict => fairnif_watch_detector:verdict(Issues),
+      sentence => Sentence, remedy => Remedy}.
+
+%% What the VM has at hand; erlang:memory/0 would wait for every scheduler.
+memory() ->
+    maps:from_list([{Key, erlang:system_info(Item)}
+                    || {Key, Item} <- [{processes, process_count}, {process_limit, process_limit},
+                                       {ports, port_count}, {port_limit, port_limit},
+                                       {atoms, atom_count}, {atom_limit, atom_limit},
+                                       {ets_tables, ets_count}, {ets_limit, ets_limit}]]).
