@@ -78,6 +78,7 @@ docs: deps      ## reference of the Erlang modules, in _build/docs
 
 clean:          ## removes everything built
 	@$(MAKE) -s -C apps/fairnif/c_src clean
+	@$(MAKE) -s -C apps/fairnif_watch/c_src/test clean
 	@$(MAKE) -s -C page clean
 	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
@@ -115,6 +116,7 @@ deps-http: deps
 
 test-c: deps-test
 	$(MAKE) -C apps/fairnif/c_src test
+	$(MAKE) -C apps/fairnif_watch/c_src/test test
 
 test-platforms:  ## the C tests for other processors, C libraries, systems
 	@tools/setup platforms

@@ -78,7 +78,7 @@ extern "C" {
 /* The binary interface between this header and the runtime.  A library loads
  * when the major versions are equal and its minor one is not newer. */
 #define FAIR_ABI_MAJOR 1
-#define FAIR_ABI_MINOR 1
+#define FAIR_ABI_MINOR 2
 
 /* ------------------------------------------------------------------------
  * Modes: how a function runs.  One body can be registered in several.  On a
@@ -217,6 +217,31 @@ struct fair__handshake {
     ErlNifResourceType *type;
 };
 
+/* What a thread runs, for a watchdog. */
+struct fair__running {
+    uint32_t where;             /* 0 normal, 1 dirty CPU, 2 dirty I/O scheduler,
+                                   3 a thread of the pool, 4 another */
+    uint32_t number;            /* as in the thread's name: 1, 2, ... */
+    int32_t tid;                /* the system's; where it has none, 0 */
+    uint32_t arity;
+    const char *module, *name;  /* the runtime's own: stay for good */
+    uint64_t since_ns;          /* CLOCK_MONOTONIC; of a call that has not given
+                                   way yet up to 4 ms late */
+    uint64_t yields;
+    ErlNifPid owner;            /* the caller */
+};
+
+/* How a watchdog gets the table, from any NIF of its own: it calls the runtime
+ * object of fairnif:load_info/0 (enif_dynamic_resource_call) with this.  It
+ * declares no functions and has no tasks.  `ops` stays NULL where the versions
+ * do not fit. */
+struct fair__watcher {
+    uint32_t size;              /* of this struct: first, never moves */
+    uint16_t abi_major, abi_minor;
+    const struct fair__ops *ops;    /* the answer */
+    uint64_t reserved;          /* 0; its size tells it from other structs */
+};
+
 /* load and upgrade of a library fail with these; what was wrong is also
  * written to the log.  erlang:load_nif/2 shows the number. */
 #define FAIR_E_LOAD_INFO 4701   /* the second argument of load_nif is not what
@@ -278,6 +303,9 @@ struct fair__ops {
     int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
                 ERL_NIF_TERM msg);
     ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
+    /* 1.2 */
+    unsigned (*running)(struct fair__running *list, size_t item_size,
+                        unsigned most);
 };
 
 /* ------------------------------------------------------------------------

@@ -63,7 +63,13 @@ static const struct fair__ops ops = {
     .consume = fair__env_consume,
     .send = fair__env_send,
     .monotonic_time = fair__env_monotonic_time,
+    .running = fair__running,
 };
+
+const struct fair__ops *fair__ops(void)
+{
+    return &ops;
+}
 
 /* load_nif can only say a number: the words go to stderr, and to the log when
  * there is one. */

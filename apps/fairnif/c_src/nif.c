@@ -29,6 +29,7 @@ struct runtime {
     nif set, info, tasks, reschedule_ns, dirty_trip_ns, await, expire,
         settle;
     const struct fair__driver_nifs *drivers;
+    const struct fair__ops *(*ops)(void);
 };
 static const struct runtime this_runtime;
 
@@ -296,27 +297,6 @@ static void list_task(struct listing *l, const struct fair__func *f,
     l->list = enif_make_list_cell(l->env, map, l->list);
 }
 
-/* What a thread runs, read without waiting for it; false after a few attempts
- * that met a change: it then runs short calls one after the other. */
-static bool read_slot(const struct fair__thread *th, struct fair__func **func,
-                      uint64_t *since, uint64_t *yields, ERL_NIF_TERM *owner)
-{
-    const struct fair__slot *slot = &th->slot;
-
-    for (int attempt = 0; attempt < 8; attempt++) {
-        uint32_t seq = atomic_load_explicit(&slot->seq, memory_order_acquire);
-
-        *func = GET(slot->func);
-        *since = GET(slot->since_ns);
-        *yields = GET(slot->yields);
-        *owner = GET(slot->owner);
-        atomic_thread_fence(memory_order_acquire);
-        if (seq % 2 == 0 && GET(slot->seq) == seq)
-            return *func != NULL;
-    }
-    return false;
-}
-
 struct running {
     struct fair__func *func;
     uint64_t since, yields;
@@ -348,7 +328,8 @@ static void list_running(struct listing *l, struct seen *seen,
     for (struct fair__thread *th = fair__threads(); th; th = th->next) {
         struct running r;
 
-        if (!read_slot(th, &r.func, &r.since, &r.yields, &r.owner.pid)
+        if (!fair__slot_read(th, &r.func, &r.since, &r.yields,
+                             &r.owner.pid)
             || is_listed(seen, r.owner.pid)
             || is_suspended(suspended, count, r.owner.pid))
             continue;
@@ -498,6 +479,7 @@ static const struct runtime this_runtime = {
     .expire = fair__expire,
     .settle = fair__settle,
     .drivers = &fair__driver_nifs,
+    .ops = fair__ops,
 };
 
 static const struct runtime *runtime_of(ErlNifEnv *env)
@@ -555,6 +537,19 @@ struct query {
     const struct runtime *runtime;
 };
 
+_Static_assert(sizeof(struct query) != sizeof(struct fair__watcher)
+               && sizeof(struct query) != sizeof(struct fair__handshake)
+               && sizeof(struct fair__watcher) != sizeof(struct fair__handshake),
+               "what calls the runtime object is told by its size");
+
+static void bind_watcher(const struct runtime *runtime,
+                         struct fair__watcher *watcher)
+{
+    if (watcher->abi_major == FAIR_ABI_MAJOR
+        && watcher->abi_minor <= FAIR_ABI_MINOR)
+        watcher->ops = runtime->ops();
+}
+
 static void bind(ErlNifEnv *env, void *obj, void *data)
 {
     const struct runtime *runtime = ((struct runtime_object *)obj)->runtime;
@@ -562,6 +557,8 @@ static void bind(ErlNifEnv *env, void *obj, void *data)
 
     if (query->size == sizeof *query)
         query->runtime = runtime;
+    else if (query->size == sizeof(struct fair__watcher))
+        bind_watcher(runtime, data);
     else
         runtime->bind(env, data);
 }

@@ -503,6 +503,12 @@ FAIR_HIDDEN void fair__slot_enter(struct fair__thread *th,
                                   struct fair__func *func, uint64_t since,
                                   uint64_t yields, ERL_NIF_TERM owner);
 FAIR_HIDDEN void fair__slot_leave(struct fair__thread *th);
+FAIR_HIDDEN bool fair__slot_read(const struct fair__thread *th,
+                                 struct fair__func **func, uint64_t *since,
+                                 uint64_t *yields, ERL_NIF_TERM *owner);
+/* For watchdogs: any thread may call it at any time, it waits for nothing. */
+FAIR_HIDDEN unsigned fair__running(struct fair__running *list,
+                                   size_t item_size, unsigned most);
 
 /* func.c */
 FAIR_HIDDEN struct fair__func *fair__func_declare(const char *module,
@@ -714,6 +720,7 @@ FAIR_HIDDEN void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *),
 /* load.c */
 FAIR_HIDDEN void fair__bind_library(ErlNifEnv *env,
                                     struct fair__handshake *hs);
+FAIR_HIDDEN const struct fair__ops *fair__ops(void);
 
 /* A term goes to the body, or comes from it. */
 static inline ERL_NIF_TERM fair__term_out(struct fair__task *t,

@@ -112,3 +112,51 @@ void fair__slot_leave(struct fair__thread *th)
     SET(slot->func, NULL);
     atomic_store_explicit(&slot->seq, seq + 2, memory_order_release);
 }
+
+/* What a thread runs, read without waiting for it; false after a few attempts
+ * that met a change: it then runs short calls one after the other. */
+bool fair__slot_read(const struct fair__thread *th, struct fair__func **func,
+                     uint64_t *since, uint64_t *yields, ERL_NIF_TERM *owner)
+{
+    const struct fair__slot *slot = &th->slot;
+
+    for (int attempt = 0; attempt < 8; attempt++) {
+        uint32_t seq = atomic_load_explicit(&slot->seq, memory_order_acquire);
+
+        *func = GET(slot->func);
+        *since = GET(slot->since_ns);
+        *yields = GET(slot->yields);
+        *owner = GET(slot->owner);
+        atomic_thread_fence(memory_order_acquire);
+        if (seq % 2 == 0 && GET(slot->seq) == seq)
+            return *func != NULL;
+    }
+    return false;
+}
+
+/* What each thread runs, as many as fit; how many.  `item_size` is the caller's
+ * struct, which may be shorter than ours. */
+unsigned fair__running(struct fair__running *list, size_t item_size,
+                       unsigned most)
+{
+    unsigned count = 0;
+
+    for (struct fair__thread *th = fair__threads(); th && count < most;
+         th = th->next) {
+        struct fair__running r;
+        struct fair__func *func;
+
+        memset(&r, 0, sizeof r);
+        if (!fair__slot_read(th, &func, &r.since_ns, &r.yields, &r.owner.pid))
+            continue;
+        r.where = th->where;
+        r.number = th->number;
+        r.tid = th->tid;
+        r.module = func->module;
+        r.name = func->name;
+        r.arity = func->arity;
+        memcpy((char *)list + count++ * item_size, &r,
+               item_size < sizeof r ? item_size : sizeof r);
+    }
+    return count;
+}

@@ -1,147 +1,99 @@
 /*
- * proc.c - clocks, and what /proc says of one thread, through descriptors that
- * stay open: 0.3 us for a clock, 1 us for a file.
- *
- * Never allocates, and never fails louder than "unknown".
+ * proc.c - what /proc/self/task says of one thread.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "watch.h"
+#include "proc.h"
 
-static uint64_t ns_of(struct timespec t)
-{
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
-uint64_t watch__now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return ns_of(t);
-}
-
-int watch__gettid(void)
-{
-    return (int)syscall(SYS_gettid);
-}
-
-/* The kernel's own coding of "CPU time of thread tid". */
-clockid_t watch__cpu_clock(int tid)
-{
-    return (clockid_t)((~(unsigned)tid << 3) | 6);
-}
-
-uint64_t watch__cpu(clockid_t clock)
-{
-    struct timespec t;
-
-    return clock_gettime(clock, &t) == 0 ? ns_of(t) : WATCH__NEVER;
-}
-
-int watch__open(int tid, const char *name)
+/* The whole of a small file, as text. */
+static int read_file(int tid, const char *name, char *text, size_t size)
 {
     char path[64];
+    ssize_t n;
+    int fd, error;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-int watch__slurp(int fd, char *text, size_t size)
-{
-    ssize_t n = pread(fd, text, size - 1, 0);
-
-    text[n > 0 ? n : 0] = '\0';
-    return (int)n;
-}
-
-/* "running", or "NUMBER ARG0 ... ARG5 SP PC", or "-1 SP PC" where it sleeps in
- * no system call (a page fault). */
-enum watch__run watch__where(int syscall_fd, struct watch__place *place)
-{
-    char text[256], *p = text;
-    uint64_t word[8];
-    unsigned count = 0;
-
-    *place = (struct watch__place){.syscall = -1};
-    if (syscall_fd < 0 || watch__slurp(syscall_fd, text, sizeof text) <= 0)
-        return RUN_UNKNOWN;
-    if (text[0] == 'r')
-        return RUN_RUNNING;
-    place->syscall = strtol(p, &p, 10);
-    while (count < 8 && *p == ' ')
-        word[count++] = strtoull(p, &p, 16);
-    if (count < 2)
-        return RUN_UNKNOWN;
-    place->arg = count > 2 ? word[0] : 0;
-    place->sp = word[count - 2];
-    place->pc = word[count - 1];
-    return RUN_SLEEPS;
-}
-
-/* "RAN WAITED TIMES", in ns. */
-bool watch__run_delay(int schedstat_fd, uint64_t *ns)
-{
-    char text[96], *end;
-
-    if (schedstat_fd < 0 || watch__slurp(schedstat_fd, text, sizeof text) <= 0)
-        return false;
-    strtoull(text, &end, 10);
-    *ns = strtoull(end, NULL, 10);
-    return true;
-}
-
-/* The state stands behind the name, which may hold anything. */
-bool watch__in_disk_sleep(int tid)
-{
-    char text[256];
-    const char *end;
-    int fd = watch__open(tid, "stat");
-    bool disk = false;
-
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
-    if (watch__slurp(fd, text, sizeof text) > 0
-        && (end = strrchr(text, ')')) != NULL)
-        disk = strncmp(end, ") D", 3) == 0;
+        return errno;
+    n = read(fd, text, size - 1);
+    error = n < 0 ? errno : 0;
     close(fd);
-    return disk;
+    text[n > 0 ? n : 0] = 0;
+    return error;
 }
 
-/* Those that a thread may sleep in.  Not all: the number is shown beside. */
-static const struct {
-    long number;
-    const char *name;
-} syscalls[] = {
-#define CALL(NAME) {SYS_##NAME, #NAME}
-    CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64),
-    CALL(pwrite64), CALL(fsync), CALL(fdatasync), CALL(flock), CALL(fcntl),
-    CALL(openat), CALL(close), CALL(ftruncate), CALL(fallocate),
-    CALL(getdents64), CALL(unlinkat), CALL(ioctl), CALL(sendfile), CALL(splice),
-    CALL(nanosleep), CALL(clock_nanosleep), CALL(futex), CALL(connect),
-    CALL(accept), CALL(accept4), CALL(sendto), CALL(recvfrom), CALL(sendmsg),
-    CALL(recvmsg), CALL(ppoll), CALL(pselect6), CALL(epoll_pwait), CALL(wait4),
-    CALL(waitid), CALL(rt_sigtimedwait), CALL(rt_sigsuspend), CALL(semop),
-    CALL(semtimedop), CALL(msgrcv), CALL(msgsnd), CALL(io_getevents),
-    CALL(mmap), CALL(munmap), CALL(mprotect), CALL(madvise), CALL(msync),
-    CALL(getrandom), CALL(sched_yield), CALL(membarrier),
-#ifdef SYS_open
-    CALL(open), CALL(unlink), CALL(rename), CALL(mkdir), CALL(rmdir),
-    CALL(poll), CALL(select), CALL(epoll_wait), CALL(pause),
-#endif
-#undef CALL
-};
-
-const char *watch__syscall_name(long number)
+/* 17 (beam.smp) R 1 ...: the name may hold anything, a parenthesis too. */
+int watch__thread_stat(int tid, struct watch__thread *t)
 {
-    for (size_t i = 0; i < sizeof syscalls / sizeof *syscalls; i++)
-        if (syscalls[i].number == number)
-            return syscalls[i].name;
-    return NULL;
+    enum { UTIME = 14, STARTTIME = 22 };
+    char text[1024], *p;
+    int error = read_file(tid, "stat", text, sizeof text);
+
+    if (error)
+        return error;
+    p = strrchr(text, ')');
+    if (!p || strlen(p) < 4)
+        return EINVAL;
+    memset(t, 0, sizeof *t);
+    t->state = p[2];
+    p += 3;
+    for (int field = 4; field <= STARTTIME; field++) {
+        uint64_t n = strtoull(p, &p, 10);
+
+        if (field == UTIME)
+            t->user_ticks = n;
+        if (field == STARTTIME)
+            t->started = n;
+    }
+    return 0;
+}
+
+/* "running"; "-1 SP PC": asleep, but in no system call (a page fault);
+ * "NUMBER six arguments SP PC". */
+int watch__thread_call(int tid, struct watch__call *c)
+{
+    uint64_t n[8] = {0};
+    char text[512], *p = text, *end;
+    int count = 0, error = read_file(tid, "syscall", text, sizeof text);
+
+    if (error)
+        return error;
+    memset(c, 0, sizeof *c);
+    c->number = -1;
+    if (text[0] == 'r') {
+        c->kind = CALL_RUNNING;
+        return 0;
+    }
+    c->number = strtol(text, &p, 10);
+    while (count < 8) {
+        n[count] = strtoull(p, &end, 16);
+        if (end == p)
+            break;
+        p = end;
+        count++;
+    }
+    if (count != 2 && count != 8)
+        return EINVAL;
+    c->kind = c->number >= 0 ? CALL_IN : CALL_NONE;
+    c->sp = n[count - 2];
+    c->pc = n[count - 1];
+    return 0;
+}
+
+bool watch__thread_blocks(int tid, int signal)
+{
+    static const char key[] = "\nSigBlk:";
+    char text[4096], *p;
+
+    if (read_file(tid, "status", text, sizeof text))
+        return false;
+    p = strstr(text, key);
+    return p && strtoull(p + sizeof key - 1, NULL, 16) >> (signal - 1) & 1;
 }

@@ -17,6 +17,12 @@
 
 #define WATCH_HIDDEN __attribute__((visibility("hidden")))
 
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+#  define WATCH__UNWINDS 1
+#else
+#  define WATCH__UNWINDS 0
+#endif
+
 enum {
     WATCH__REGS = 33,           /* DWARF numbers of the processor, and its pc */
     WATCH__STACK = 32 * 1024,   /* bytes of stack that are copied */
@@ -55,6 +61,8 @@ enum watch__named { NAMED_NOT, NAMED_NIF_TABLE, NAMED_SYMTAB, NAMED_DYNSYM };
 
 struct watch__frame {
     uint64_t pc;
+    bool exact;                 /* pc is where it is; else it is a return
+                                   address, and the call is just before */
     uint64_t cfa;               /* tells one call of a function from the next */
     uint64_t start;             /* of the function, as its unwind table says;
                                    0: it has none */
@@ -64,7 +72,7 @@ struct watch__frame {
     uint64_t offset;            /* in the library's file, as its symbols count */
     enum watch__named named;
     char symbol[WATCH__NAME];   /* that covers pc; "" */
-    uint64_t symbol_offset;
+    uint64_t symbol_offset, symbol_size;
     char module[64];            /* NAMED_NIF_TABLE: the Erlang function; also
                                    the module alone where the library's entry
                                    is found; "" */
@@ -80,10 +88,14 @@ enum watch__end { END_WHOLE, END_JIT, END_NO_TABLE, END_NO_REGISTER, END_COPIED,
  * is in none of it. */
 struct watch__maps;
 
-/* Installs the handler where `signals`; 0 or an errno.  watch__stack_stop waits
- * until no signal is in flight and restores what was there before. */
+/* Installs the handler where `signals`, for a real-time signal that nobody
+ * uses; 0 or an errno (EBUSY: all are used; ENOTSUP: not on
+ * this processor).  watch__stack_stop waits, up to
+ * two seconds, until no thread has a signal of ours pending or is in the
+ * handler, and restores what was there before.  False: one could not be
+ * accounted for; then this library must never be unmapped. */
 WATCH_HIDDEN int watch__stack_start(bool signals);
-WATCH_HIDDEN void watch__stack_stop(void);
+WATCH_HIDDEN bool watch__stack_stop(void);
 
 /* Waits at most `wait_ns` for the thread to copy itself. */
 WATCH_HIDDEN enum watch__taken watch__take_running(struct watch__snapshot *s,
@@ -103,7 +115,19 @@ WATCH_HIDDEN unsigned watch__unwind(struct watch__maps *maps,
 WATCH_HIDDEN void watch__name(struct watch__maps *maps,
                               struct watch__frame *frame);
 
-/* Copies memory of this process that may not be there; bytes copied. */
+/* The term of the process that the emulator runs (its c_p), where the frames
+ * end in JIT code (END_JIT; `last` as watch__unwind gave it): one word that
+ * looks like a local pid.  Else 0.  Whether such a process lives is the
+ * caller's to ask.  docs/internals/watch-stacks.md: in which releases. */
+WATCH_HIDDEN uint64_t watch__process_of(const struct watch__regs *last);
+/* The build id of the frame's library in hexadecimal, for who looks the
+ * address up elsewhere; false: it has none. */
+WATCH_HIDDEN bool watch__build_id(struct watch__maps *maps,
+                                  const struct watch__frame *frame, char *hex,
+                                  size_t size);
+
+/* Copies memory of this process that may not be there; bytes copied.  No lock,
+ * no allocation, errno is kept. */
 WATCH_HIDDEN size_t watch__read(void *to, uint64_t from, size_t size);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum {
     DIRTY_EVERY = 4,            /* looks at dirty ones: one in so many */
-    IDLE_FACTOR = 2             /* nobody works: look so much less often */
+    IDLE_FACTOR = 4             /* nobody works: look so much less often */
 };
 #define LATE_NS (20 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)

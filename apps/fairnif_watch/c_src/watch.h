@@ -41,7 +41,7 @@ typedef _Atomic uint64_t watch__u64;
 enum watch__kind { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
 extern WATCH_HIDDEN const char *const watch__kind_names[K_KINDS];
 
-/* -- /proc and clocks: proc.c ------------------------------------------------ */
+/* -- /proc and clocks: task.c ------------------------------------------------ */
 
 enum watch__run {
     RUN_UNKNOWN,                /* the system does not say */
@@ -56,7 +56,7 @@ struct watch__place {
     uint64_t arg, sp, pc;
 };
 
-WATCH_HIDDEN uint64_t watch__now(void);         /* CLOCK_MONOTONIC, ns */
+WATCH_HIDDEN uint64_t watch__now(void);         /* CLOCK_MONOTONIC, ns: maps.c */
 WATCH_HIDDEN uint64_t watch__cpu(clockid_t clock);  /* ns; NEVER: no thread */
 WATCH_HIDDEN clockid_t watch__cpu_clock(int tid);
 WATCH_HIDDEN int watch__gettid(void);

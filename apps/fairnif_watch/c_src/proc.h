@@ -1,0 +1,28 @@
+/*
+ * proc.h - what /proc/self/task says of one thread.
+ */
+#ifndef WATCH_PROC_H
+#define WATCH_PROC_H
+
+#include "stack.h"
+
+struct watch__thread {
+    char state;                 /* R S D T Z X */
+    uint64_t started;           /* ticks since boot; tells it from a later
+                                   thread of the same id */
+    uint64_t user_ticks;        /* CPU used, in user mode */
+};
+
+struct watch__call {
+    enum { CALL_RUNNING, CALL_NONE, CALL_IN } kind;
+    long number;                /* of the system call */
+    uint64_t sp, pc;
+};
+
+/* 0 or an errno: ENOENT and ESRCH say that there is no such thread. */
+WATCH_HIDDEN int watch__thread_stat(int tid, struct watch__thread *t);
+WATCH_HIDDEN int watch__thread_call(int tid, struct watch__call *c);
+/* Does it block the signal?  False too where that can't be seen. */
+WATCH_HIDDEN bool watch__thread_blocks(int tid, int signal);
+
+#endif

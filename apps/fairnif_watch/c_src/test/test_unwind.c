@@ -1,0 +1,92 @@
+/*
+ * test_unwind.c - the frames of threads whose calls are known.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "thread.h"
+
+static struct watch__snapshot snapshot;
+static struct watch__frame frames[WATCH__FRAMES];
+
+static const char *const built[] = {
+    "chain_fp.so", "chain_nofp.so", "chain_o0.so", "chain_os.so"
+};
+enum { BUILT = sizeof built / sizeof *built };
+
+static void show(unsigned n, enum watch__end end)
+{
+    for (unsigned i = 0; i < n; i++)
+        printf("  #%u %lx cfa %lx %s+%lx %s+%lx\n", i, (long)frames[i].pc,
+               (long)frames[i].cfa,
+               frames[i].library ? frames[i].library : "?",
+               (long)frames[i].offset, frames[i].symbol,
+               (long)frames[i].symbol_offset);
+    printf("  end %d\n", end);
+}
+
+/* From the caller of wait_here on the frames are the ones that glibc's own
+ * unwinder found: return addresses, one by one. */
+static void check_like_glibc(const struct runner *r, unsigned n,
+                             enum watch__end end, const char *library)
+{
+    unsigned first = 0;
+
+    while (first < n && frames[first].pc != (uintptr_t)r->chain.calls[1])
+        first++;
+    check_that(first < n, __FILE__, __LINE__, "%s: the caller of wait_here is "
+               "among %u frames, end %d", library, n, end);
+    for (int i = 1; i < r->chain.depth && first < n; i++, first++)
+        check_that(frames[first].pc == (uintptr_t)r->chain.calls[i], __FILE__,
+                   __LINE__, "%s: frame %u is %lx, not %lx", library, first,
+                   (long)frames[first].pc, (long)r->chain.calls[i]);
+    check_that(end == END_WHOLE, __FILE__, __LINE__, "%s: end is %d", library,
+               end);
+    if (end != END_WHOLE)
+        show(n, end);
+}
+
+static void check_chain(struct runner *r, const char *library)
+{
+    struct watch__maps *maps;
+    struct watch__regs last;
+    enum watch__end end;
+    unsigned n;
+
+    runner_start(r, library);
+    maps = watch__maps_new();
+    CHECK_NUMBERS(take(&snapshot, r), ==, TAKEN);
+    n = watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end, &last);
+    check_like_glibc(r, n, end, library);
+    watch__maps_free(maps);
+    runner_stop(r);
+}
+
+TEST(spinning, "a spinning thread's frames are those that glibc finds")
+{
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    for (int i = 0; i < BUILT; i++)
+        for (int size = 0; size < 3000; size += 999) {
+            struct runner r = {
+                .chain = {.alloca_size = size, .yields = size % 2}
+            };
+
+            check_chain(&r, built[i]);
+        }
+    CHECK(watch__stack_stop());
+}
+
+TEST(sleeping, "a sleeping thread's frames are those that glibc finds, where "
+     "it needs no register that is not known")
+{
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    for (int size = 0; size < 3000; size += 999) {
+        struct runner r = {.chain = {.alloca_size = size, .sleeps = true}};
+
+        check_chain(&r, "chain_nofp.so");
+    }
+    CHECK(watch__stack_stop());
+}
