@@ -243,9 +243,10 @@ describe("the live page", { timeout: 300_000 }, () => {
     const light = await paper();
     await page.keyboard.press("Enter");
     assert.notEqual(await paper(), light);
-    const details = page.locator(".finding details:not([hidden])").first();
-    const summary = details.locator("summary");
-    await summary.focus();
+    // The element, since what is first may be another soon.
+    const details = await page.locator(".finding details:not([hidden])").first().elementHandle();
+    assert.ok(details);
+    await (await details.$("summary"))?.focus();
     await page.keyboard.press("Enter");
     // What is unfolded and has the focus keeps both while views come.
     await page.waitForTimeout(2500);

@@ -69,7 +69,7 @@ exprs(Panel) ->
         nomatch -> []
     end.
 
-%% Seconds a second and ratios are parts of a whole; seconds are seconds; counts by the second are so.
+%% Seconds a second and ratios are parts of a whole; counts by the second are that.
 the_units_are_those_of_the_metrics_test() ->
     ?assert(length(panels()) > 10),
     [?assertEqual({Expr, unit_of(Expr)}, {Expr, Unit})
