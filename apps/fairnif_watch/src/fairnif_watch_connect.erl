@@ -1,0 +1,249 @@
+%% The watching node's way to other nodes: starts distribution, gives each node its cookie,
+%% connects, and says in one sentence why a connection does not come about.
+%%
+%% The node that is started is hidden and does not listen: it is in nobody's nodes(), in no epmd,
+%% and no node can connect to it. It must never write the user's cookie file nor show a cookie.
+-module(fairnif_watch_connect).
+
+-export([start/2, node_name/1, cookie/1, connect/2, why_not/2]).
+
+-export_type([cookie_source/0]).
+
+-type cookie_source() :: {text, string()} | {file, file:name_all()} | default.
+
+%% Each step that looks for the reason of a failure, in milliseconds.
+-define(PROBE_MS, 2000).
+%% What the distribution's handshake may take, in seconds (OTP's own default is 7).
+-define(SETUP_S, 5).
+%% What OTP 25 says of itself in a handshake, all that OTP 26 to 29 insist on among it.
+-define(FLAGS, 16#1d07df7fbc).
+
+%% @doc The name of a node as it stands on a command line: `name@host'; without a host it is this
+%% machine's, short.  Names whose host holds a point or a colon are long ones, as OTP has it: nodes
+%% with long names talk to no other.  Costs nothing but, without a host, one look-up of its name.
+-spec node_name(string()) -> {ok, node(), shortnames | longnames} | {error, unicode:chardata()}.
+node_name(Text) ->
+    case string:split(Text, "@", all) of
+        [Name] -> node_name(Name, short_host());
+        [Name, Host] -> node_name(Name, Host);
+        _ -> {error, ["`", Text, "' is no name of a node"]}
+    end.
+
+node_name(Name, Host) ->
+    Full = Name ++ "@" ++ Host,
+    Sound = re:run(Name, "^[0-9A-Za-z_\\-]+\\z", [unicode]) =/= nomatch
+        andalso re:run(Host, "^[^@\\s]+\\z", [unicode]) =/= nomatch
+        andalso length(Full) < 256,
+    case Sound of
+        true -> {ok, list_to_atom(Full), form(Host)};
+        false -> {error, ["`", Full, "' is no name of a node"]}
+    end.
+
+form(Host) ->
+    case lists:any(fun(C) -> C =:= $. orelse C =:= $: end, Host) of
+        true -> longnames;
+        false -> shortnames
+    end.
+
+short_host() ->
+    {ok, Host} = inet:gethostname(),
+    hd(string:split(Host, ".")).
+
+%% @doc The cookie: the text given, or the first line of a file; by default of the user's
+%% `.erlang.cookie', which is read and never made.  Only files are read.
+-spec cookie(cookie_source()) -> {ok, atom()} | {error, unicode:chardata()}.
+cookie({text, Text}) ->
+    as_cookie(Text, "the cookie");
+cookie({file, File}) ->
+    case file:read_file(File) of
+        {ok, Bin} -> as_cookie(first_line(Bin), ["the cookie in ", File]);
+        {error, Why} -> {error, ["cannot read ", File, ": ", file:format_error(Why)]}
+    end;
+cookie(default) ->
+    Home = filename:join(os:getenv("HOME", "/"), ".erlang.cookie"),
+    Config = filename:join(filename:basedir(user_config, "erlang"), ".erlang.cookie"),
+    case [F || F <- [Home, Config], filelib:is_regular(F)] of
+        [File | _] -> cookie({file, File});
+        [] -> {error, ["there is no cookie: no ", Home, ", and none was given (FAIRNIF_COOKIE, "
+                       "--cookie-file, --cookie)"]}
+    end.
+
+first_line(Bin) ->
+    [Line | _] = binary:split(Bin, [<<"\r">>, <<"\n">>]),
+    unicode:characters_to_list(Line).
+
+as_cookie(Text, What) ->
+    case is_list(Text) andalso length(Text) of
+        N when is_integer(N), N > 0, N < 256 -> {ok, list_to_atom(Text)};
+        false -> {error, [What, " is no text"]};
+        0 -> {error, [What, " is empty"]};
+        _ -> {error, [What, " is longer than 255 characters"]}
+    end.
+
+%% @doc Makes this a hidden node that does not listen. The name, unless one is given, is one that no
+%% other has: some nodes admit certain names only (`net_kernel:allow/1'). Connections are made by
+%% `connect/2' alone: a stray message to a node that hangs makes none.
+-spec start(shortnames | longnames, default | node()) -> ok | {error, unicode:chardata()}.
+start(Form, Name) ->
+    ok = application:set_env(kernel, dist_auto_connect, never),
+    ok = application:set_env(kernel, net_setuptime, ?SETUP_S),
+    Chosen = case Name of default -> own_name(Form); _ -> Name end,
+    Options = #{name_domain => Form, hidden => true, dist_listen => false},
+    %% A failure is a crash report as well, which says less than the sentence.
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    Result = net_kernel:start(Chosen, Options),
+    ok = logger:set_primary_config(level, Level),
+    case Result of
+        {ok, _} -> ok;
+        {error, Why} ->
+            {error, io_lib:format("cannot start distribution as ~ts: ~0tP~ts",
+                                  [Chosen, Why, 8, tls_hint()])}
+    end.
+
+tls_hint() ->
+    case tls() of
+        true -> " (is the file of TLS options sound?)";
+        false -> ""
+    end.
+
+own_name(Form) ->
+    Unique = io_lib:format("fairnif_watch_~s_~.36b", [os:getpid(), rand:uniform(1 bsl 40)]),
+    list_to_atom(lists:flatten([Unique, $@, own_host(Form)])).
+
+%% Nobody connects to us by it: it only has to have the right form.
+own_host(shortnames) -> short_host();
+own_host(longnames) ->
+    {ok, Host} = inet:gethostname(),
+    Domain = case inet_db:res_option(domain) of
+                 "" -> "";
+                 D -> "." ++ D
+             end,
+    case form(Host ++ Domain) of
+        longnames -> Host ++ Domain;
+        shortnames -> "127.0.0.1"
+    end.
+
+%% @doc Connects to a node, with this cookie.  Takes at most some seconds; only the calling process
+%% waits.  `why_not/2' says what was wrong.
+-spec connect(node(), atom()) -> boolean().
+connect(Node, Cookie) ->
+    true = erlang:set_cookie(Node, Cookie),
+    net_kernel:connect_node(Node) =:= true.
+
+%% @doc Why there is no connection: `gone' when its machine says that no such node runs there,
+%% `down' when the machine or the node cannot be reached, `hanging' when it is there and says
+%% nothing, `refused' when it turns us down; and a sentence. Looks itself, so it takes up to some
+%% seconds.
+-spec why_not(node(), shortnames | longnames) ->
+          {gone | down | hanging | refused, unicode:chardata()}.
+why_not(Node, Form) ->
+    [Name, Host] = string:split(atom_to_list(Node), "@"),
+    case inet_addresses(Host) of
+        [] -> {down, ["the host ", Host, " is not known here"]};
+        [Address | _] -> at_epmd(Name, Host, Address, Form)
+    end.
+
+inet_addresses(Host) ->
+    [A || Family <- [inet, inet6], {ok, A} <- [inet:getaddr(Host, Family)]].
+
+at_epmd(Name, Host, Address, Form) ->
+    case erl_epmd:port_please(Name, Address, ?PROBE_MS) of
+        {port, Port, _} -> at_port(Name, Host, Address, Port, Form);
+        noport -> no_such_node(Name, Host, Address)
+    end.
+
+no_such_node(Name, Host, Address) ->
+    case within(fun() -> erl_epmd:names(Address) end) of
+        {ok, []} ->
+            {gone, ["no node runs on ", Host, ", says its epmd"]};
+        {ok, Names} ->
+            {gone, ["no node ", Name, " runs on ", Host, "; there are: ",
+                    lists:join(", ", lists:sort([N || {N, _} <- Names]))]};
+        _ ->
+            {down, ["no epmd answers at ", Host, ":", integer_to_list(epmd_port()),
+                    ", so no node is found there"]}
+    end.
+
+epmd_port() ->
+    try list_to_integer(os:getenv("ERL_EPMD_PORT", "4369"))
+    catch error:badarg -> 4369
+    end.
+
+within(Fun) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({said, Fun()}) end),
+    receive
+        {'DOWN', Ref, process, Pid, {said, Answer}} -> Answer;
+        {'DOWN', Ref, process, Pid, _} -> failed
+    after ?PROBE_MS ->
+        true = erlang:demonitor(Ref, [flush]),
+        exit(Pid, kill),
+        late
+    end.
+
+at_port(Name, Host, Address, Port, Form) ->
+    Where = io_lib:format("~ts (port ~b of ~ts, says epmd)", [Name, Port, Host]),
+    case gen_tcp:connect(Address, Port, [binary, {active, false}, {packet, 2}], ?PROBE_MS) of
+        {ok, Socket} ->
+            Said = greet(Socket),
+            ok = gen_tcp:close(Socket),
+            verdict(Said, Name ++ "@" ++ Host, Where, Form);
+        {error, timeout} ->
+            {hanging, [Where, " accepts no connection: it hangs, or something is between"]};
+        {error, Why} ->
+            {down, [Where, " cannot be reached: ", inet:format_error(Why)]}
+    end.
+
+%% The first words of the distribution's handshake, as its protocol has them since OTP 23: enough to
+%% know whether an Erlang node without TLS is there, what it calls itself and whether it would have
+%% us. It is left before the cookie comes up, so that no secret is part of it.
+greet(Socket) ->
+    Name = atom_to_binary(node()),
+    Hello = <<$N, ?FLAGS:64, 0:32, (byte_size(Name)):16, Name/binary>>,
+    case gen_tcp:send(Socket, Hello) of
+        ok -> greeted(gen_tcp:recv(Socket, 0, ?PROBE_MS), Socket);
+        {error, _} = Error -> Error
+    end.
+
+greeted({ok, <<"sok", _/binary>>}, Socket) ->
+    case gen_tcp:recv(Socket, 0, ?PROBE_MS) of
+        {ok, <<$N, _Flags:64, _Challenge:32, _Creation:32, Size:16, Name:Size/binary, _/binary>>} ->
+            {named, unicode:characters_to_list(Name)};
+        Other -> Other
+    end;
+greeted(Other, _) ->
+    Other.
+
+verdict({named, Node}, Node, Where, _) ->
+    turned_down(Where);
+verdict({named, Other}, _, Where, _) ->
+    {refused, [Where, " calls itself ", Other, ": give that name"]};
+verdict({ok, <<"snot_allowed">>}, _, Where, _) ->
+    {refused, [Where, " admits only nodes with certain names (net_kernel:allow/1); give --name"]};
+verdict({ok, <<"s", _/binary>>}, _, Where, _) ->
+    turned_down(Where);
+verdict({error, timeout}, _, Where, _) ->
+    {hanging, [Where, " accepts a connection and says nothing: it hangs"]};
+verdict(_, _, Where, Form) ->
+    Other = case Form of
+                longnames -> "short";
+                shortnames -> "long"
+            end,
+    Tls = case tls() of
+              true -> "does it use TLS distribution, with these certificates";
+              false -> "does it use TLS distribution (--tls FILE)"
+          end,
+    {refused, [Where, " closes the connection: ", Tls, ", or does it have a ", Other, " name?"]}.
+
+turned_down(Where) ->
+    case tls() of
+        true -> {refused, [Where, " uses no TLS distribution: leave out --tls"]};
+        false -> {refused, [Where, " does not take this cookie"]}
+    end.
+
+tls() ->
+    case init:get_argument(proto_dist) of
+        {ok, [["inet_tls"] | _]} -> true;
+        {ok, [["inet6_tls"] | _]} -> true;
+        _ -> false
+    end.

@@ -1,0 +1,120 @@
+/*
+ * block_nif.c - plain NIFs that block their scheduler in each way of ways.h,
+ * on a normal, a dirty CPU and a dirty I/O scheduler.
+ *
+ * Built three times: module fairnif_watch_block_nif, its next version (another
+ * file, VERSION 2), the same stripped and without frame pointers as
+ * fairnif_watch_block_stripped.  All functions are static: the NIF table names
+ * them, and the symbol table where there is one.
+ */
+#define _GNU_SOURCE             /* gettid */
+
+#include <erl_nif.h>
+
+#include "ways.h"
+
+#define TEXT_(X) #X
+#define TEXT(X) TEXT_(X)
+
+/* {Since, Until, Interrupted}: ns of erlang:monotonic_time/0's native unit. */
+static ERL_NIF_TERM block(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                          void (*way)(struct way *))
+{
+    struct way w = { .seed = 1 };
+    ErlNifTime since = enif_monotonic_time(ERL_NIF_NSEC);
+
+    if (!enif_get_long(env, argv[0], &w.ms) || w.ms < 0)
+        return enif_make_badarg(env);
+    way(&w);
+    if (w.failed)
+        return enif_raise_exception(env, enif_make_int(env, w.failed));
+    return enif_make_tuple3(
+        env, enif_make_int64(env, since),
+        enif_make_int64(env, enif_monotonic_time(ERL_NIF_NSEC)),
+        enif_make_ulong(env, w.interrupted));
+}
+
+/* What is called is not the last thing done, or the compiler would jump there
+ * and leave no frame of the NIF behind. */
+#define NIF(NAME)                                                           \
+    static ERL_NIF_TERM nif_##NAME(ErlNifEnv *env, int argc,                \
+                                   const ERL_NIF_TERM argv[])               \
+    {                                                                       \
+        ERL_NIF_TERM term = block(env, argv, way_##NAME);                   \
+        (void)argc;                                                         \
+        __asm__ volatile("" : "+r"(term));                                  \
+        return term;                                                        \
+    }
+WAYS(NIF)
+
+/* The same by the microsecond, for many short ones. */
+static ERL_NIF_TERM burst(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct way w = { .seed = 1 };
+    unsigned us;
+    uint64_t end;
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &us))
+        return enif_make_badarg(env);
+    for (end = way_ns() + us * 1000ull; way_ns() < end;)
+        way_work(&w);
+    return enif_make_uint(env, w.seed);
+}
+
+/* Answers how often it was interrupted. */
+static ERL_NIF_TERM nap(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    unsigned us, interrupted = 0;
+    struct timespec t = { 0, 0 };
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &us) || us >= 1000000)
+        return enif_make_badarg(env);
+    t.tv_nsec = us * 1000;
+    while (nanosleep(&t, &t) && errno == EINTR)
+        interrupted++;
+    return enif_make_uint(env, interrupted);
+}
+
+static ERL_NIF_TERM version(ErlNifEnv *env, int argc,
+                            const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return enif_make_int(env, VERSION);
+}
+
+/* The number of the OS thread. */
+static ERL_NIF_TERM tid(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return enif_make_int(env, gettid());
+}
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    (void)env, (void)priv, (void)info;
+    return 0;
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
+{
+    (void)env, (void)priv, (void)old, (void)info;
+    return 0;
+}
+
+#define ENTRIES(NAME)                                                       \
+    { TEXT(NAME), 1, nif_##NAME, 0 },                                       \
+    { TEXT(NAME) "_dirty_cpu", 1, nif_##NAME, ERL_NIF_DIRTY_JOB_CPU_BOUND },\
+    { TEXT(NAME) "_dirty_io", 1, nif_##NAME, ERL_NIF_DIRTY_JOB_IO_BOUND },
+
+static ErlNifFunc nifs[] = {
+    WAYS(ENTRIES)
+    { "burst", 1, burst, 0 },
+    { "nap", 1, nap, 0 },
+    { "version", 0, version, 0 },
+    { "tid", 0, tid, 0 },
+};
+
+#define INIT(MODULE) ERL_NIF_INIT(MODULE, nifs, load, NULL, upgrade, NULL)
+INIT(MODULE_NAME)

@@ -1,0 +1,266 @@
+%% What blocks a scheduler is seen while it blocks, and named: one scheduler, all of them, all dirty
+%% ones, by everything that can; and what is meant to be is no finding.
+%%
+%% Everything happens in a peer of two schedulers. The blockers say themselves how long they held.
+%% Time is wall time on a machine that may be busy: an observation that went otherwise is repeated,
+%% and what was seen each time is in the failure. A wrong culprit is wrong at once: no other attempt
+%% makes up for an innocent function's name.
+-module(fairnif_watch_SUITE).
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([a_fairnif_function_that_does_not_tick_is_named_exactly/1,
+         a_plain_nif_is_named/1,
+         a_nif_of_a_library_without_symbols_is_named/1,
+         a_nif_is_named_when_the_c_library_is_at_work_for_it/1,
+         a_nif_is_named_from_deep_in_its_stack/1,
+         a_nif_that_waits_in_a_system_call_is_named/1,
+         a_nif_that_waits_for_a_lock_is_named/1,
+         a_nif_that_waits_for_a_disk_is_named/1,
+         a_driver_is_named/1,
+         a_bif_of_the_emulator_is_told_by_its_place/1,
+         a_nif_of_otp_is_named/1,
+         all_schedulers_blocked_are_seen_while_they_are/1,
+         all_dirty_cpu_schedulers_taken_are_seen_and_the_takers_named/1,
+         all_dirty_io_schedulers_taken_are_seen_and_the_takers_named/1,
+         intended_dirty_jobs_are_no_finding/1,
+         when_all_schedulers_are_blocked_standard_error_says_so/1]).
+
+-define(ATTEMPTS, 4).
+-define(SCHEDULERS, 2).
+%% Blocked this long, ms: where the watch can tell meanwhile, and where only the findings' own times
+%% tell when it saw.
+-define(MS, 400).
+-define(ALL_MS, 1300).
+%% The issue's bounds: seen within this, ms; blocked time within this share.
+-define(SEEN_MS, 1000).
+-define(WITHIN, 0.2).
+
+suite() ->
+    [{timetrap, {minutes, 3}}].
+
+all() ->
+    [Case || {Case, 1} <- ?MODULE:module_info(exports),
+             not lists:member(Case, [init_per_suite, end_per_suite, module_info])].
+
+init_per_suite(Config) ->
+    ok = fairnif_watch_test:build(),
+    Config.
+
+end_per_suite(_Config) ->
+    ok.
+
+%% -- one scheduler -----------------------------------------------------------
+
+a_fairnif_function_that_does_not_tick_is_named_exactly(_) ->
+    one([{fair, F} || F <- [spin_normal, spin_yielding, sleep_normal]]).
+
+a_plain_nif_is_named(_) ->
+    one([{plain, spin}]).
+
+a_nif_of_a_library_without_symbols_is_named(_) ->
+    one([{stripped, W} || W <- [spin, sleep, lock]]).
+
+a_nif_is_named_when_the_c_library_is_at_work_for_it(_) ->
+    one([{plain, libc}, {stripped, libc}]).
+
+a_nif_is_named_from_deep_in_its_stack(_) ->
+    one([{plain, deep}]).
+
+a_nif_that_waits_in_a_system_call_is_named(_) ->
+    one([{plain, W} || W <- [sleep, poll, read]]).
+
+a_nif_that_waits_for_a_lock_is_named(_) ->
+    one([{plain, lock}]).
+
+a_nif_that_waits_for_a_disk_is_named(_) ->
+    one([{plain, disk}]).
+
+a_driver_is_named(_) ->
+    one([{driver, 0}, {driver, 1}]).
+
+a_bif_of_the_emulator_is_told_by_its_place(_) ->
+    one([digits, multiply]).
+
+a_nif_of_otp_is_named(_) ->
+    one([pbkdf2]).
+
+one(Subjects) ->
+    in_peer(fun(Peer) ->
+                    [blocks(Peer, #{subject => S, kind => normal, blockers => 1, ms => ?MS})
+                     || S <- Subjects]
+            end).
+
+%% -- all of them -------------------------------------------------------------
+
+all_schedulers_blocked_are_seen_while_they_are(_) ->
+    in_peer(fun(Peer) ->
+                    [blocks(Peer, #{subject => S, kind => normal, blockers => ?SCHEDULERS,
+                                    ms => ?ALL_MS})
+                     || S <- [{fair, spin_normal}, {plain, spin}, {plain, lock}, {plain, read},
+                              {stripped, sleep}, {driver, 0}, multiply]]
+            end).
+
+when_all_schedulers_are_blocked_standard_error_says_so(_) ->
+    fairnif_watch_test:retry(
+      ?ATTEMPTS,
+      fun() ->
+              {_, Text} =
+                  fairnif_watch_test:with_stderr(
+                    ["+S", "2:2"],
+                    fun(Peer) ->
+                            ok = started(Peer, #{emergency_ms => 300}),
+                            observe(Peer, #{subject => {plain, spin}, kind => normal,
+                                            blockers => ?SCHEDULERS, ms => ?ALL_MS})
+                    end),
+              case binary:match(Text, <<"fairnif_watch">>) =/= nomatch
+                  andalso binary:match(Text, <<"blocked">>) =/= nomatch of
+                  true -> {ok, {comment, string:trim(Text)}};
+                  false -> {said, Text}
+              end
+      end).
+
+%% Two more than there are schedulers: a queue.
+all_dirty_cpu_schedulers_taken_are_seen_and_the_takers_named(_) ->
+    saturated(dirty_cpu, [{fair, spin_dirty_cpu}, {plain, spin_dirty_cpu},
+                          {plain, lock_dirty_cpu}, {plain, sleep_dirty_cpu}]).
+
+all_dirty_io_schedulers_taken_are_seen_and_the_takers_named(_) ->
+    saturated(dirty_io, [{fair, spin_dirty_io}, {plain, spin_dirty_io}, {plain, read_dirty_io},
+                         {fair, sleep_dirty_io}]).
+
+saturated(Kind, Subjects) ->
+    in_peer(fun(Peer) ->
+                    [blocks(Peer, #{subject => S, kind => Kind, blockers => ?SCHEDULERS + 2,
+                                    ms => ?ALL_MS})
+                     || S <- Subjects]
+            end).
+
+%% As many as there are schedulers of the kind: they do what those are for, and nobody waits.
+intended_dirty_jobs_are_no_finding(_) ->
+    in_peer(fun(Peer) -> [intended(Peer, Kind, Way)
+                          || {Kind, Way} <- [{dirty_cpu, spin_dirty_cpu},
+                                             {dirty_io, sleep_dirty_io},
+                                             {dirty_io, spin_dirty_io}]]
+            end).
+
+intended(Peer, Kind, Way) ->
+    fairnif_watch_test:retry(
+      ?ATTEMPTS,
+      fun() ->
+              Seen = observe(Peer, #{subject => {plain, Way}, kind => Kind,
+                                     blockers => ?SCHEDULERS, ms => ?ALL_MS}),
+              %% On a busy machine its schedulers may be starved: that is true, and no fault.
+              case [F || #{detector := D} = F <- maps:get(findings, Seen), D =/= starved] of
+                  [] -> {ok, "no finding"};
+                  Findings -> {Way, found, [short(F) || F <- Findings]}
+              end
+      end).
+
+%% -- judging -----------------------------------------------------------------
+
+blocks(Peer, Case) ->
+    fairnif_watch_test:retry(?ATTEMPTS, fun() -> judge(Case, observe(Peer, Case)) end).
+
+judge(Case, #{answers := Answers, findings := Findings} = Seen) ->
+    Problems = lists:append([answer(Case, Answer, Findings) || Answer <- Answers])
+        ++ innocents(Case, Answers, Findings)
+        ++ [{not_over, S} || #{settled := S} <- [Seen], S =/= true],
+    case Problems of
+        [] ->
+            {ok, comment(Case, Answers, Findings)};
+        _ ->
+            {maps:with([subject, kind], Case), Problems,
+             {answers, [held_ms(A) || A <- Answers]}, {findings, [short(F) || F <- Findings]}}
+    end.
+
+%% One blocker of a normal scheduler: its finding.
+answer(#{kind := normal} = Case, #{number := N} = Answer, Findings) ->
+    case [F || #{detector := scheduler_blocked, subject := {scheduler, Number}} = F <- Findings,
+               Number =:= N, overlap(F, Answer)] of
+        [] ->
+            [{not_seen, N}];
+        Several ->
+            Longest = lists:last(lists:keysort(1, [{D, F} || #{duration_ms := D} = F <- Several])),
+            finding(Case, Answer, element(2, Longest))
+    end;
+answer(#{kind := Kind}, _, Findings) ->
+    [{not_seen, Kind} || [] =:= [F || #{detector := D} = F <- Findings, D =:= detector(Kind)]].
+
+detector(dirty_cpu) -> dirty_cpu_saturated;
+detector(dirty_io) -> dirty_io_saturated.
+
+finding(#{subject := Subject} = Case, #{pid := Pid} = Answer,
+        #{culprit := Culprit, duration_ms := Ms, remedy := Remedy, ongoing := Ongoing} = Finding) ->
+    #{culprit := Expected} = fairnif_watch_test_block:subject(Subject),
+    [{culprit, Key, Value, expected, Wanted}
+     || {Key, Wanted} <- maps:to_list(Expected),
+        Value <- [maps:get(Key, Culprit, missing)], not is(Wanted, Value)]
+        ++ [{wrong_process, Other} || #{pid := Other} <- [Culprit], Other =/= Pid, Other =/= none]
+        ++ [{duration, Ms, held, held_ms(Answer)}
+            || abs(Ms / held_ms(Answer) - 1) > ?WITHIN]
+        ++ [{seen_after_ms, After} || After <- [seen_after(Case, Answer, Finding)],
+                                      After > ?SEEN_MS]
+        ++ [still_ongoing || Ongoing]
+        ++ [{remedy, Remedy} || not is_binary(Remedy)]
+        ++ [no_stack || maps:get(kind, Culprit) =/= fairnif, maps:get(stack, Finding) =:= []].
+
+%% While others run it counts when the finding came, by the blocker's clock. Where nobody can run it
+%% counts for how long the scheduler was held when the watch thread told of it for the first time.
+seen_after(#{blockers := ?SCHEDULERS, kind := normal}, _, #{first := #{duration_ms := Ms}}) ->
+    Ms;
+seen_after(_, #{since := Since}, #{received_ns := Received}) ->
+    (Received - Since) / 1.0e6.
+
+%% Nobody else is accused.
+innocents(#{kind := normal}, Answers, Findings) ->
+    Blocked = [N || #{number := N} <- Answers],
+    [{innocent, short(F)}
+     || #{detector := scheduler_blocked, subject := {scheduler, N}} = F <- Findings,
+        not lists:member(N, Blocked)];
+innocents(_, _, Findings) ->
+    [{innocent, short(F)} || #{detector := scheduler_blocked} = F <- Findings].
+
+is({contains, Text}, Value) ->
+    is_binary(Value) andalso binary:match(Value, Text) =/= nomatch;
+is({any, Values}, Value) ->
+    lists:member(Value, Values);
+is(Wanted, Value) ->
+    Wanted =:= Value.
+
+%% In native time on both sides, with the room that a system time in us needs.
+overlap(#{since := Since, duration_ms := Ms, offset := Offset}, #{since := From, until := To}) ->
+    Begin = (Since - Offset) * 1000,
+    Begin < To andalso Begin + Ms * 1.0e6 > From.
+
+held_ms(#{since := Since, until := Until}) ->
+    (Until - Since) / 1.0e6.
+
+short(Finding) ->
+    maps:with([detector, severity, subject, since, at, duration_ms, ongoing, sentence, culprit,
+               remedy, evidence, stack], Finding).
+
+comment(#{subject := Subject}, Answers, Findings) ->
+    {Subject, [{held_ms, round(held_ms(A))} || A <- Answers],
+     [{D, round(Ms), Name} || #{detector := D, duration_ms := Ms,
+                                culprit := #{name := Name}} <- Findings, is_number(Ms)]}.
+
+%% -- peers -------------------------------------------------------------------
+
+in_peer(Fun) ->
+    Peer = fairnif_watch_test:peer(["+S", "2:2", "+SDcpu", "2:2", "+SDio", "2"]),
+    ok = started(Peer, #{}),
+    Comments = Fun(Peer),
+    fairnif_watch_test:stop(Peer),
+    ct:log("~tp", [Comments]),
+    {comment, lists:flatten(io_lib:format("~0tp", [Comments]))}.
+
+started(Peer, Config) ->
+    case fairnif_watch_test:call(Peer, fairnif_watch_test_block, start, [Config]) of
+        ok -> ok;
+        {ok, _} -> ok
+    end.
+
+observe(Peer, Case) ->
+    #{findings := Findings, system_us := Offset} = Seen =
+        fairnif_watch_test:call(Peer, fairnif_watch_test_block, observe, [Case]),
+    Seen#{findings := [F#{offset => Offset} || F <- Findings]}.

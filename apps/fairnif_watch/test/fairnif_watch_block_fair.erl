@@ -1,0 +1,24 @@
+%% fairnif functions that hold a scheduler since they do not tick, and some that tick
+%% (c_src/block_fair.c). Each takes ms and answers {Since, Until, 0}, ns of erlang:monotonic_time/1.
+-module(fairnif_watch_block_fair).
+
+-compile([export_all, nowarn_export_all]).
+
+-on_load(init/0).
+
+-define(NIF(Ms), erlang:nif_error({not_loaded, Ms})).
+
+init() ->
+    erlang:load_nif(fairnif_watch_test:library(?MODULE), fairnif:load_info()).
+
+spin_normal(Ms) -> ?NIF(Ms).
+spin_yielding(Ms) -> ?NIF(Ms).
+spin_auto(Ms) -> ?NIF(Ms).
+spin_dirty_cpu(Ms) -> ?NIF(Ms).
+spin_dirty_io(Ms) -> ?NIF(Ms).
+sleep_normal(Ms) -> ?NIF(Ms).
+sleep_dirty_io(Ms) -> ?NIF(Ms).
+call_auto(Ms) -> ?NIF(Ms).
+fair_yielding(Ms) -> ?NIF(Ms).
+fair_auto(Ms) -> ?NIF(Ms).
+fair_yielding_dirty(Ms) -> ?NIF(Ms).

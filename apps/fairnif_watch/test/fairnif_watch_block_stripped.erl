@@ -1,0 +1,47 @@
+%% The NIFs of fairnif_watch_block_nif, from a library without symbols.
+-module(fairnif_watch_block_stripped).
+
+-compile([export_all, nowarn_export_all]).
+
+-on_load(init/0).
+
+-define(NIF(Ms), erlang:nif_error({not_loaded, Ms})).
+
+init() ->
+    erlang:load_nif(fairnif_watch_test:library(?MODULE), 0).
+
+spin(Ms) -> ?NIF(Ms).
+spin_dirty_cpu(Ms) -> ?NIF(Ms).
+spin_dirty_io(Ms) -> ?NIF(Ms).
+libc(Ms) -> ?NIF(Ms).
+libc_dirty_cpu(Ms) -> ?NIF(Ms).
+libc_dirty_io(Ms) -> ?NIF(Ms).
+deep(Ms) -> ?NIF(Ms).
+deep_dirty_cpu(Ms) -> ?NIF(Ms).
+deep_dirty_io(Ms) -> ?NIF(Ms).
+sleep(Ms) -> ?NIF(Ms).
+sleep_dirty_cpu(Ms) -> ?NIF(Ms).
+sleep_dirty_io(Ms) -> ?NIF(Ms).
+poll(Ms) -> ?NIF(Ms).
+poll_dirty_cpu(Ms) -> ?NIF(Ms).
+poll_dirty_io(Ms) -> ?NIF(Ms).
+lock(Ms) -> ?NIF(Ms).
+lock_dirty_cpu(Ms) -> ?NIF(Ms).
+lock_dirty_io(Ms) -> ?NIF(Ms).
+read(Ms) -> ?NIF(Ms).
+read_dirty_cpu(Ms) -> ?NIF(Ms).
+read_dirty_io(Ms) -> ?NIF(Ms).
+disk(Ms) -> ?NIF(Ms).
+disk_dirty_cpu(Ms) -> ?NIF(Ms).
+disk_dirty_io(Ms) -> ?NIF(Ms).
+
+%% @doc Spins for so many us.
+burst(Us) -> ?NIF(Us).
+
+%% @doc Sleeps for so many us; answers how often a signal broke that off.
+nap(Us) -> ?NIF(Us).
+
+version() -> erlang:nif_error(not_loaded).
+
+%% @doc The number of the caller's thread in the operating system.
+tid() -> erlang:nif_error(not_loaded).

@@ -1,0 +1,128 @@
+%% Watching goes on, and does no harm, while everything around it comes and goes: the watch itself
+%% started and stopped under load, libraries upgraded and purged while they are sampled, the node
+%% halting; and no signal of it is felt by what it watches.
+-module(fairnif_watch_storm_SUITE).
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([starting_and_stopping_under_load_leaves_no_trace/1,
+         a_library_is_upgraded_and_purged_while_it_is_watched/1,
+         a_node_halts_while_it_is_blocked_and_watched/1,
+         nothing_sees_a_signal_of_the_watch/1,
+         ten_thousand_blocks_a_second_do_not_hurt_the_node/1]).
+
+-define(STARTS, 100).
+-define(HALTS, 10).
+-define(UPGRADES, 60).
+-define(HAMMER_MS, 5000).
+
+suite() ->
+    [{timetrap, {minutes, 4}}].
+
+all() ->
+    [starting_and_stopping_under_load_leaves_no_trace,
+     a_library_is_upgraded_and_purged_while_it_is_watched,
+     a_node_halts_while_it_is_blocked_and_watched,
+     nothing_sees_a_signal_of_the_watch,
+     ten_thousand_blocks_a_second_do_not_hurt_the_node].
+
+init_per_suite(Config) ->
+    ok = fairnif_watch_test:build(),
+    Config.
+
+end_per_suite(_Config) ->
+    ok.
+
+starting_and_stopping_under_load_leaves_no_trace(_) ->
+    in_peer(
+      fun(Peer) ->
+              Starts = fairnif_watch_test:env_number("WATCH_STARTS", ?STARTS),
+              #{before := Before, after_all := After, us := Us, resident := {R0, R1}} =
+                  fairnif_watch_test:call(Peer, fairnif_watch_test_storm, starts, [Starts]),
+              [] = [{K, V, maps:get(K, After)} || {K, V} <- maps:to_list(Before),
+                                                  V =/= maps:get(K, After)],
+              {comment, {Starts, starts, {longest_us, lists:max(Us)},
+                         {resident_mib, R0 div 1048576, R1 div 1048576}}}
+      end).
+
+a_library_is_upgraded_and_purged_while_it_is_watched(_) ->
+    in_peer(
+      fun(Peer) ->
+              #{upgrades := N, named := Named} =
+                  fairnif_watch_test:call(Peer, fairnif_watch_test_storm, upgrades, [?UPGRADES]),
+              [] = [Name || Name <- Named, not innocent(Name)],
+              {comment, {N, upgrades, named, Named}}
+      end).
+
+%% What can be at work there: the NIF that spins, the loading of code.
+innocent(Name) ->
+    lists:any(fun(Part) -> binary:match(Name, Part) =/= nomatch end,
+              [<<"fairnif_watch_block_nif">>, <<"beam">>, <<"ld-linux">>, <<"libc">>,
+               <<"unknown">>]).
+
+a_node_halts_while_it_is_blocked_and_watched(_) ->
+    Times = [halts(How) || How <- lists:sublist(lists:append(
+                                                  lists:duplicate(?HALTS, [normal, dirty, both])),
+                                                fairnif_watch_test:env_number("WATCH_HALTS",
+                                                                              ?HALTS))],
+    {comment, {halt_ms, Times}}.
+
+%% From the call of halt to the end of the OS process, ms.
+halts(How) ->
+    Args = ["+S", "2:2", "+SDcpu", "2:2", "-noshell"] ++ fairnif_watch_test:erl_args()
+        ++ ["-s", "fairnif_watch_test_storm", "halts", atom_to_list(How)],
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout]),
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    try await_end(Port, none, [])
+    catch
+        throw:Wrong ->
+            _ = os:cmd("kill -9 " ++ integer_to_list(Pid)),
+            ct:fail({Wrong, How})
+    end.
+
+await_end(Port, Began, Said) ->
+    receive
+        {Port, {data, {eol, "{halting," ++ Rest}}} ->
+            {Ms, _} = string:to_integer(Rest),
+            await_end(Port, Ms, Said);
+        {Port, {data, {_, Line}}} ->
+            await_end(Port, Began, [Line | Said]);
+        {Port, {exit_status, 0}} when Began =/= none ->
+            os:system_time(millisecond) - Began;
+        {Port, Other} ->
+            throw({Other, lists:reverse(Said)})
+    after 30000 ->
+            throw({no_end, Began, lists:reverse(Said)})
+    end.
+
+nothing_sees_a_signal_of_the_watch(_) ->
+    in_peer(
+      fun(Peer) ->
+              #{interrupted := 0, signals := Signals, units := Units} =
+                  fairnif_watch_test:call(Peer, fairnif_watch_test_storm, hammer, [?HAMMER_MS]),
+              [] = [Load || {Load, 0} <- maps:to_list(Units)],
+              true = Signals > 0,
+              {comment, {signals, Signals, units, Units}}
+      end).
+
+ten_thousand_blocks_a_second_do_not_hurt_the_node(_) ->
+    %% They sleep in native code, each a little longer than the threshold.
+    in_peer(
+      ["+S", "14:14"],
+      fun(Peer) ->
+              #{blocks_per_s := Rate, late_ms := Late, resident := {R0, R1}, findings := Kept,
+                counters := Counters} =
+                  fairnif_watch_test:call(Peer, fairnif_watch_test_storm, blocks, [?HAMMER_MS]),
+              true = R1 - R0 < 64 * 1024 * 1024,
+              true = Kept =< 100,
+              {comment, {blocks_per_s, Rate, late_ms, Late, mib, R0 bsr 20, R1 bsr 20, Counters}}
+      end).
+
+in_peer(Fun) ->
+    in_peer(["+S", "2:2", "+SDcpu", "2:2"], Fun).
+
+in_peer(Flags, Fun) ->
+    Peer = fairnif_watch_test:peer(Flags),
+    {comment, Comment} = Fun(Peer),
+    fairnif_watch_test:stop(Peer),
+    {comment, lists:flatten(io_lib:format("~0tp", [Comment]))}.

@@ -1,0 +1,148 @@
+%% What the watchdog's suites share: building the libraries that block, peer nodes, retries.
+%%
+%% Runs in the test node and in peers; starts nothing that outlives its caller.
+-module(fairnif_watch_test).
+
+-export([build/0, library/1, out_dir/0, erl_args/0]).
+-export([peer/1, peer/2, with_stderr/2, call/4, call/5, stop/1]).
+-export([retry/2, eventually/2, env_number/2]).
+-export([resident/0, traces/0]).
+
+%% How long a busy machine may take to boot a node, and what is asked of one to answer.
+-define(BOOT_MS, 60000).
+-define(CALL_MS, 120000).
+
+%% @doc Makes the libraries; takes no time when they are there.
+build() ->
+    Command = lists:flatten(
+                io_lib:format("make -s -C '~ts' OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
+                              "ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 && echo built",
+                              [c_src(), out_dir(), filename:absname(fairnif:include_dir()),
+                               code:root_dir()])),
+    Output = os:cmd(Command),
+    case string:find(Output, "built", trailing) of
+        "built" ++ _ -> ok;
+        _ -> error({make, Command, Output})
+    end.
+
+%% @doc A library's path, as load_nif wants it.
+library(Name) ->
+    filename:join(out_dir(), atom_to_list(Name)).
+
+%% @doc Where the libraries are.
+out_dir() ->
+    filename:join(filename:absname(filename:dirname(code:which(?MODULE))), "blocks").
+
+%% rebar3 compiles a test from where it is or from a copy; it copies no folders.
+c_src() ->
+    Source = proplists:get_value(source, ?MODULE:module_info(compile)),
+    Candidates = [filename:join(filename:dirname(Source), "c_src"),
+                  filename:join(fairnif:include_dir(), "../../fairnif_watch/test/c_src")],
+    [Dir | _] = [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "ways.h"))],
+    Dir.
+
+%% @doc A node with these emulator flags and nothing loaded. It is connected by its standard input
+%% and output, and ends with its caller.
+peer(Args) ->
+    peer(Args, #{}).
+
+%% @doc `Options': more of what peer:start_link/1 takes.
+peer(Args, Options) ->
+    {ok, Peer, _} = peer:start_link(maps:merge(#{connection => standard_io, wait_boot => ?BOOT_MS,
+                                                 args => erl_args() ++ Args}, Options)),
+    Peer.
+
+%% @doc Arguments with which `erl' finds the applications and the tests' modules.
+erl_args() ->
+    lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
+                  || Module <- [fairnif, fairnif_watch, ?MODULE]]).
+
+call(Peer, Module, Function, Args) ->
+    call(Peer, Module, Function, Args, ?CALL_MS).
+
+call(Peer, Module, Function, Args, Ms) ->
+    peer:call(Peer, Module, Function, Args, Ms).
+
+stop(Peer) ->
+    peer:stop(Peer).
+
+%% @doc Fun's value and what the node wrote to standard error, which is ended afterwards.
+with_stderr(Args, Fun) ->
+    File = filename:join(os:getenv("TMPDIR", "/tmp"),
+                         "fairnif-watch-" ++ os:getpid() ++ "-"
+                         ++ integer_to_list(erlang:unique_integer([positive]))),
+    Peer = peer(Args, #{exec => {os:find_executable("sh"),
+                                 ["-c", "exec erl \"$@\" 2>\"$0\"", File]}}),
+    Value = Fun(Peer),
+    stop(Peer),
+    {ok, Text} = file:read_file(File),
+    ok = file:delete(File),
+    {Value, Text}.
+
+%% @doc For properties of time: Fun returns ok or {ok, Seen}, or what it has seen instead. N
+%% attempts; all that was seen is in the error.
+retry(N, Fun) ->
+    retry(N, Fun, []).
+
+retry(0, _Fun, Seen) ->
+    error({each_time, lists:reverse(Seen)});
+retry(N, Fun, Seen) ->
+    case Fun() of
+        ok -> ok;
+        {ok, Value} -> Value;
+        Other ->
+            ct:pal("not this time: ~tp", [Other]),
+            retry(N - 1, Fun, [Other | Seen])
+    end.
+
+%% @doc Waits until Fun returns true; an error with what it returned instead.
+eventually(Fun, Ms) ->
+    until(Fun, erlang:monotonic_time(millisecond) + Ms).
+
+until(Fun, Deadline) ->
+    case {Fun(), erlang:monotonic_time(millisecond) > Deadline} of
+        {true, _} -> ok;
+        {Other, true} -> error({never, Other});
+        {_, false} -> timer:sleep(5), until(Fun, Deadline)
+    end.
+
+%% @doc A number from the environment.
+env_number(Name, Default) ->
+    case os:getenv(Name) of
+        Value when is_list(Value), Value =/= "" -> list_to_integer(Value);
+        _ -> Default
+    end.
+
+%% @doc Bytes of memory that this node has.
+resident() ->
+    {ok, Status} = file:read_file("/proc/self/status"),
+    {match, [KiB]} = re:run(Status, "VmRSS:\\s*(\\d+) kB", [{capture, all_but_first, list}]),
+    1024 * list_to_integer(KiB).
+
+%% @doc What stopping must leave as it was: threads, descriptors, signal handlers, processes, ports,
+%% tables, registered names, persistent terms, the node's monitor and tracer.
+traces() ->
+    {ok, Status} = file:read_file("/proc/self/status"),
+    {match, [Caught]} = re:run(Status, "SigCgt:\\s*(\\w+)", [{capture, all_but_first, list}]),
+    #{threads => lists:sort([thread(T) || T <- listed("/proc/self/task")]),
+      descriptors => lists:sort([L || {ok, L} <- [file:read_link("/proc/self/fd/" ++ F)
+                                                  || F <- listed("/proc/self/fd")]]),
+      caught => Caught,
+      registered => lists:sort(registered()),
+      processes => length(processes()),
+      ports => length(erlang:ports()),
+      tables => lists:sort([T || T <- ets:all(), is_atom(T)]),
+      persistent_terms => length([K || {K, _} <- persistent_term:get()]),
+      system_monitor => erlang:system_monitor(),
+      handlers => [Id || #{id := Id} <- logger:get_handler_config()],
+      wall_time => erlang:statistics(scheduler_wall_time)}.
+
+listed(Dir) ->
+    {ok, Names} = file:list_dir(Dir),
+    Names.
+
+thread(Tid) ->
+    case file:read_file("/proc/self/task/" ++ Tid ++ "/comm") of
+        {ok, Name} -> string:trim(Name);
+        {error, _} -> <<>>
+    end.

@@ -1,0 +1,197 @@
+%% Blocks schedulers, in a peer node that is watched, and says what was seen meanwhile.
+%%
+%% A keeper process holds the watch and collects its messages from start/1 to stop/0; observe/1
+%% makes one observation: who blocked what, for how long by the blocker's own clock, and every
+%% finding of that time. It judges nothing: fairnif_watch_SUITE does, in another node.
+-module(fairnif_watch_test_block).
+
+-export([start/1, stop/0, observe/1, seen/0, subject/1]).
+
+-define(NIF, fairnif_watch_block_nif).
+-define(STRIPPED, fairnif_watch_block_stripped).
+-define(FAIR, fairnif_watch_block_fair).
+-define(DRV, fairnif_watch_block_drv).
+%% How long findings may take to come to their end after the blockers'; ms.
+-define(SETTLE, 5000).
+
+%% -- what blocks -------------------------------------------------------------
+
+%% @doc What blocks, and what the finding's culprit is: for each key a value, {contains, Text} or
+%% {any, Values}. `call' takes ms and what `prepare' answered.
+subject({fair, Function}) ->
+    #{call => fun(Ms, _) -> ?FAIR:Function(Ms) end,
+      culprit => #{kind => fairnif, mfa => {?FAIR, Function, 1}, module => ?FAIR}};
+subject({plain, Function}) ->
+    plain(?NIF, Function, <<"fairnif_watch_block_nif">>);
+subject({stripped, Function}) ->
+    plain(?STRIPPED, Function, <<"fairnif_watch_block_stripped">>);
+subject({driver, Operation}) ->
+    #{call => fun(Ms, _) -> driver(Operation, Ms) end,
+      culprit => #{kind => driver, library => {contains, <<"fairnif_watch_block_drv">>}}};
+subject(pbkdf2) ->
+    %% A NIF of OTP's, in a library of OTP's.
+    #{prepare => fun(Ms) -> rounds(fun derive/1, 20000, Ms) end,
+      call => fun(_, Rounds) -> timed(fun() -> derive(Rounds) end) end,
+      culprit => #{kind => nif, library => {contains, <<"crypto.so">>}, module => crypto}};
+%% Both quadratic, in C of the emulator, without a pause (OTP 25).
+subject(digits) ->
+    emulator(fun(N) -> binary_to_integer(binary:copy(<<"7">>, N)) end, 20000);
+subject(multiply) ->
+    emulator(fun(N) -> X = 1 bsl N - 1, X * X end, 60000).
+
+emulator(Fun, Some) ->
+    #{prepare => fun(Ms) -> size(Fun, Some, Ms) end,
+      call => fun(_, Size) -> timed(fun() -> Fun(Size) end) end,
+      culprit => #{kind => {any, [bif, emulator]}, library => {contains, <<"beam">>}}}.
+
+plain(Module, Function, Library) ->
+    Way = hd(string:split(atom_to_list(Function), "_dirty")),
+    #{call => fun(Ms, _) -> Module:Function(Ms) end,
+      culprit => #{kind => nif, module => Module, library => {contains, Library},
+                   name => {contains, list_to_binary(Way)}}}.
+
+driver(Operation, Ms) ->
+    _ = erl_ddll:load_driver(fairnif_watch_test:out_dir(), ?DRV),
+    Port = open_port({spawn_driver, ?DRV}, []),
+    <<Since:64/signed, Until:64/signed>> = port_control(Port, Operation, integer_to_list(Ms)),
+    port_close(Port),
+    {Since, Until, 0}.
+
+derive(Rounds) ->
+    crypto:pbkdf2_hmac(sha256, <<"password">>, <<"salt">>, Rounds, 32).
+
+timed(Fun) ->
+    Since = now_ns(),
+    _ = Fun(),
+    {Since, now_ns(), 0}.
+
+%% How many rounds take so many ms; the fastest of three, as other programs only add.
+rounds(Fun, Some, Ms) ->
+    Ns = lists:min([took(fun() -> Fun(Some) end) || _ <- [1, 2, 3]]),
+    max(1, Some * Ms * 1000000 div Ns).
+
+%% What size takes so many ms, where time grows with its square.
+size(Fun, Some, Ms) ->
+    Ns = lists:min([took(fun() -> Fun(Some) end) || _ <- [1, 2, 3]]),
+    round(Some * math:sqrt(Ms * 1.0e6 / Ns)).
+
+took(Fun) ->
+    {Since, Until, 0} = timed(Fun),
+    max(1, Until - Since).
+
+%% -- the keeper --------------------------------------------------------------
+
+%% @doc Starts the watch with this configuration, held until stop/0.
+start(Config) ->
+    Me = self(),
+    {Keeper, Monitor} =
+        spawn_monitor(fun() ->
+                              true = register(?MODULE, self()),
+                              {ok, _} = application:ensure_all_started(crypto),
+                              Started = fairnif_watch:start(Config),
+                              {ok, _} = fairnif_watch:subscribe(self()),
+                              Me ! {self(), Started},
+                              keep(#{})
+                      end),
+    receive
+        {Keeper, Started} -> erlang:demonitor(Monitor, [flush]), Started;
+        {'DOWN', Monitor, process, _, Why} -> error(Why)
+    end.
+
+stop() ->
+    Monitor = monitor(process, ?MODULE),
+    ?MODULE ! stop,
+    receive {'DOWN', Monitor, process, _, _} -> ok end.
+
+%% Of each finding when it first came and what it then said, and the latest version.
+keep(Seen) ->
+    receive
+        {fairnif_watch, _, {finding, #{id := Id} = Finding}} ->
+            First = case Seen of
+                        #{Id := {Was, _}} -> Was;
+                        _ -> {now_ns(), Finding}
+                    end,
+            keep(Seen#{Id => {First, Finding}});
+        {fairnif_watch, _, {view, _}} ->
+            keep(Seen);
+        {From, forget} ->
+            From ! {self(), ok},
+            keep(maps:filter(fun(_, {_, #{ongoing := Ongoing}}) -> Ongoing end, Seen));
+        {From, seen} ->
+            From ! {self(), Seen},
+            keep(Seen);
+        stop ->
+            fairnif_watch:stop()
+    end.
+
+ask(What) ->
+    Keeper = whereis(?MODULE),
+    Keeper ! {self(), What},
+    receive {Keeper, Answer} -> Answer end.
+
+%% @doc The latest version of each finding since start/1, or since the last observation began.
+seen() ->
+    [Finding#{received_ns => Ns, first => First}
+     || {_, {{Ns, First}, Finding}} <- lists:sort(maps:to_list(ask(seen)))].
+
+%% -- an observation ----------------------------------------------------------
+
+%% @doc `blockers' processes block schedulers of `kind' for `ms', each bound to one of them where
+%% `kind' is normal. What is answered: `answers' of the blockers, `findings' of that time, the
+%% `view' afterwards, and that time itself.
+observe(#{subject := Name, kind := Kind, blockers := N, ms := Ms}) ->
+    #{call := Call} = Subject = subject(Name),
+    Prepared = case Subject of
+                   #{prepare := Prepare} -> Prepare(Ms);
+                   _ -> none
+               end,
+    _ = settled(),
+    ok = ask(forget),
+    Old = [Id || #{id := Id} <- seen()],
+    T0 = now_ns(),
+    Answers = blocked(Kind, N, fun() -> Call(Ms, Prepared) end),
+    T1 = now_ns(),
+    Settled = settled(),
+    #{answers => Answers, began_ns => T0, ended_ns => T1, settled => Settled,
+      system_us => erlang:time_offset(microsecond),
+      findings => [F || #{id := Id} = F <- seen(), not lists:member(Id, Old)],
+      view => fairnif_watch:report()}.
+
+blocked(Kind, N, Fun) ->
+    Me = self(),
+    At = erlang:monotonic_time(millisecond) + 50,
+    Blockers =
+        [begin
+             {Pid, Monitor} = spawn_opt(fun() -> blocker(Me, Fun) end,
+                                        [monitor | bound(Kind, I)]),
+             _ = erlang:start_timer(At, Pid, go, [{abs, true}]),
+             {Pid, Monitor, I}
+         end || I <- lists:seq(1, N)],
+    [receive
+         {Pid, Answer} -> erlang:demonitor(Monitor, [flush]), Answer#{pid => Pid, number => I};
+         {'DOWN', Monitor, process, _, Why} -> error(Why)
+     end || {Pid, Monitor, I} <- Blockers].
+
+bound(normal, I) -> [{scheduler, I}];
+bound(_, _) -> [].
+
+blocker(To, Fun) ->
+    receive {timeout, _, go} -> ok end,
+    {Since, Until, Interrupted} = Fun(),
+    To ! {self(), #{since => Since, until => Until, interrupted => Interrupted}}.
+
+%% Waits until no finding of a block goes on; answers whether that came.
+settled() ->
+    timer:sleep(200),
+    settled(erlang:monotonic_time(millisecond) + ?SETTLE).
+
+settled(Deadline) ->
+    Ongoing = [F || #{ongoing := true} = F <- seen()],
+    case {Ongoing, erlang:monotonic_time(millisecond) > Deadline} of
+        {[], _} -> true;
+        {_, true} -> {still, Ongoing};
+        {_, false} -> timer:sleep(50), settled(Deadline)
+    end.
+
+now_ns() ->
+    erlang:monotonic_time(nanosecond).
