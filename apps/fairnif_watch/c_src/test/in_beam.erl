@@ -2,7 +2,7 @@
 %% be found. main/1 prints a line for each check that failed, and the totals, as the C tests do.
 -module(in_beam).
 
--export([main/1, start/0, stop/0, here/1, look/1]).
+-export([main/1, cost/1, start/0, stop/0, here/1, look/1]).
 
 start() -> erlang:nif_error(not_loaded).
 stop() -> erlang:nif_error(not_loaded).
@@ -24,6 +24,48 @@ run_all([Dir]) ->
     io:format("in the BEAM of OTP ~s: ~b passed, ~b failed~n",
               [erlang:system_info(otp_release), length(Results) - Failed, Failed]),
     halt(min(Failed, 1)).
+
+%% What a snapshot and its frames cost, in microseconds: with nothing kept (maps, tables and names are
+%% read), and the median of 300 once they are.
+cost(Args) ->
+    spawn_opt(fun() -> measure(Args) end, [{scheduler, 2}]).
+
+measure([Dir]) ->
+    ok = erlang:load_nif(filename:join(Dir, "in_beam"), 0),
+    ok = in_beam_block:load(filename:join(Dir, "in_beam_block")),
+    io:format("~-16s ~6s ~8s ~8s ~8s ~8s~n",
+              ["us", "take", "unwind:", "first", "again", "name"]),
+    Data = binary:copy(<<"abcdefgh">>, 1 bsl 20),
+    lists:foreach(fun({Name, Fun}) ->
+                          0 = start(),
+                          {First, Later} = times(Fun),
+                          true = stop(),
+                          show(Name ++ ", first", First),
+                          show(Name, [median(Column) || Column <- columns(Later)])
+                  end,
+                  [{"spinning NIF", fun() -> in_beam_block:spin(4000) end},
+                   {"sleeping NIF", fun() -> in_beam_block:nap(4000) end},
+                   {"BIF", fun() -> [binary:copy(Data, 9) || _ <- lists:seq(1, 2000)] end}]),
+    halt(0).
+
+times(Fun) ->
+    Self = self(),
+    Pid = spawn_opt(fun() -> Self ! {self(), here(self())}, Fun() end, [{scheduler, 1}]),
+    {Tid, _} = receive {Pid, Here} -> Here end,
+    timer:sleep(50),
+    [First | Later] = [tuple_to_list(element(5, Seen))
+                       || Seen <- [look(Tid) || _ <- lists:seq(1, 301)], is_tuple(Seen)],
+    exit(Pid, kill),
+    {First, Later}.
+
+columns([[] | _]) -> [];
+columns(Rows) -> [[hd(Row) || Row <- Rows] | columns([tl(Row) || Row <- Rows])].
+
+median(List) -> lists:nth(length(List) div 2 + 1, lists:sort(List)).
+
+show(Name, Times) ->
+    [Take, Unwind, Again, Names] = [T / 1000 || T <- Times],
+    io:format("~-22s ~7.1f ~10.1f ~8.1f ~8.1f~n", [Name, Take, Unwind, Again, Names]).
 
 run(Test) ->
     try Test() of
