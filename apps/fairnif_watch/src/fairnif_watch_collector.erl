@@ -54,7 +54,7 @@ report() ->
     gen_server:call(?MODULE, report, 10000).
 
 %% @private What the metrics are made of.
--spec metrics() -> {map(), map(), map()}.
+-spec metrics() -> fairnif_watch_metrics:input().
 metrics() ->
     gen_server:call(?MODULE, metrics, 10000).
 
@@ -97,7 +97,8 @@ handle_call(report, _, State) ->
     {reply, view(Seen), Seen};
 handle_call(metrics, _, State) ->
     Seen = seen(State),
-    {reply, {view(Seen), fairnif_watch_store:totals(Seen#state.store), Seen#state.config}, Seen};
+    {reply, #{view => view(Seen), sample => Seen#state.sample, config => Seen#state.config,
+              totals => fairnif_watch_store:totals(Seen#state.store)}, Seen};
 handle_call(config, _, State) ->
     {reply, State#state.config, State};
 handle_call({subscribe, _}, _, #state{subscribers = Subscribers} = State)

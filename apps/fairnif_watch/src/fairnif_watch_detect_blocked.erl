@@ -41,18 +41,30 @@ init() -> #{}.
 -spec observe(fairnif_watch_detector:observation(), map(), map()) ->
           {same | [fairnif_watch_finding:issue()], map()}.
 observe({event, #{event := held, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
-    Next = Open#{Id => {Now, issue(Event, true, Now, Limits)}},
+    Next = Open#{Id => {Now, Event, issue(Event, true, Now, Limits)}},
     {issues(Next), Next};
 observe({event, #{event := released, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
+    Last = case Open of
+               #{Id := {_, Held, _}} -> while_held(Held, Event);
+               #{} -> Event
+           end,
     Rest = maps:remove(Id, Open),
-    {[issue(Event, false, Now, Limits) | issues(Rest)], Rest};
+    {[issue(Last, false, Now, Limits) | issues(Rest)], Rest};
 observe({sample, #{at := Now}}, #{forget_ms := Forget}, Open) ->
-    Next = maps:filter(fun(_, {Seen, _}) -> Now - Seen =< Forget * 1000 end, Open),
+    Next = maps:filter(fun(_, {Seen, _, _}) -> Now - Seen =< Forget * 1000 end, Open),
     {issues(Next), Next};
 observe(_, _, Open) ->
     {same, Open}.
 
-issues(Open) -> [Issue || {_, Issue} <- maps:values(Open)].
+issues(Open) -> [Issue || {_, _, Issue} <- maps:values(Open)].
+
+%% What the thread does when it has been released says nothing of what held it.
+while_held(Held, Released) ->
+    Seen = case Released of
+               #{stack := [_ | _]} -> maps:with([state, syscall], Held);
+               #{} -> maps:with([state, syscall, stack, stack_note, cause, process, fairnif], Held)
+           end,
+    maps:merge(Released, Seen).
 
 issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) ->
     Culprit = fairnif_watch_culprit:of_event(Event),

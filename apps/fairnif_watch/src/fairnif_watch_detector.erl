@@ -6,7 +6,7 @@
 
 -export([all/0, limits/2, thresholds/1, verdict/1]).
 
--export_type([threshold/0, limits/0, observation/0, sample/0, verdict/0]).
+-export_type([threshold/0, limits/0, observation/0, sample/0, look/0, verdict/0]).
 
 -type threshold() :: #{name := atom(), value := number() | {config, atom()}, unit := atom(),
                        reason := binary()}.

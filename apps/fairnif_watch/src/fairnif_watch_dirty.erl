@@ -51,9 +51,12 @@ look_after(Left, #{found := Found} = State) ->
 %% processes_iterator (OTP 28) makes no list of all.
 first() ->
     case erlang:function_exported(erlang, processes_iterator, 0) of
-        true -> {iterator, apply(erlang, processes_iterator, [])};
+        true -> {iterator, otp28(processes_iterator, [])};
         false -> erlang:processes()
     end.
+
+%% The functions that older releases do not have.
+otp28(Function, Args) -> apply(erlang, Function, Args).
 
 take(N, {iterator, Iterator}) ->
     take(N, Iterator, []);
@@ -66,7 +69,7 @@ take(N, Pids) ->
 take(0, Iterator, Acc) ->
     {Acc, {iterator, Iterator}};
 take(N, Iterator, Acc) ->
-    case apply(erlang, processes_next, [Iterator]) of
+    case otp28(processes_next, [Iterator]) of
         {Pid, Next} -> take(N - 1, Next, [Pid | Acc]);
         none -> {Acc, []}
     end.

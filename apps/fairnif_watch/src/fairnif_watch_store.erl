@@ -5,10 +5,8 @@
 
 -export_type([store/0, change/0]).
 
-%% Culprits that totals are kept of; what exceeds this is added to "other".
--define(CULPRITS, 1000).
-
 -record(store, {kept :: pos_integer(),
+                named :: non_neg_integer(),
                 next = 1 :: pos_integer(),
                 open = #{} :: #{{atom(), term()} => pos_integer()},
                 findings = #{} :: #{pos_integer() => map()},
@@ -19,10 +17,10 @@
 -opaque store() :: #store{}.
 -type change() :: {new | worse | changed | ended, fairnif_watch_finding:finding()}.
 
-%% @doc An empty store; `findings_kept' of the settings bounds it.
+%% @doc An empty store; `findings_kept' and `metrics_functions' of the settings bound it.
 -spec new(map()) -> store().
-new(#{findings_kept := Kept}) ->
-    #store{kept = Kept}.
+new(#{findings_kept := Kept, metrics_functions := Named}) ->
+    #store{kept = Kept, named = Named}.
 
 %% @doc Takes the issues that a detector says hold now: those that were not there become findings,
 %% findings that no issue speaks of any more end.
@@ -96,10 +94,11 @@ drop(#store{kept = Kept, ended = Ended, findings = Findings} = Store) ->
             Store
     end.
 
-%% Time for which normal schedulers were held, by culprit.
+%% Time for which normal schedulers were held, by culprit. Who comes when there are `named' already is
+%% "other", for good: totals must never fall.
 total(#{detector := scheduler_blocked, culprit := #{name := Name}, duration_ms := Ms},
-      #store{blocked = Blocked} = Store) when is_float(Ms) ->
-    Who = case is_map_key(Name, Blocked) orelse map_size(Blocked) < ?CULPRITS of
+      #store{blocked = Blocked, named = Named} = Store) when is_float(Ms) ->
+    Who = case is_map_key(Name, Blocked) orelse map_size(Blocked) < Named of
               true -> Name;
               false -> <<"other">>
           end,
@@ -139,10 +138,10 @@ collected(#{detector := scheduler_blocked, since := Since, at := At, duration_ms
 collected(_, _) ->
     false.
 
-%% @doc All findings kept, newest first.
+%% @doc All findings kept, newest first: those that last, and of the ended ones the newest.
 -spec findings(store()) -> [fairnif_watch_finding:finding()].
-findings(#store{findings = Findings, kept = Kept}) ->
-    lists:sublist([F || {_, F} <- lists:reverse(lists:keysort(1, maps:to_list(Findings)))], Kept).
+findings(#store{findings = Findings}) ->
+    [F || {_, F} <- lists:reverse(lists:keysort(1, maps:to_list(Findings)))].
 
 %% @doc Since the start: findings by detector and severity, and blocked time by culprit.
 -spec totals(store()) -> #{findings := map(), blocked := map()}.

@@ -54,7 +54,7 @@ handle_info(_, State) ->
 -spec terminate(term(), #state{}) -> ok.
 terminate(_, _) ->
     case erlang:system_monitor() of
-        {Pid, _} when Pid =:= self() -> erlang:system_monitor(undefined), ok;
+        {Pid, _} when Pid =:= self() -> _ = erlang:system_monitor(undefined), ok;
         _ -> ok
     end.
 
