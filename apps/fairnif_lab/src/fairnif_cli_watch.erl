@@ -208,7 +208,7 @@ once(Cluster, Views, Opts) ->
 text(Nodes, Findings, Seconds) ->
     Up = length([up || #{status := up} <- Nodes]),
     [io:format("~ts~n", [fairnif_watch_terminal:finding_line(F)]) || F <- lists:reverse(Findings)],
-    [io:format("~ts: not seen: ~ts~n", [Node, Why])
+    [io:format("~ts: not seen: ~ts~n", [Node, fairnif_watch_screen:text(Why)])
      || #{node := Node, status := up, view := #{blind := Blind}} <- Nodes, Why <- Blind],
     io:format("~b of ~b nodes seen for ~b s: ~b findings~n",
               [Up, length(Nodes), Seconds, length(Findings)]).

@@ -75,7 +75,7 @@ version() ->
 self_test(Node, Cookie, Form) ->
     case fairnif_watch_connect:connect(Node, Cookie) of
         true ->
-            case fairnif_watch_attach:attach(Node, #{self_test => true}) of
+            case fairnif_watch_attach:attach(Node, #{}) of
                 {ok, Attached} ->
                     Result = tested(Node),
                     ok = fairnif_watch_attach:detach(Attached, 10000),

@@ -184,20 +184,16 @@ told_finding(#{node := Node, id := Id, since := Since, ongoing := Ongoing} = Fin
 %% @doc What became of a node, in one line without its end.
 -spec status_line(map()) -> unicode:chardata().
 status_line(#{node := Node, status := Status, since := Since} = Entry) ->
-    [time(Since), " ", atom_to_list(Node), " ", atom_to_list(Status),
-     [[": ", one_line(Why)] || #{reason := Why} <- [Entry], Why =/= none]].
+    [time(Since), " ", fairnif_watch_screen:text(Node), " ", atom_to_list(Status),
+     [[": ", fairnif_watch_screen:text(Why)] || #{reason := Why} <- [Entry], Why =/= none]].
 
 %% @doc A finding in one line without its end.
 -spec finding_line(map()) -> unicode:chardata().
 finding_line(#{node := Node, since := Since, severity := Severity, detector := Detector,
                sentence := Sentence, ongoing := Ongoing}) ->
-    [time(Since), " ", atom_to_list(Node), " ", atom_to_list(Severity), " ",
-     atom_to_list(Detector), ": ", one_line(Sentence),
+    [time(Since), " ", fairnif_watch_screen:text(Node), " ", atom_to_list(Severity), " ",
+     atom_to_list(Detector), ": ", fairnif_watch_screen:text(Sentence),
      case Ongoing of true -> " (goes on)"; false -> "" end].
-
-one_line(Text) ->
-    fairnif_watch_screen:plain([{none, Text}], #{rows => 1, columns => 1000, style => unicode,
-                                                 now => 0}).
 
 time(Us) ->
     calendar:system_time_to_rfc3339(Us div 1000, [{unit, millisecond}]).
