@@ -4,6 +4,7 @@ import "./style.css";
 import { append, h } from "./dom.ts";
 import type { Source } from "./model.ts";
 import { grouped, section, sectionsOf } from "./report.ts";
+import { theme } from "./theme.ts";
 
 /** What fairnif writes. */
 const SCHEMA_VERSION = 1;
@@ -61,16 +62,6 @@ const heading = (kinds: string[], reports: number): string =>
   `${kinds.map((kind) => (kind === "check" ? "Check" : `Experiment ${kind}`)).join(", ")}${
     reports > kinds.length ? ": two compared" : ""
   }`;
-
-/** The other of light and dark than what is shown. */
-function theme(button: Element): void {
-  button.addEventListener("click", () => {
-    const root = document.documentElement;
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    const now = root.style.colorScheme || (dark ? "dark" : "light");
-    root.style.colorScheme = now === "dark" ? "light" : "dark";
-  });
-}
 
 const status = need<HTMLElement>("status");
 theme(need("theme"));

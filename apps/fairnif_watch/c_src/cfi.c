@@ -167,7 +167,7 @@ static void run_register(struct run *x, unsigned op)
     case CFA_VAL_OFFSET_SF:
         set(x, reg, RULE_VALUE_OFFSET, factored_signed(x));
         break;
-    case CFA_NEGATIVE_OFFSET: 
+    case CFA_NEGATIVE_OFFSET:
         set(x, reg, RULE_OFFSET, (int64_t)-(uint64_t)factored(x));
         break;
     case CFA_RESTORE_EXTENDED: restore(x, reg); break;

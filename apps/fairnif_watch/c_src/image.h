@@ -82,6 +82,8 @@ struct watch__maps {
     struct watch__image image[WATCH__IMAGES];
     uint64_t serial;
     uint64_t read_at, read_cost;        /* ns, monotonic */
+    uint64_t paid_until;        /* by then readings for unknown addresses have
+                                   taken no more than their share */
     uint64_t reads;             /* how often */
     char exe[1024];
     struct watch__text *text;   /* paths */

@@ -18,8 +18,9 @@ enum {
     TEXT_MOST = 64,             /* pieces: 4 MiB of paths */
     MAPS_MOST = 64 * 1024,
     LINE_MOST = 8 * 1024,
-    /* Reading takes at most this part of the time. */
-    SHARE_MISSED = 20,          /* an address was in none: 1/20 */
+    /* Reading takes at most this part of the time: */
+    SHARE_MISSED = 20,          /* an address was in none: 1/20, save that */
+    AHEAD_NS = 1000000000,      /* what a second allows is there at once */
     SHARE_ROUTINE = 2000        /* on suspicion: 1/2000 */
 };
 
@@ -330,13 +331,22 @@ static const struct watch__map *search(const struct watch__maps *maps,
 const struct watch__map *watch__map_of(struct watch__maps *maps, uint64_t pc)
 {
     const struct watch__map *m = search(maps, pc);
-    uint64_t share = m ? SHARE_ROUTINE : SHARE_MISSED;
+    uint64_t now = watch__now();
+    bool again;
 
-    if (watch__now() - maps->read_at > share * maps->read_cost) {
-        read_maps(maps);
-        m = search(maps, pc);
+    if (m) {
+        again = now - maps->read_at > SHARE_ROUTINE * maps->read_cost;
+    } else {
+        if (maps->paid_until < now)
+            maps->paid_until = now;
+        again = maps->paid_until < now + AHEAD_NS;
     }
-    return m;
+    if (!again)
+        return m;
+    read_maps(maps);
+    if (!m)
+        maps->paid_until += SHARE_MISSED * maps->read_cost;
+    return search(maps, pc);
 }
 
 struct watch__image *watch__image_of(struct watch__maps *maps,

@@ -79,7 +79,6 @@ start_sysmon(_) ->
     ignore.
 
 %% @private
--spec start_web(fairnif_watch_config:config()) -> {ok, pid()} | {error, term()}.
+-spec start_web(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
 start_web(#{http := {Ip, Port}, http_token := Token}) ->
-    Module = fairnif_watch_web,
-    Module:start_link(#{ip => Ip, port => Port, token => Token, source => fairnif_watch}).
+    fairnif_watch_web:child(#{ip => Ip, port => Port, token => Token}).

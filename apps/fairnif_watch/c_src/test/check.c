@@ -77,6 +77,11 @@ double check_storm(void)
     return s ? atof(s) : 1;
 }
 
+bool check_emulated(void)
+{
+    return getenv("WATCH_EMULATED") != NULL;
+}
+
 const char *check_file(const char *name)
 {
     static char path[4][1200];
@@ -105,6 +110,7 @@ static bool run(const struct check_test *test)
     if (pid == 0) {
         current = test;
         alarm(TIME_LIMIT_S);
+        watch__read_start();    /* for tests of parts that do not start all */
         test->fn();
         fflush(NULL);
         exit(__atomic_load_n(&failures, __ATOMIC_RELAXED) ? 1 : 0);

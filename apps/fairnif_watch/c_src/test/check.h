@@ -43,6 +43,8 @@ void check_that(bool holds, const char *file, int line, const char *format,
 
 /* Some seconds, or how much longer a storm shall last (WATCH_STORM=10). */
 double check_storm(void);
+/* In an emulator of another processor /proc shows the emulator's registers. */
+bool check_emulated(void);
 /* A file beside the test program. */
 const char *check_file(const char *name);
 

@@ -17,8 +17,12 @@ static void *thread_main(void *arg)
 {
     struct runner *r = arg;
 
+    r->deeper = r->chain.deeper;
     __atomic_store_n(&r->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
-    r->outer(&r->chain);
+    if (r->through)
+        r->through(&r->chain, 1, NULL);
+    else
+        r->outer(&r->chain);
     return NULL;
 }
 
@@ -33,6 +37,10 @@ void runner_start(struct runner *r, const char *library)
     }
     r->outer = (void (*)(struct chain *))(uintptr_t)dlsym(r->library,
                                                           "chain_outer");
+    if (r->nif)
+        r->through = (unsigned long (*)(struct chain *, int,
+                                        const unsigned long *))(uintptr_t)
+            dlsym(r->library, "chain_climb");
     if (r->chain.sleeps && pipe(r->pipe) == 0)
         r->chain.fd = r->pipe[0];
     pthread_attr_init(&attr);
@@ -61,10 +69,11 @@ void runner_stop(struct runner *r)
 enum watch__taken take(struct watch__snapshot *s, const struct runner *r)
 {
     enum watch__taken taken = TAKEN_BUSY;
+    int tid = __atomic_load_n(&r->tid, __ATOMIC_ACQUIRE);
 
     for (int i = 0; i < 3000; i++) {
-        taken = r->chain.sleeps ? watch__take_sleeping(s, r->tid)
-            : watch__take_running(s, r->tid, 100000000);
+        taken = r->chain.sleeps ? watch__take_sleeping(s, tid)
+            : watch__take_running(s, tid, 100000000);
         if (taken != TAKEN_BUSY && taken != TAKEN_LATE)
             break;
         usleep(1000);

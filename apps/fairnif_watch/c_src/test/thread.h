@@ -11,9 +11,11 @@
 struct runner {
     struct chain chain;
     pthread_t thread;
-    int tid, pipe[2];
+    int tid, pipe[2], deeper;
+    const char *nif;            /* through that NIF of the library */
     void *library;
     void (*outer)(struct chain *);
+    unsigned long (*through)(struct chain *, int, const unsigned long *);
 };
 
 /* Runs the chain of that library on a thread of its own, until stopped. */

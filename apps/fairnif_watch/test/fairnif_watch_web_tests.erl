@@ -1,0 +1,457 @@
+%% The live page's server, asked over real sockets.
+-module(fairnif_watch_web_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(TOKEN, <<"a-token.of_24~characters">>).
+%% As fairnif_watch_web has it.
+-define(STREAMS, 32).
+
+%% -- a server whose source is the test --------------------------------------------------------
+
+source() ->
+    Test = self(),
+    #{subscribe => fun(Pid) -> Test ! {source, Pid}, {ok, subscribed} end,
+      unsubscribe => fun(subscribed) -> Test ! unsubscribed, ok end}.
+
+start() -> start(#{}).
+
+start(Options) ->
+    {ok, Server} = fairnif_watch_web:start_link(maps:merge(#{source => source()}, Options)),
+    {Server, port(fairnif_watch_web:url(Server))}.
+
+port(Url) ->
+    #{port := Port} = uri_string:parse(Url),
+    Port.
+
+stop({Server, _}) ->
+    unlink(Server),
+    fairnif_watch_web:stop(Server).
+
+with(Test) -> with(#{}, Test).
+
+with(Options, Test) ->
+    fun() ->
+            Web = start(Options),
+            try Test(Web) after stop(Web) end
+    end.
+
+view(At) -> view(At, []).
+
+view(At, Findings) ->
+    #{at => At, started => 1, findings => Findings,
+      schedulers => [#{kind => normal, number => 1, state => busy, busy => 0.5}]}.
+
+finding(Id, Sentence) -> #{id => Id, sentence => Sentence, since => Id}.
+
+tell({Server, _}, Message) -> tell(Server, Message);
+tell(Server, Message) -> Server ! {fairnif_watch, a@b, Message}.
+
+%% -- a client ---------------------------------------------------------------------------------
+
+connect(Port) -> connect(Port, []).
+
+connect(Port, Options) ->
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false} | Options]),
+    Socket.
+
+request(Method, Path, Headers) ->
+    All = [{"Host", "localhost"} || not lists:keymember("Host", 1, Headers)] ++ Headers,
+    [Method, " ", Path, " HTTP/1.1\r\n", [[N, ": ", V, "\r\n"] || {N, V} <- All, V =/= none],
+     "\r\n"].
+
+get({_, Port}, Path) -> get({none, Port}, Path, []).
+
+get(Web, Path, Headers) -> ask(Web, "GET", Path, Headers).
+
+ask({_, Port}, Method, Path, Headers) ->
+    Socket = connect(Port),
+    ok = gen_tcp:send(Socket, request(Method, Path, [{"Connection", "close"} | Headers])),
+    Answer = all(Socket, <<>>),
+    gen_tcp:close(Socket),
+    answer(Answer).
+
+all(Socket, Before) ->
+    case gen_tcp:recv(Socket, 0, 10000) of
+        {ok, More} -> all(Socket, <<Before/binary, More/binary>>);
+        {error, closed} -> Before
+    end.
+
+answer(Text) ->
+    [Head, Body] = binary:split(Text, <<"\r\n\r\n">>),
+    [Status | Lines] = binary:split(Head, <<"\r\n">>, [global]),
+    <<"HTTP/1.1 ", Code:3/binary, _/binary>> = Status,
+    Headers = maps:from_list([{string:lowercase(N), string:trim(V)}
+                              || [N, V] <- [binary:split(L, <<":">>) || L <- Lines]]),
+    {binary_to_integer(Code), Headers, Body}.
+
+code({Code, _, _}) -> Code.
+
+%% A stream, its head read: {socket, what came after}.
+stream(Web) -> stream(Web, "/events", []).
+
+stream({_, Port}, Path, Headers) ->
+    Socket = connect(Port),
+    ok = gen_tcp:send(Socket, request("GET", Path, Headers)),
+    read(Socket, <<>>, <<"retry: 1000\n\n">>).
+
+read(Socket, Before, Mark) ->
+    case binary:split(Before, Mark) of
+        [_, After] -> {Socket, After};
+        [_] ->
+            {ok, More} = gen_tcp:recv(Socket, 0, 10000),
+            read(Socket, <<Before/binary, More/binary>>, Mark)
+    end.
+
+%% The next event: {Name, Id, Data}.
+event({Socket, Text}) ->
+    case binary:split(Text, <<"\n\n">>) of
+        [Event, After] ->
+            Fields = maps:from_list([{N, V} || [N, V] <- [binary:split(L, <<": ">>)
+                                                          || L <- lines(Event)]]),
+            {{maps:get(<<"event">>, Fields), maps:get(<<"id">>, Fields, none),
+              maps:get(<<"data">>, Fields)}, {Socket, After}};
+        [_] ->
+            {ok, More} = gen_tcp:recv(Socket, 0, 10000),
+            event({Socket, <<Text/binary, More/binary>>})
+    end.
+
+lines(Text) -> binary:split(Text, <<"\n">>, [global]).
+
+events(Stream, N) ->
+    lists:mapfoldl(fun(_, S) -> event(S) end, Stream, lists:seq(1, N)).
+
+has(Part, Text) -> ?assertNotEqual({nomatch, Text}, {string:find(Text, Part), Text}).
+
+lacks(Part, Text) -> ?assertEqual({nomatch, Text}, {string:find(Text, Part), Text}).
+
+until(Condition) -> until(Condition, 100).
+
+until(Condition, Tries) ->
+    case Condition() of
+        true -> ok;
+        false when Tries > 0 -> timer:sleep(100), until(Condition, Tries - 1)
+    end.
+
+%% -- who may, and what ------------------------------------------------------------------------
+
+the_page_is_one_file_that_nobody_frames_or_keeps_test_() ->
+    with(fun(Web) ->
+                 {Code, Headers, Body} = get(Web, "/"),
+                 %% Who has no Node.js has no page, and is told.
+                 case Code of
+                     200 -> has(<<"<title>fairnif watch</title>">>, Body),
+                            has(<<"script-src 'sha256-">>, Body);
+                     503 -> has(<<"make page">>, Body)
+                 end,
+                 has(<<"frame-ancestors 'none'">>, maps:get(<<"content-security-policy">>, Headers)),
+                 ?assertEqual(<<"nosniff">>, maps:get(<<"x-content-type-options">>, Headers)),
+                 ?assertEqual(<<"no-store">>, maps:get(<<"cache-control">>, Headers)),
+                 ?assertNot(maps:is_key(<<"access-control-allow-origin">>, Headers))
+         end).
+
+without_a_token_only_names_of_this_machine_are_answered_test_() ->
+    with(fun(Web) ->
+                 Ask = fun(Host) -> code(get(Web, "/view", [{"Host", Host}])) end,
+                 [?assertEqual({Host, 200}, {Host, Ask(Host)})
+                  || Host <- ["localhost", "LocalHost:80", "127.0.0.1:4711", "127.1.2.3", "[::1]",
+                              "[::1]:80"]],
+                 [?assertEqual({Host, 403}, {Host, Ask(Host)})
+                  || Host <- ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
+                              "192.168.1.1", "[::2]", "localhost@evil.example", "",
+                              "2130706433", "127.1"]],
+                 ?assertEqual(400, Ask(none))
+         end).
+
+a_script_of_another_site_is_refused_test_() ->
+    with(fun(Web) ->
+                 Ask = fun(Headers) -> code(get(Web, "/view", Headers)) end,
+                 ?assertEqual(403, Ask([{"Origin", "http://evil.example"}])),
+                 ?assertEqual(403, Ask([{"Origin", "null"}])),
+                 ?assertEqual(403, Ask([{"Sec-Fetch-Site", "cross-site"}])),
+                 ?assertEqual(200, Ask([{"Origin", "http://localhost"}])),
+                 ?assertEqual(200, Ask([{"Sec-Fetch-Site", "cross-site"},
+                                        {"Sec-Fetch-Mode", "navigate"}]))
+         end).
+
+it_can_only_be_read_test_() ->
+    with(fun(Web) ->
+                 [begin
+                      {Code, Headers, _} = ask(Web, Method, "/view", []),
+                      ?assertEqual({Method, 405}, {Method, Code}),
+                      ?assertEqual(<<"GET, HEAD">>, maps:get(<<"allow">>, Headers))
+                  end || Method <- ["POST", "PUT", "DELETE", "PATCH"]],
+                 [?assertEqual({Method, 501}, {Method, code(ask(Web, Method, "/view", []))})
+                  || Method <- ["OPTIONS", "BREW"]],
+                 ?assertEqual(404, code(get(Web, "/etc/passwd"))),
+                 ?assertEqual(404, code(get(Web, "/../../../../etc/passwd"))),
+                 {200, #{<<"content-length">> := Length}, <<>>} = ask(Web, "HEAD", "/view", []),
+                 {200, _, Body} = get(Web, "/view"),
+                 ?assertEqual(integer_to_binary(byte_size(Body)), Length)
+         end).
+
+off_loopback_it_does_not_start_without_a_token_test() ->
+    {error, {http, Text}} = fairnif_watch_web:start_link(#{ip => {0, 0, 0, 0}}),
+    has(<<"needs a token">>, Text),
+    {error, {http, Six}} = fairnif_watch_web:start_link(#{ip => {0, 0, 0, 0, 0, 0, 0, 0}}),
+    has(<<"needs a token">>, Six),
+    [?assertMatch({error, {http, _}}, fairnif_watch_web:start_link(#{token => Token}))
+     || Token <- [<<>>, <<"short">>, "a-token.of_24~characters", <<"sixteen letters;">>]].
+
+what_cannot_be_listened_at_is_one_sentence_test_() ->
+    with(fun({_, Port}) ->
+                 {error, {http, Used}} = fairnif_watch_web:start_link(#{port => Port,
+                                                                        source => source()}),
+                 has(<<"address already in use">>, Used),
+                 {error, {http, Bad}} = fairnif_watch_web:start_link(#{ip => localhost}),
+                 has(<<"no IP address">>, Bad),
+                 {error, {http, None}} =
+                     fairnif_watch_web:start_link(
+                       #{source => #{subscribe => fun(_) -> {error, too_many} end,
+                                     unsubscribe => fun(_) -> ok end}}),
+                 has(<<"too_many">>, None)
+         end).
+
+with_a_token_each_way_to_bring_it_does_and_nothing_else_test_() ->
+    with(#{token => ?TOKEN, ip => {0, 0, 0, 0}},
+         fun(Web) ->
+                 Ask = fun(Path, Headers) -> code(get(Web, Path, [{"Host", "any.example:81"}
+                                                                  | Headers])) end,
+                 Bearer = "Bearer " ++ binary_to_list(?TOKEN),
+                 [?assertEqual({Path, 401}, {Path, Ask(Path, [])})
+                  || Path <- ["/", "/view", "/events", "/metrics", "/other"]],
+                 ?assertEqual(200, Ask("/view", [{"Authorization", Bearer}])),
+                 [?assertEqual({Wrong, 401}, {Wrong, Ask("/view", [Wrong])})
+                  || Wrong <- [{"Authorization", Bearer ++ "x"},
+                               {"Authorization", lists:droplast(Bearer)},
+                               {"Authorization", "Basic " ++ binary_to_list(?TOKEN)},
+                               {"Cookie", "fairnif_watch_82=" ++ binary_to_list(?TOKEN)},
+                               {"Cookie", "fairnif_watch_81=wrong"}]],
+                 ?assertEqual(401, Ask("/?token=wrong", [])),
+                 {303, Headers, _} = get(Web, ["/?token=", ?TOKEN], [{"Host", "any.example:81"}]),
+                 ?assertEqual(<<"/">>, maps:get(<<"location">>, Headers)),
+                 Cookie = maps:get(<<"set-cookie">>, Headers),
+                 has(<<"HttpOnly">>, Cookie),
+                 [Pair | _] = binary:split(Cookie, <<";">>),
+                 ?assertEqual(200, Ask("/view", [{"Cookie", ["other=1; ", Pair]}])),
+                 ?assertEqual(403, Ask("/view", [{"Authorization", Bearer},
+                                                 {"Origin", "http://evil.example"}]))
+         end).
+
+no_process_that_crashes_prints_the_token_test_() ->
+    with(#{token => ?TOKEN},
+         fun({Server, _}) ->
+                 {links, Links} = process_info(Server, links),
+                 Printed = [io_lib:format("~p", [supervisor:which_children(Pid)])
+                            || Pid <- Links, Pid =/= self()]
+                     ++ [io_lib:format("~p", [ets:tab2list(Table)])
+                         || Table <- ets:all(), is_atom(Table),
+                            lists:prefix("httpd_conf", atom_to_list(Table))],
+                 has("fairnif_watch_web_http", lists:flatten(Printed)),
+                 lacks(binary_to_list(?TOKEN), lists:flatten(Printed))
+         end).
+
+requests_of_any_size_are_cut_off_test_() ->
+    with(fun(Web) ->
+                 Long = lists:duplicate(20000, $a),
+                 ?assertEqual(414, code(get(Web, ["/", Long]))),
+                 ?assertEqual(413, code(get(Web, "/", [{"X-Long", Long}]))),
+                 ?assertEqual(413, code(get(Web, "/", [{"Content-Length", "100000000000"}])))
+         end).
+
+%% -- the stream -------------------------------------------------------------------------------
+
+a_page_gets_everything_then_what_happens_test_() ->
+    with(fun(Web) ->
+                 tell(Web, {view, view(1, [finding(1, <<"first">>)])}),
+                 {[{<<"state">>, _, State}], S1} = events(stream(Web), 1),
+                 has(<<"\"sentence\":\"first\"">>, State),
+                 has(<<"\"busy\":[[50]]">>, State),
+                 tell(Web, {finding, finding(2, <<"second">>)}),
+                 {[{<<"finding">>, _, Finding}], S2} = events(S1, 1),
+                 has(<<"second">>, Finding),
+                 %% The view has both, of which one is known; and one that no message told.
+                 tell(Web, {view, view(2, [finding(3, <<"third">>), finding(2, <<"second">>),
+                                           finding(1, <<"first">>)])}),
+                 {[{<<"finding">>, _, Third}, {<<"view">>, _, View}], _} = events(S2, 2),
+                 has(<<"third">>, Third),
+                 lacks(<<"findings">>, View)
+         end).
+
+who_comes_back_gets_what_was_missed_and_no_more_test_() ->
+    with(fun(Web) ->
+                 tell(Web, {view, view(1)}),
+                 {[{_, _, _}], S1} = events(stream(Web), 1),
+                 [tell(Web, {finding, finding(N, <<"x">>)}) || N <- [1, 2, 3]],
+                 {[{_, First, _}, _, {_, Last, _}], {Socket, _}} = events(S1, 3),
+                 gen_tcp:close(Socket),
+                 tell(Web, {finding, finding(4, <<"missed">>)}),
+                 Back = fun(Path, Headers, N) ->
+                                {Events, {S, _}} = events(stream(Web, Path, Headers), N),
+                                gen_tcp:close(S),
+                                [{Name, Data} || {Name, _, Data} <- Events]
+                        end,
+                 [{<<"finding">>, Missed}] = Back("/events", [{"Last-Event-ID", Last}], 1),
+                 has(<<"missed">>, Missed),
+                 ?assertMatch([{<<"finding">>, _}, {<<"finding">>, _}, {<<"finding">>, Missed}],
+                              Back(["/events?after=", First], [], 3)),
+                 %% What is not known here, whatever it says, is answered with all of it.
+                 [?assertMatch([{<<"state">>, _}], Back("/events", [{"Last-Event-ID", Odd}], 1))
+                  || Odd <- ["", "x", "0-1", [Last, "0"], "-1", [First, "-"], <<255, 254>>]]
+         end).
+
+a_page_far_behind_gets_everything_anew_test_() ->
+    with(fun(Web) ->
+                 tell(Web, {view, view(1)}),
+                 {[{_, First, _}], S1} = events(stream(Web), 1),
+                 [tell(Web, {finding, finding(N, binary:copy(<<"x">>, 3000))})
+                  || N <- lists:seq(1, 600)],
+                 gen_tcp:close(element(1, S1)),
+                 ?assertMatch({[{<<"state">>, _, _}], _},
+                              events(stream(Web, "/events", [{"Last-Event-ID", First}]), 1))
+         end).
+
+while_nothing_happens_the_line_is_heard_to_be_alive_test_() ->
+    {timeout, 20,
+     with(fun(Web) ->
+                  {[{<<"state">>, _, _}, {<<"beat">>, none, _}, {<<"beat">>, none, _}], _} =
+                      events(stream(Web), 3)
+          end)}.
+
+a_reader_that_does_not_read_is_dropped_and_costs_nothing_test_() ->
+    {timeout, 60,
+     with(fun({Server, Port} = Web) ->
+                  tell(Web, {view, view(1)}),
+                  Slow = connect(Port, [{recbuf, 4096}]),
+                  ok = gen_tcp:send(Slow, request("GET", "/events", [])),
+                  Monitors = fun() -> element(2, process_info(Server, monitors)) end,
+                  until(fun() -> Monitors() =/= [] end),
+                  [{process, Connection}] = Monitors(),
+                  %% 5 MB a second: more than sockets and buffers hold, for as long as it lasts.
+                  {Seconds, Most} = flood(Web, Connection, binary:copy(<<"x">>, 10000), 1, 0),
+                  ?assertEqual([], Monitors()),
+                  ?assert(Most < 5000000, Most),
+                  ?assert(Seconds > 3, Seconds),
+                  gen_tcp:close(Slow)
+          end)}.
+
+%% The time until the connection is gone, and the most memory that it and the server had until then.
+flood(_, _, _, 3000, Most) ->
+    error({still_there, Most});
+flood({Server, _} = Web, Connection, Big, N, Most) ->
+    [tell(Web, {finding, finding(10 * N + I, Big)}) || I <- lists:seq(1, 10)],
+    timer:sleep(20),
+    Info = [I || Pid <- [Server, Connection],
+                 I <- [process_info(Pid, [memory, message_queue_len])], I =/= undefined],
+    [?assert(length(Info) < 2 orelse Queue < 100, Queue)
+     || [_, {message_queue_len, Queue}] <- Info],
+    Now = max(Most, lists:sum([Bytes || [{memory, Bytes}, _] <- Info])),
+    case is_process_alive(Connection) of
+        true -> flood(Web, Connection, Big, N + 1, Now);
+        false -> until(fun() -> process_info(Server, monitors) =:= {monitors, []} end),
+                 {N * 20 / 1000, Now}
+    end.
+
+more_pages_than_there_is_room_for_are_told_so_test_() ->
+    with(fun({Server, _} = Web) ->
+                 Streams = [stream(Web) || _ <- lists:seq(1, ?STREAMS)],
+                 {503, Headers, Body} = get(Web, "/events"),
+                 has(<<"Too many">>, Body),
+                 ?assertEqual(<<"10">>, maps:get(<<"retry-after">>, Headers)),
+                 %% The rest is answered as before.
+                 ?assertEqual(200, code(get(Web, "/view"))),
+                 tell(Web, {view, view(1)}),
+                 [?assertMatch({{<<"state">>, _, _}, _}, event(S)) || S <- Streams],
+                 %% Who leaves is noticed though nothing is sent to him.
+                 [gen_tcp:close(Socket) || {Socket, _} <- Streams],
+                 until(fun() -> process_info(Server, monitors) =:= {monitors, []} end),
+                 ?assertMatch({[{<<"state">>, _, _}], _}, events(stream(Web), 1))
+         end).
+
+stopped_it_leaves_nothing_behind_test_() ->
+    {timeout, 30,
+     fun() ->
+             %% What httpd's modules do once, when they are loaded.
+             stop(start()),
+             Before = here(),
+             {Server, Port} = Web = start(),
+             Streams = [stream(Web) || _ <- lists:seq(1, 5)],
+             Idle = [connect(Port) || _ <- lists:seq(1, 5)],
+             {Us, ok} = timer:tc(fun() -> stop({Server, Port}) end),
+             ?assert(Us < 3000000, Us),
+             receive unsubscribed -> ok after 0 -> error(still_subscribed) end,
+             [?assertMatch({error, _}, drained(Socket)) || {Socket, _} <- Streams],
+             [gen_tcp:close(Socket) || Socket <- Idle ++ [S || {S, _} <- Streams]],
+             ?assertEqual({error, econnrefused}, gen_tcp:connect({127, 0, 0, 1}, Port, [])),
+             until(fun() -> here() =:= Before end)
+     end}.
+
+drained(Socket) ->
+    case gen_tcp:recv(Socket, 0, 5000) of
+        {ok, _} -> drained(Socket);
+        Error -> Error
+    end.
+
+here() ->
+    {length(processes()), length(erlang:ports()), length(ets:all()), lists:sort(registered())}.
+
+%% -- of a cluster -----------------------------------------------------------------------------
+
+a_clusters_nodes_come_change_and_go_test_() ->
+    with(fun({Server, _} = Web) ->
+                 Node = fun(Name, Status, View) ->
+                                #{node => Name, status => Status, since => 5, reason => none,
+                                  view => View}
+                        end,
+                 Tell = fun(Nodes) -> Server ! {fairnif_watch_cluster, #{nodes => Nodes}} end,
+                 Tell([Node(a@b, up, view(1)), Node(c@d, up, view(1))]),
+                 {[{<<"state">>, _, State}], S1} = events(stream(Web), 1),
+                 has(<<"\"a@b\"">>, State),
+                 has(<<"\"c@d\"">>, State),
+                 %% The same again is no news.
+                 Tell([Node(a@b, up, view(1)), Node(c@d, up, view(1))]),
+                 Tell([Node(a@b, hanging, view(1))]),
+                 {[{<<"gone">>, _, Gone}, {<<"status">>, _, Status}], S2} = events(S1, 2),
+                 has(<<"c@d">>, Gone),
+                 has(<<"hanging">>, Status),
+                 %% Another run of it: nothing from before is left.
+                 Tell([Node(a@b, up, (view(9))#{started => 2})]),
+                 {[{<<"status">>, _, _}, {<<"node">>, _, New}], _} = events(S2, 2),
+                 has(<<"\"busy\":[[50]]">>, New),
+                 ?assertEqual(404, code(get(Web, "/metrics")))
+         end).
+
+%% -- of the application -----------------------------------------------------------------------
+
+the_application_serves_its_own_node_when_it_is_told_to_test_() ->
+    {timeout, 60,
+     fun() ->
+             ok = application:load(fairnif_watch),
+             ok = application:set_env(fairnif_watch, http, {{127, 0, 0, 1}, 0}),
+             try
+                 {ok, _} = application:ensure_all_started(fairnif_watch),
+                 [Server] = [Pid || {web, Pid, _, _} <- all_children(fairnif_watch_sup)],
+                 Web = {Server, port(fairnif_watch_web:url(Server))},
+                 {200, _, Metrics} = get(Web, "/metrics"),
+                 has(<<"# TYPE ">>, Metrics),
+                 Name = atom_to_binary(node()),
+                 until(fun() -> {200, _, View} = get(Web, "/view"),
+                                string:find(View, Name) =/= nomatch end),
+                 {[{<<"state">>, _, State}, {<<"view">>, _, _}], _} = events(stream(Web), 2),
+                 has(Name, State)
+             after
+                 ok = application:stop(fairnif_watch),
+                 ok = application:unload(fairnif_watch)
+             end
+     end}.
+
+all_children(Supervisor) ->
+    lists:append([case Child of
+                      {_, Pid, supervisor, _} when is_pid(Pid) -> all_children(Pid);
+                      _ -> [Child]
+                  end || Child <- supervisor:which_children(Supervisor)]).
+
+a_page_that_cannot_be_served_does_not_keep_the_watch_from_starting_test_() ->
+    with(fun({_, Port}) ->
+                 ?assertEqual(ignore, fairnif_watch_web:child(#{port => Port}))
+         end).

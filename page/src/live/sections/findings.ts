@@ -1,0 +1,129 @@
+// The findings, newest first: what was held, by whom, for how long, what helps, and the stack.
+import { h } from "../../dom.ts";
+import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
+import type { LiveSection, Shown } from "../section.ts";
+import { isLive, type Known, lasted, type NodeState } from "../store.ts";
+import { clock, frameText, ms, SEVERITIES, subjectText, wordOf } from "../words.ts";
+
+/** More than anybody reads. */
+const MOST = 100;
+
+interface Item {
+  node: NodeState;
+  known: Known;
+  shown: Shown;
+}
+
+/** Of all these nodes; a node's clock orders its own, and clocks of a cluster are near enough. */
+function newest(shown: Shown): Item[] {
+  return shown.nodes
+    .flatMap((node) => [...node.findings.values()].map((known) => ({ node, known, shown })))
+    .sort((a, b) => b.known.finding.since - a.known.finding.since || idOf(b) - idOf(a))
+    .slice(0, MOST);
+}
+
+const idOf = ({ known }: Item): number => known.finding.id;
+
+function timeText({ node, known, shown }: Item): string {
+  const live = isLive(node, shown.connected, shown.now);
+  const time = lasted(known, live, shown.now);
+  const since = `since ${clock(known.finding.since)}`;
+  if (known.finding.ongoing)
+    return live ? `going on for ${ms(time)}, ${since}` : `was going on after ${ms(time)}, ${since}`;
+  return `${time === null ? "over" : `lasted ${ms(time)}`}, ${since}`;
+}
+
+/** Who it was, beyond the name that the sentence has. */
+function facts({ culprit, evidence }: Known["finding"]): [string, string][] {
+  const all: [string, string | null][] = [
+    ["culprit", culprit.kind === null ? null : `${culprit.name} (${culprit.kind})`],
+    ["process", [culprit.pid, culprit.registered].filter((x) => x !== null).join(" ") || null],
+    ["in", culprit.current_function],
+    ["library", culprit.library],
+    ["loaded by", culprit.module],
+    ["system call", culprit.syscall],
+  ];
+  const measured = Object.entries(evidence)
+    .filter(([, value]) => ["number", "string", "boolean"].includes(typeof value))
+    .map(([key, value]): [string, string] => [key.replaceAll("_", " "), String(value)]);
+  return [...all.filter((fact): fact is [string, string] => fact[1] !== null), ...measured];
+}
+
+function card(first: Item): Row<Item> {
+  const [severity, detector, where] = [h("span", {}), h("span", {}), h("span", {})];
+  const [sentence, when, culprit, remedy] = [
+    h("p", { class: "sentence" }),
+    h("p", { class: "when" }),
+    h("p", {}, "Culprit: ", h("code", {})),
+    h("p", { class: "remedy" }),
+  ];
+  const frames = h("ol", { class: "frames" });
+  const stack = h("details", {}, h("summary", {}, "Native stack"), frames);
+  const list = h("dl", { class: "facts" });
+  const details = h("details", {}, h("summary", {}, "Who and what"), list);
+  const element = h(
+    "li",
+    {},
+    h("h3", {}, severity, " ", where, " ", detector),
+    sentence,
+    when,
+    culprit,
+    remedy,
+    stack,
+    details,
+  );
+  let drawn: Known["finding"] | null = null;
+  const draw = ({ node, known: { finding }, shown }: Item) => {
+    const { mark, word } = wordOf(SEVERITIES, finding.severity);
+    text(severity, `${mark} ${word}`);
+    text(detector, `(${finding.detector})`);
+    const subject = subjectText(finding.subject);
+    text(where, shown.several ? `${subject} of ${node.node}` : subject);
+    text(sentence, finding.sentence);
+    text(culprit.lastElementChild as Element, finding.culprit.name);
+    show(culprit, finding.culprit.kind !== null);
+    text(remedy, `Remedy: ${finding.remedy ?? ""}`);
+    show(remedy, finding.remedy !== null);
+    keyed(
+      frames,
+      finding.stack.map((frame, i) => `${i}\n${frameText(frame)}`),
+      (frame) => frame,
+      (frame) => ({
+        element: h("li", {}, h("code", {}, frame.split("\n").slice(1).join("\n"))),
+        update: () => {},
+      }),
+    );
+    show(stack, finding.stack.length > 0);
+    list.replaceChildren(
+      ...facts(finding).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]),
+    );
+    drawn = finding;
+  };
+  const update = (item: Item) => {
+    const { finding } = item.known;
+    if (finding !== drawn) draw(item);
+    text(when, timeText(item));
+    const { tone } = wordOf(SEVERITIES, finding.severity);
+    classes(element, `finding ${tone}${finding.ongoing ? " ongoing" : ""}`);
+  };
+  draw(first);
+  return { element, update };
+}
+
+export function findings(): LiveSection {
+  const cards = h("ol", { class: "findings" });
+  const none = h("p", { class: "note" }, "Nothing found so far.");
+  const element = h("section", {}, h("h2", {}, "Findings"), none, cards);
+  const update = (shown: Shown) => {
+    const items = newest(shown);
+    show(none, items.length === 0);
+    keyed(
+      cards,
+      items,
+      ({ node, known, shown: { several } }) =>
+        `${node.node} ${node.view?.started} ${known.finding.id} ${several}`,
+      card,
+    );
+  };
+  return { element, update };
+}

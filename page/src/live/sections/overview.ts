@@ -1,0 +1,99 @@
+// The nodes: how each is, and the choice of which to look at.
+import { h } from "../../dom.ts";
+import { percent } from "../../format.ts";
+import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
+import type { LiveSection, Shown } from "../section.ts";
+import { isLive, type NodeState } from "../store.ts";
+import { clock, ms, statusOf } from "../words.ts";
+
+const HEADS = ["Node", "Status", "Since", "Busy", "Held now", "Run queue", "Ongoing", "Last heard"];
+
+interface Line {
+  node: NodeState;
+  shown: Shown;
+  selected: boolean;
+  /** With one node there is nothing to choose. */
+  choice: boolean;
+}
+
+const sum = (numbers: Iterable<number | null | undefined>): number => {
+  let total = 0;
+  for (const n of numbers) total += n ?? 0;
+  return total;
+};
+
+/** Of the normal schedulers, as text. */
+function figures({ view, findings }: NodeState): string[] {
+  if (!view) return ["-", "-", "-", "-"];
+  const normal = view.schedulers.filter((s) => s.kind === "normal" && s.state !== "offline");
+  const held = normal.filter((s) => (s.held_ms ?? 0) > 0);
+  const longest = Math.max(0, ...held.map((s) => s.held_ms ?? 0));
+  const ongoing = [...findings.values()].filter((f) => f.finding.ongoing).length;
+  return [
+    normal.length > 0 ? percent(sum(normal.map((s) => s.busy)) / normal.length) : "-",
+    held.length > 0 ? `${held.length} of ${normal.length}, ${ms(longest)}` : "none",
+    String(view.queues.normal ?? "-"),
+    ongoing > 0 ? String(ongoing) : "none",
+  ];
+}
+
+function line(item: Line, select: (node: string | null) => void): Row<Line> {
+  const name = item.node.node;
+  const button = h("button", { type: "button" }, name);
+  button.addEventListener("click", () => select(name));
+  const plain = h("span", {}, name);
+  const cells = HEADS.slice(1).map(() => h("td", { class: "text" }));
+  const element = h("tr", {}, h("th", { scope: "row", class: "text" }, button, plain), cells);
+  const update = ({ node, shown, selected, choice }: Line) => {
+    show(button, choice);
+    show(plain, !choice);
+    button.setAttribute("aria-pressed", String(selected));
+    const live = isLive(node, shown.connected, shown.now);
+    const { mark, word, tone } = statusOf(node, live, shown.connected);
+    const heard = live ? "now" : clock(node.view?.at ?? null);
+    const because = node.reason && node.status !== "up" ? `: ${node.reason}` : "";
+    const texts = [`${mark} ${word}${because}`, clock(node.since), ...figures(node), heard];
+    cells.forEach((cell, i) => {
+      text(cell, texts[i] ?? "");
+    });
+    classes(cells[0] as Element, `text outcome ${tone}`);
+    classes(element, live ? "" : "stale");
+  };
+  return { element, update };
+}
+
+export function overview(
+  selected: () => string | null,
+  select: (node: string | null) => void,
+): LiveSection {
+  const body = h("tbody", {});
+  const all = h("button", { type: "button" }, "All nodes");
+  all.addEventListener("click", () => select(null));
+  const none = h("p", { class: "note" }, "No node has been heard of yet.");
+  const heads = HEADS.map((head) => h("th", { scope: "col", class: "text" }, head));
+  const region = h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Nodes" },
+    h("table", { class: "nodes" }, h("thead", {}, h("tr", {}, heads)), body),
+  );
+  const element = h("section", { "aria-label": "Nodes" }, h("h1", {}, "Nodes"), all, none, region);
+  const update = (shown: Shown) => {
+    show(none, shown.nodes.length === 0);
+    show(region, shown.nodes.length > 0);
+    show(all, shown.several);
+    all.setAttribute("aria-pressed", String(selected() === null));
+    const lines = shown.nodes.map((node) => ({
+      node,
+      shown,
+      selected: selected() === node.node,
+      choice: shown.several,
+    }));
+    keyed(
+      body,
+      lines,
+      (l) => l.node.node,
+      (l) => line(l, select),
+    );
+  };
+  return { element, update };
+}

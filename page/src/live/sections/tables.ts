@@ -1,0 +1,56 @@
+// The tables of the page whose cells change and whose rows come and go.
+import { type Child, h } from "../../dom.ts";
+import { classes, keyed, type Row, text } from "../keyed.ts";
+
+export interface Line {
+  key: string;
+  cells: readonly string[];
+  /** A class of the row, and one of one of its cells. */
+  row?: string;
+  tone?: { cell: number; tone: string };
+}
+
+export interface Changing {
+  element: HTMLElement;
+  update: (lines: readonly Line[]) => void;
+}
+
+function line(first: Line): Row<Line> {
+  const cells = first.cells.map((_, i) =>
+    i === 0 ? h("th", { scope: "row", class: "text" }) : h("td", { class: "text" }),
+  );
+  const element = h("tr", {}, cells);
+  const update = (item: Line) => {
+    cells.forEach((cell, i) => {
+      text(cell, item.cells[i] ?? "");
+      classes(cell, i === item.tone?.cell ? `text outcome ${item.tone.tone}` : "text");
+    });
+    classes(element, item.row ?? "");
+  };
+  return { element, update };
+}
+
+/** A table of texts, scrollable sideways by itself. */
+export function changing(label: string, heads: readonly Child[]): Changing {
+  const body = h("tbody", {});
+  const element = h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((head) => h("th", { scope: "col", class: "text" }, head)),
+        ),
+      ),
+      body,
+    ),
+  );
+  const update = (lines: readonly Line[]) => keyed(body, lines, ({ key }) => key, line);
+  return { element, update };
+}

@@ -1,0 +1,94 @@
+// The native functions that take the schedulers' time, as bars; of several nodes their sums.
+import { h } from "../../dom.ts";
+import { duration, percent } from "../../format.ts";
+import { keyed, type Row, shown as show, text } from "../keyed.ts";
+import type { LiveSection, Shown } from "../section.ts";
+
+const MOST = 15;
+
+interface Bar {
+  label: string;
+  /** Of the busy samples of the nodes, 0 to 1; and ns in a second. */
+  share: number;
+  ns: number | null;
+  nodes: number;
+  /** Of the longest bar. */
+  length: number;
+}
+
+export function bars({ nodes }: Pick<Shown, "nodes">): Bar[] {
+  const watched = nodes.filter((node) => node.view);
+  const sums = new Map<string, Omit<Bar, "length">>();
+  for (const { view } of watched)
+    for (const { label, share, ns_per_s } of view?.top ?? []) {
+      const sum = sums.get(label) ?? { label, share: 0, ns: null, nodes: 0 };
+      sum.share += share / watched.length;
+      if (ns_per_s !== null) sum.ns = (sum.ns ?? 0) + ns_per_s;
+      sum.nodes += 1;
+      sums.set(label, sum);
+    }
+  const sorted = [...sums.values()].sort((a, b) => b.share - a.share).slice(0, MOST);
+  const most = Math.max(1e-9, ...sorted.map((bar) => bar.share));
+  return sorted.map((bar) => ({ ...bar, length: bar.share / most }));
+}
+
+function row(first: Bar): Row<Bar> {
+  const bar = h("span", { class: "bar" });
+  const [share, time, nodes] = [
+    h("td", { class: "number" }),
+    h("td", { class: "number" }),
+    h("td", { class: "number" }),
+  ];
+  const element = h(
+    "tr",
+    {},
+    h("th", { scope: "row", class: "text" }, h("code", {}, first.label), bar),
+    share,
+    time,
+    nodes,
+  );
+  const update = (item: Bar) => {
+    bar.style.width = `${(item.length * 100).toFixed(1)}%`;
+    text(share, percent(item.share));
+    text(time, duration(item.ns));
+    text(nodes, String(item.nodes));
+  };
+  return { element, update };
+}
+
+export function top(): LiveSection {
+  const body = h("tbody", {});
+  const heads: [string, string][] = [
+    ["Function", "text"],
+    ["Of busy samples", "number"],
+    ["In a second", "number"],
+    ["Nodes", "number"],
+  ];
+  const table = h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Native functions" },
+    h(
+      "table",
+      { class: "bars" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map(([head, side]) => h("th", { scope: "col", class: side }, head)),
+        ),
+      ),
+      body,
+    ),
+  );
+  const none = h("p", { class: "note" }, "No native function has been met in a sample yet.");
+  const element = h("section", {}, h("h2", {}, "Native functions"), none, table);
+  const update = (shown: Shown) => {
+    const items = bars(shown);
+    show(none, items.length === 0);
+    show(table, items.length > 0);
+    keyed(body, items, ({ label }) => label, row);
+  };
+  return { element, update };
+}
