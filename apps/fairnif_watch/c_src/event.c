@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "fair.h"
 #include "watch.h"
 
 static ERL_NIF_TERM atom(struct watch *w, const char *name)
@@ -41,7 +42,7 @@ static ERL_NIF_TERM time_term(struct watch *w, uint64_t at)
 }
 
 /* At most events_per_s; false: this one is not sent. */
-static bool admit(struct watch *w)
+bool watch__admit(struct watch *w)
 {
     double rate = w->config.events_per_s;
 
@@ -85,13 +86,20 @@ static void put_thread(struct watch *w, const struct watch__thread *t,
     put_number(w, map, "number", t->number);
 }
 
-static void put_times(struct watch *w, const struct watch__thread *t,
-                      ERL_NIF_TERM *map)
+static void put_times(struct watch *w, ERL_NIF_TERM *map, uint64_t since,
+                      uint64_t held, uint64_t used, uint64_t delay)
 {
-    put(w, map, "since", time_term(w, t->hold.begin));
-    put_number(w, map, "held_ns", t->hold.held);
-    put_number(w, map, "cpu_ns", t->hold.used);
-    put_number(w, map, "delay_ns", t->hold.delay);
+    put(w, map, "since", time_term(w, since));
+    put_number(w, map, "held_ns", held);
+    put_number(w, map, "cpu_ns", used);
+    put_number(w, map, "delay_ns", delay);
+}
+
+static void put_hold(struct watch *w, const struct watch__thread *t,
+                     ERL_NIF_TERM *map)
+{
+    put_times(w, map, t->hold.begin, t->hold.held, t->hold.used,
+              t->hold.delay);
 }
 
 static const char *state_name(const struct watch__thread *t)
@@ -122,30 +130,128 @@ static ERL_NIF_TERM syscall_term(struct watch *w,
                             atom(w, name ? name : "undefined"));
 }
 
-/* What it does now, and the stack. */
+/* -- what it is at ------------------------------------------------------------ */
+
+static const char *const in_names[] = {
+    [IN_UNKNOWN] = "unknown", [IN_EMULATOR] = "emulator", [IN_JIT] = "jit",
+    [IN_LIBC] = "libc", [IN_WATCH] = "watch", [IN_FAIRNIF] = "fairnif",
+    [IN_LIBRARY] = "library"
+};
+static const char *const by_names[] = {
+    [NAMED_NOT] = "none", [NAMED_NIF_TABLE] = "nif_table",
+    [NAMED_SYMTAB] = "symtab", [NAMED_DYNSYM] = "dynsym"
+};
+
+static ERL_NIF_TERM text_or_none(struct watch *w, const char *text)
+{
+    return text && text[0] ? binary(w, text) : atom(w, "none");
+}
+
+static ERL_NIF_TERM mfa(struct watch *w, const char *module, const char *name,
+                        unsigned arity)
+{
+    return enif_make_tuple3(w->env, atom(w, module), atom(w, name),
+                            enif_make_uint(w->env, arity));
+}
+
+static ERL_NIF_TERM nif_term(struct watch *w, const struct watch__frame *f)
+{
+    if (f->function[0])
+        return mfa(w, f->module, f->function, f->arity);
+    if (f->module[0])
+        return enif_make_tuple1(w->env, atom(w, f->module));
+    return atom(w, "none");
+}
+
+static ERL_NIF_TERM frame_term(struct watch *w, struct watch__frame *f)
+{
+    ERL_NIF_TERM map = enif_make_new_map(w->env);
+
+    watch__name(w->maps, f);
+    put_number(w, &map, "address", f->pc);
+    put(w, &map, "library", text_or_none(w, f->library));
+    put_number(w, &map, "offset", f->offset);
+    put(w, &map, "function_offset", f->start && f->pc >= f->start
+        ? enif_make_uint64(w->env, f->pc - f->start) : atom(w, "none"));
+    put(w, &map, "symbol", text_or_none(w, f->symbol));
+    put_number(w, &map, "symbol_offset", f->symbol_offset);
+    put(w, &map, "in", atom(w, in_names[f->in]));
+    put(w, &map, "nif", nif_term(w, f));
+    put(w, &map, "by", atom(w, by_names[f->named]));
+    return map;
+}
+
+static ERL_NIF_TERM fairnif_term(struct watch *w,
+                                 const struct watch__thread *t)
+{
+    const struct fair_running *fair = t->fair;
+    ERL_NIF_TERM map;
+
+    if (!fair)
+        return atom(w, "none");
+    map = enif_make_new_map(w->env);
+    put(w, &map, "function", mfa(w, fair->module, fair->name, fair->arity));
+    put(w, &map, "owner", enif_make_pid(w->env, &fair->owner));
+    put(w, &map, "since", time_term(w, fair->since_ns));
+    put_number(w, &map, "yields", fair->yields);
+    return map;
+}
+
+static const char *cause_of(const struct watch *w,
+                            const struct watch__thread *t)
+{
+    if (t->fair || watch__culprit(w->stack))
+        return "native";
+    for (unsigned i = 0; i < w->stack->count; i++)
+        if (w->stack->frames[i].in == IN_EMULATOR
+            || w->stack->frames[i].in == IN_JIT)
+            return "emulator";
+    return "unknown";
+}
+
+/* What it does now, and the stack: of w->stack. */
 static void put_stack(struct watch *w, struct watch__thread *t,
                       ERL_NIF_TERM *map)
 {
+    struct watch__stack *s = w->stack;
+    ERL_NIF_TERM list = enif_make_list(w->env, 0);
+    ErlNifPid pid;
+
+    for (unsigned i = s->count; i-- > 0; )
+        list = enif_make_list_cell(w->env, frame_term(w, &s->frames[i]), list);
     put(w, map, "state", atom(w, state_name(t)));
     put(w, map, "syscall", syscall_term(w, t));
-    put(w, map, "fairnif", atom(w, "none"));
-    put(w, map, "process", atom(w, "none"));
-    put(w, map, "cause", atom(w, "unknown"));
-    put(w, map, "stack", enif_make_list(w->env, 0));
-    put(w, map, "stack_note", binary(w, "no stack was taken"));
+    put(w, map, "fairnif", fairnif_term(w, t));
+    put(w, map, "process", watch__process(s, &pid)
+        ? enif_make_pid(w->env, &pid) : atom(w, "none"));
+    put(w, map, "cause", atom(w, cause_of(w, t)));
+    put(w, map, "stack", list);
+    put(w, map, "stack_note", binary(w, watch__note(s)));
 }
+
+/* The end of a hold tells what was seen last while it lasted. */
+static void keep(struct watch *w, struct watch__thread *t, ERL_NIF_TERM map)
+{
+    if (!t->last_env)
+        t->last_env = enif_alloc_env();
+    if (!t->last_env)
+        return;
+    enif_clear_env(t->last_env);
+    (void)w;
+    t->last = enif_make_copy(t->last_env, map);
+}
+
+/* -- the events ----------------------------------------------------------------- */
 
 void watch__send_held(struct watch *w, struct watch__thread *t)
 {
-    ERL_NIF_TERM map;
+    ERL_NIF_TERM map = event(w, "held");
 
-    if (!admit(w))
-        return;
-    map = event(w, "held");
     put_number(w, &map, "id", t->id);
     put_thread(w, t, &map);
-    put_times(w, t, &map);
     put_stack(w, t, &map);
+    put_hold(w, t, &map);
+    keep(w, t, map);
     send(w, map);
 }
 
@@ -153,25 +259,21 @@ void watch__send_released(struct watch *w, struct watch__thread *t)
 {
     ERL_NIF_TERM map;
 
-    if (!admit(w))
+    if (!t->last_env)
         return;
-    map = event(w, "released");
-    put_number(w, &map, "id", t->id);
-    put_thread(w, t, &map);
-    put_times(w, t, &map);
-    put_stack(w, t, &map);
+    map = enif_make_copy(w->env, t->last);
+    put(w, &map, "event", atom(w, "released"));
+    put_hold(w, t, &map);
     send(w, map);
+    enif_clear_env(t->last_env);
 }
 
 void watch__send_starved(struct watch *w, struct watch__thread *t)
 {
-    ERL_NIF_TERM map;
+    ERL_NIF_TERM map = event(w, "starved");
 
-    if (!admit(w))
-        return;
-    map = event(w, "starved");
     put_thread(w, t, &map);
-    put_times(w, t, &map);
+    put_hold(w, t, &map);
     put_number(w, &map, "throttled_ns",
                watch__less(w->throttled, t->throttled));
     put_number(w, &map, "stolen_ns", watch__less(w->stolen, t->stolen));
@@ -181,27 +283,29 @@ void watch__send_starved(struct watch *w, struct watch__thread *t)
 void watch__send_late(struct watch *w, uint64_t gap, uint64_t throttled,
                       uint64_t stolen)
 {
-    ERL_NIF_TERM map;
+    ERL_NIF_TERM map = event(w, "late");
 
-    if (!admit(w))
-        return;
-    map = event(w, "late");
     put_number(w, &map, "gap_ns", gap);
     put_number(w, &map, "throttled_ns", throttled);
     put_number(w, &map, "stolen_ns", stolen);
     send(w, map);
 }
 
+/* `ref` is in an environment of its own. */
 void watch__send_looked(struct watch *w, struct watch__thread *t,
-                        ErlNifEnv *ref_env, ERL_NIF_TERM ref)
+                        ERL_NIF_TERM ref)
 {
     ERL_NIF_TERM map = event(w, "looked");
+    uint64_t now = watch__now();
 
-    (void)ref_env;
     put(w, &map, "ref", enif_make_copy(w->env, ref));
     put_thread(w, t, &map);
-    put_times(w, t, &map);
     put_stack(w, t, &map);
+    if (t->hold.poked)
+        put_hold(w, t, &map);
+    else
+        put_times(w, &map, t->busy_since ? t->busy_since : now,
+                  t->busy_since ? watch__less(now, t->busy_since) : 0, 0, 0);
     send(w, map);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fair.h"
 #include "watch.h"
 
 static ErlNifResourceType *watch_type;
@@ -154,7 +155,9 @@ static int64_t clock_offset(void)
     return (int64_t)theirs - (int64_t)watch__now();
 }
 
-/* start(Watch) -> ok | {error, term()}.  Dirty: makes a thread. */
+/* start(Watch) -> {ok, Errno} | {error, busy | no_thread}.  Dirty: makes a
+ * thread.  `Errno`: why signals are off, though asked for; 0: they are not.
+ * `busy`: another watch of this library has not been stopped. */
 static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct watch *w = get_watch(env, argv[0]);
@@ -164,8 +167,16 @@ static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
     w->started = true;
     SET(w->offset, clock_offset());
-    return watch__start(w) ? atom(env, "ok")
-        : error(env, atom(env, "no_thread"));
+    switch (watch__start(w)) {
+    case START_OK:
+        return enif_make_tuple2(env, atom(env, "ok"),
+                                enif_make_int(env, w->signals_error));
+    case START_BUSY:
+        w->started = false;
+        return error(env, atom(env, "busy"));
+    default:
+        return error(env, atom(env, "no_thread"));
+    }
 }
 
 /* stop(Watch) -> ok.  Dirty: waits for the thread. */
@@ -239,8 +250,38 @@ static const char *const state_names[] = {
     [ST_NATIVE] = "native", [ST_SLEEPS_NATIVE] = "sleeping_in_native"
 };
 
-static ERL_NIF_TERM thread_map(ErlNifEnv *env, const struct watch__thread *t,
-                               uint64_t now)
+static ERL_NIF_TERM mfa(ErlNifEnv *env, const char *module, const char *name,
+                        unsigned arity)
+{
+    return enif_make_tuple3(env, atom(env, module), atom(env, name),
+                            enif_make_uint(env, arity));
+}
+
+/* What fairnif said at the last look. */
+static ERL_NIF_TERM fairnif_map(ErlNifEnv *env, struct watch *w,
+                                const struct watch__thread *t)
+{
+    ERL_NIF_TERM map = enif_make_new_map(env);
+    struct fair_running fair;
+    bool there;
+
+    pthread_mutex_lock(&w->lock);
+    there = t->fair != NULL;
+    if (there)
+        fair = *t->fair;
+    pthread_mutex_unlock(&w->lock);
+    if (!there)
+        return atom(env, "none");
+    put(env, &map, "function", mfa(env, fair.module, fair.name, fair.arity));
+    put(env, &map, "owner", enif_make_pid(env, &fair.owner));
+    put(env, &map, "since", enif_make_int64(
+            env, (int64_t)fair.since_ns + GET(w->offset)));
+    put(env, &map, "yields", enif_make_uint64(env, fair.yields));
+    return map;
+}
+
+static ERL_NIF_TERM thread_map(ErlNifEnv *env, struct watch *w,
+                               const struct watch__thread *t, uint64_t now)
 {
     ERL_NIF_TERM map = enif_make_new_map(env);
     uint64_t begin = GET(t->shown_begin), busy = GET(t->shown_busy_since);
@@ -255,7 +296,7 @@ static ERL_NIF_TERM thread_map(ErlNifEnv *env, const struct watch__thread *t,
         enif_make_uint64(env, busy ? watch__less(now, busy) : 0));
     put(env, &map, "held_ns",
         enif_make_uint64(env, begin ? watch__less(now, begin) : 0));
-    put(env, &map, "fairnif", atom(env, "none"));
+    put(env, &map, "fairnif", fairnif_map(env, w, t));
     put(env, &map, "cpu_ns", enif_make_uint64(env, GET(t->shown_cpu)));
     return map;
 }
@@ -272,9 +313,100 @@ static ERL_NIF_TERM threads(ErlNifEnv *env, int argc,
     if (!w)
         return enif_make_badarg(env);
     for (unsigned i = w->count; i-- > 0; )
-        list = enif_make_list_cell(env, thread_map(env, &w->threads[i], now),
-                                   list);
+        list = enif_make_list_cell(env, thread_map(env, w, &w->threads[i],
+                                                   now), list);
     return list;
+}
+
+static ERL_NIF_TERM binary(ErlNifEnv *env, const char *text)
+{
+    ERL_NIF_TERM term;
+
+    memcpy(enif_make_new_binary(env, strlen(text), &term), text, strlen(text));
+    return term;
+}
+
+/* top(Watch) -> {All, Other, [{Function, Samples}]}: of the last ten seconds or
+ * twenty. */
+static ERL_NIF_TERM top(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    ERL_NIF_TERM list = enif_make_list(env, 0), numbers[2];
+    struct watch__tally *tallies;
+
+    (void)argc;
+    if (!w)
+        return enif_make_badarg(env);
+    tallies = enif_alloc(sizeof w->tallies);
+    if (!tallies)
+        return enif_raise_exception(env, atom(env, "enomem"));
+    pthread_mutex_lock(&w->lock);
+    memcpy(tallies, w->tallies, sizeof w->tallies);
+    numbers[0] = enif_make_uint64(env, w->tallied);
+    numbers[1] = enif_make_uint64(env, w->other);
+    pthread_mutex_unlock(&w->lock);
+    for (unsigned i = 0; i < WATCH__TALLIES; i++) {
+        const struct watch__tally *x = &tallies[i];
+
+        if (x->samples)
+            list = enif_make_list_cell(env, enif_make_tuple2(
+                env, x->is_mfa ? mfa(env, x->library, x->name, x->arity)
+                : enif_make_tuple2(env, binary(env, x->library),
+                                   binary(env, x->name)),
+                enif_make_uint64(env, x->samples)), list);
+    }
+    enif_free(tallies);
+    return enif_make_tuple3(env, numbers[0], numbers[1], list);
+}
+
+/* look(Watch, Kind, Number, Ref) -> ok | busy: too many are asked for. */
+static ERL_NIF_TERM look(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    ErlNifEnv *ref_env;
+    bool taken = false;
+    unsigned number, thread = 0;
+
+    (void)argc;
+    if (!w || !enif_get_uint(env, argv[2], &number))
+        return enif_make_badarg(env);
+    while (thread < w->count
+           && !(w->threads[thread].number == number
+                && enif_is_identical(argv[1], atom(env, watch__kind_names[
+                    w->threads[thread].kind]))))
+        thread++;
+    if (thread == w->count)
+        return enif_make_badarg(env);
+    if (!(ref_env = enif_alloc_env()))
+        return atom(env, "busy");
+    pthread_mutex_lock(&w->lock);
+    for (unsigned i = 0; i < WATCH__LOOKS && !taken; i++)
+        if (!w->looks[i].env && !w->stop) {
+            w->looks[i] = (struct watch__look){
+                ref_env, enif_make_copy(ref_env, argv[3]), thread};
+            w->looked = taken = true;
+        }
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    if (!taken)
+        enif_free_env(ref_env);
+    return atom(env, taken ? "ok" : "busy");
+}
+
+/* fairnif(Watch, Runtime) -> boolean(): the object of fairnif:load_info/0. */
+static ERL_NIF_TERM fairnif(ErlNifEnv *env, int argc,
+                            const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    const struct fair_ops *ops;
+
+    (void)argc;
+    if (!w)
+        return enif_make_badarg(env);
+    ops = watch__fair_bind(env, argv[1]);
+    if (ops)
+        atomic_store_explicit(&w->fair, ops, memory_order_release);
+    return atom(env, ops ? "true" : "false");
 }
 
 /* counters(Watch) -> #{atom() => non_neg_integer()} */
@@ -345,6 +477,9 @@ static ErlNifFunc nifs[] = {
     {"threads", 1, threads, 0},
     {"counters", 1, counters, 0},
     {"online", 2, online, 0},
+    {"top", 1, top, 0},
+    {"look", 4, look, 0},
+    {"fairnif", 2, fairnif, 0},
 };
 
 ERL_NIF_INIT(fairnif_watch_native, nifs, load, NULL, NULL, NULL)

@@ -7,12 +7,14 @@
  * held for less than a microsecond.  It must never be ended but by joining it,
  * and nobody may unmap this library while it runs.
  */
-#include <errno.h>
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fair.h"
 #include "watch.h"
 
 enum {
@@ -21,6 +23,8 @@ enum {
 };
 #define LATE_NS (20 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
+/* How long a thread that is to be told of may take to show its stack. */
+#define STACK_WAIT_NS (10 * NS_PER_MS)
 
 /* -- one thread -------------------------------------------------------------- */
 
@@ -53,10 +57,16 @@ static enum watch__class class_of_sleep(struct watch *w,
     for (unsigned i = 0; i < WATCH__PLACES && i < t->idle_count; i++)
         if (same_place(&t->idle[i], &t->place))
             return C_IDLE;
-    if (watch__classify(w, t) != C_IDLE)
+    switch (watch__classify(w, t)) {
+    case C_IDLE:
+        t->idle[t->idle_count++ % WATCH__PLACES] = t->place;
+        return C_IDLE;
+    case C_NATIVE:
         return C_NATIVE;
-    t->idle[t->idle_count++ % WATCH__PLACES] = t->place;
-    return C_IDLE;
+    default:                    /* it woke up meanwhile */
+        t->slept = false;
+        return C_RUNS;
+    }
 }
 
 static void look(struct watch *w, struct watch__thread *t)
@@ -106,6 +116,7 @@ static void poke(struct watch *w, struct watch__thread *t)
     t->hold.begin_waited = run_delay(t);
     t->throttled = w->throttled;
     t->stolen = w->stolen;
+    t->doubted = false;
     ADD(t->heart.poked, 1);
     ADD(w->counters.pokes, 1);
     if (!enif_send(NULL, &t->heart.pid, NULL, w->poke)) {
@@ -113,6 +124,57 @@ static void poke(struct watch *w, struct watch__thread *t)
         atomic_store(&t->heart.there, 0);
         t->hold.poked = false;
     }
+}
+
+/* Before a hold is told for the first time: where no native code is in sight,
+ * Erlang processes of the hearts' priority may be taking turns.  Then another
+ * process runs at the next look. */
+static bool is_doubtful(struct watch *w, struct watch__thread *t)
+{
+    ErlNifPid pid;
+    uint64_t process;
+
+    if (t->id || t->fair || watch__culprit(w->stack))
+        return false;
+    process = watch__process(w->stack, &pid) ? pid.pid : 0;
+    if (t->doubted) {
+        if (process == t->process)
+            return false;
+        ADD(w->counters.pardoned, 1);
+        watch__pardon(&t->hold, w->now, t->cpu);
+    } else {
+        t->hold.level = 0;      /* it will be reported at the next look */
+        t->hold.reported_at = 0;
+    }
+    t->doubted = true;
+    t->process = process;
+    return true;
+}
+
+static void report(struct watch *w, struct watch__thread *t)
+{
+    if (!watch__admit(w)) {
+        t->id = t->id ? t->id : ++w->next_id;
+        return;
+    }
+    watch__take(w, t, STACK_WAIT_NS);
+    if (is_doubtful(w, t))
+        return;
+    if (!t->id)
+        t->id = ++w->next_id;
+    if (!t->told)
+        ADD(w->counters.held, 1);
+    t->told = true;
+    watch__send_held(w, t);
+}
+
+static void release(struct watch *w, struct watch__thread *t)
+{
+    ADD(w->counters.released, 1);
+    if (t->told)
+        watch__send_released(w, t);
+    t->id = 0;
+    t->told = false;
 }
 
 static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
@@ -140,21 +202,16 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         poke(w, t);
         break;
     case DO_REPORT:
-        if (!t->id) {
-            t->id = ++w->next_id;
-            ADD(w->counters.held, 1);
-        }
-        watch__send_held(w, t);
+        report(w, t);
         break;
     case DO_STARVED:
         watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
         ADD(w->counters.starved, 1);
-        watch__send_starved(w, t);
+        if (watch__admit(w))
+            watch__send_starved(w, t);
         break;
     case DO_RELEASE:
-        ADD(w->counters.released, 1);
-        watch__send_released(w, t);
-        t->id = 0;
+        release(w, t);
         break;
     case DO_NOTHING:
         break;
@@ -231,6 +288,25 @@ static void emergency(struct watch *w)
         return;                 /* then there is nobody to tell */
 }
 
+/* Stacks that were asked for. */
+static void serve_looks(struct watch *w)
+{
+    for (unsigned i = 0; i < WATCH__LOOKS; i++) {
+        struct watch__look look;
+
+        pthread_mutex_lock(&w->lock);
+        look = w->looks[i];
+        w->looks[i].env = NULL;
+        pthread_mutex_unlock(&w->lock);
+        if (!look.env)
+            continue;
+        watch__take(w, &w->threads[look.thread], STACK_WAIT_NS);
+        watch__send_looked(w, &w->threads[look.thread], look.ref);
+        enif_free_env(look.env);
+        ADD(w->counters.looks, 1);
+    }
+}
+
 static void note_late(struct watch *w, uint64_t gap)
 {
     uint64_t throttled = w->throttled, stolen = w->stolen;
@@ -240,7 +316,8 @@ static void note_late(struct watch *w, uint64_t gap)
     if (w->now - w->late_at < NS_PER_S)
         return;
     w->late_at = w->now;
-    watch__send_late(w, gap, watch__less(w->throttled, throttled),
+    if (watch__admit(w))
+        watch__send_late(w, gap, watch__less(w->throttled, throttled),
                      watch__less(w->stolen, stolen));
 }
 
@@ -268,6 +345,7 @@ static uint64_t tick(struct watch *w, uint64_t meant)
     }
     if (late && total < gap / 50)
         lost = gap;             /* stopped, or the machine slept */
+    watch__fair_look(w);
     for (unsigned i = 0; i < w->count; i++) {
         struct watch__thread *t = &w->threads[i];
 
@@ -282,6 +360,7 @@ static uint64_t tick(struct watch *w, uint64_t meant)
     if (late)
         note_late(w, gap);
     emergency(w);
+    watch__sample(w);
     if (w->suppressed && w->now - w->suppressed_at >= NS_PER_S)
         watch__send_suppressed(w);
     return w->config.limits.period_ns * (idle ? IDLE_FACTOR : 1);
@@ -297,15 +376,19 @@ static void *run(void *arg)
     next = w->before + wait;
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
+        bool looked = w->looked;
         struct timespec until = {(time_t)(next / NS_PER_S),
                                  (long)(next % NS_PER_S)};
 
-        if (watch__now() < next) {
+        if (watch__now() < next && !looked) {
             pthread_cond_timedwait(&w->wake, &w->lock, &until);
             continue;
         }
+        w->looked = false;
         pthread_mutex_unlock(&w->lock);
         wait = tick(w, wait);
+        if (looked)
+            serve_looks(w);
         SET(w->counters.watch_cpu_ns, watch__cpu(own));
         next = watch__now() + wait;
         pthread_mutex_lock(&w->lock);
@@ -349,20 +432,49 @@ bool watch__init(struct watch *w, const struct watch__config *config,
     pthread_cond_init(&w->wake, &attr);
     pthread_condattr_destroy(&attr);
     watch__pressure_open(&w->pressure);
-    if (!w->threads || !w->env)
+    w->stack = calloc(1, sizeof *w->stack);
+    w->running = calloc(WATCH__RUNNING, sizeof *w->running);
+    w->maps = watch__maps_new();
+    if (!w->threads || !w->env || !w->stack || !w->running || !w->maps)
         return false;
     w->poke = enif_make_atom(w->env, "poke");
     add_threads(w, tids);
     return true;
 }
 
-bool watch__start(struct watch *w)
+/* The handler of stacks is one for the process, and so is the thread. */
+static struct watch *_Atomic active;
+
+enum watch__started watch__start(struct watch *w)
 {
     static char name[] = "fairnif_watch";
+    struct watch *none = NULL;
 
+    if (!atomic_compare_exchange_strong(&active, &none, w))
+        return START_BUSY;
+    w->signals_error = watch__stack_start(w->config.signals);
+    if (w->signals_error && watch__stack_start(false) != 0) {
+        atomic_store(&active, NULL);
+        return START_FAILED;
+    }
     watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
-    w->running = enif_thread_create(name, &w->thread, run, w, NULL) == 0;
-    return w->running;
+    w->threaded = enif_thread_create(name, &w->thread, run, w, NULL) == 0;
+    if (!w->threaded) {
+        watch__stack_stop();
+        atomic_store(&active, NULL);
+        return START_FAILED;
+    }
+    return START_OK;
+}
+
+/* A signal of ours is still on its way to a thread: the handler stays mapped
+ * for good. */
+static void stay_loaded(void)
+{
+    Dl_info info;
+
+    if (dladdr((void *)(uintptr_t)stay_loaded, &info) && info.dli_fname)
+        dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 void watch__flag(struct watch *w)
@@ -379,11 +491,15 @@ void watch__stop(struct watch *w)
 
     watch__flag(w);
     pthread_mutex_lock(&w->lock);
-    join = w->running;
-    w->running = false;
+    join = w->threaded;
+    w->threaded = false;
     pthread_mutex_unlock(&w->lock);
-    if (join)
-        enif_thread_join(w->thread, NULL);
+    if (!join)
+        return;
+    enif_thread_join(w->thread, NULL);
+    if (!watch__stack_stop())
+        stay_loaded();
+    atomic_store(&active, NULL);
 }
 
 static void close_thread(struct watch__thread *t)
@@ -407,6 +523,10 @@ void watch__free(struct watch *w)
     watch__pressure_close(&w->pressure);
     if (w->env)
         enif_free_env(w->env);
+    if (w->maps)
+        watch__maps_free(w->maps);
+    free(w->stack);
+    free(w->running);
     free(w->threads);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);

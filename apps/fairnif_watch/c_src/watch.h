@@ -25,6 +25,9 @@
 
 #include "stack.h"
 
+struct fair_ops;
+struct fair_running;
+
 #define GET(X) atomic_load_explicit(&(X), memory_order_relaxed)
 #define SET(X, V) atomic_store_explicit(&(X), (V), memory_order_relaxed)
 /* For the single writer of X. */
@@ -170,14 +173,6 @@ struct watch__heart {
 enum watch__state { ST_UNKNOWN, ST_IDLE, ST_BUSY, ST_NATIVE,
                     ST_SLEEPS_NATIVE };
 
-/* What fairnif says a thread runs; names are the runtime's, never freed. */
-struct watch__fair {
-    const char *module, *function;
-    unsigned arity;
-    uint64_t since, yields;     /* CLOCK_MONOTONIC, ns */
-    ErlNifPid owner;
-};
-
 enum { WATCH__WINDOWS = 5 };    /* looks that lie 250 ms apart: a second */
 
 struct watch__thread {
@@ -200,7 +195,11 @@ struct watch__thread {
     unsigned idle_count;
     uint64_t busy_since;        /* 0: idle */
     uint64_t id;                /* of the hold that was reported */
+    bool told;                  /* of it, the owner */
+    uint64_t process;           /* at the first look at this hold; 0: none */
+    bool doubted;               /* and whether there was a first look */
     uint64_t throttled, stolen; /* at the poke */
+    const struct fair_running *fair;    /* under the lock; NULL: none */
     uint64_t at[WATCH__WINDOWS], used_at[WATCH__WINDOWS];
     unsigned window;
     ErlNifEnv *last_env;        /* of the last stack; NULL: there was none */
@@ -246,12 +245,23 @@ struct watch__tally {
     char library[64], name[WATCH__NAME];    /* "" library: module of name */
     unsigned arity;
     bool is_mfa;
-    uint64_t samples;           /* decays: by half in 10 s */
+    uint64_t samples;           /* halved every 10 s */
+};
+
+/* -- a stack: stacks.c -------------------------------------------------------------------- */
+
+struct watch__stack {
+    struct watch__snapshot snapshot;
+    enum watch__taken taken;
+    struct watch__frame frames[WATCH__FRAMES];
+    unsigned count;
+    enum watch__end end;
+    struct watch__regs last;
 };
 
 /* -- all of it ------------------------------------------------------------------------- */
 
-enum { WATCH__LOOKS = 16 };
+enum { WATCH__LOOKS = 16, WATCH__RUNNING = 1024 };
 
 struct watch__look {
     ErlNifEnv *env;             /* of ref; NULL: free */
@@ -270,15 +280,19 @@ struct watch {
     struct watch__config config;
     ErlNifPid owner;            /* gets the events */
     ErlNifTid thread;
+    const struct fair_ops *_Atomic fair;    /* NULL: no fairnif */
     ErlNifMonitor monitor;      /* of the watchdog process */
     pthread_mutex_t lock;       /* over what follows, to `counters` */
     pthread_cond_t wake;
     bool started;
-    bool running;               /* the thread is to be joined */
+    bool looked;                /* some of looks[] are taken */
+    int signals_error;          /* errno of why signals are off; 0 */
+    bool threaded;              /* the thread is to be joined */
     bool stop;
     struct watch__look looks[WATCH__LOOKS];
     struct watch__tally tallies[WATCH__TALLIES];
-    uint64_t tallied, tally_since;
+    uint64_t tallied, other, tally_since;
+    struct fair_running *running;   /* what fairnif says, threads point there */
     struct watch__counters counters;
     _Atomic int64_t offset;     /* erlang:monotonic_time - CLOCK_MONOTONIC */
     _Atomic unsigned online;    /* normal schedulers, as Erlang says */
@@ -289,6 +303,8 @@ struct watch {
     ERL_NIF_TERM poke;
     uint64_t now, before;
     uint64_t tick;
+    struct watch__stack *stack;
+    struct watch__maps *maps;
     uint64_t next_id, next_sample, sampled;
     uint64_t tokens_at, suppressed, suppressed_at;
     double tokens;
@@ -306,17 +322,35 @@ static inline uint64_t watch__less(uint64_t a, uint64_t b)
 WATCH_HIDDEN bool watch__init(struct watch *w,
                               const struct watch__config *config,
                               const struct watch__tids *tids);
-WATCH_HIDDEN bool watch__start(struct watch *w);
-/* Waits for the thread; may be called by several, and again. */
+enum watch__started { START_OK, START_BUSY, START_FAILED };
+WATCH_HIDDEN enum watch__started watch__start(struct watch *w);
+/* Waits for the thread, and that nothing of the library is in use by any; may
+ * be called by several, and again. */
 WATCH_HIDDEN void watch__stop(struct watch *w);
 WATCH_HIDDEN void watch__flag(struct watch *w);     /* does not wait */
 WATCH_HIDDEN void watch__free(struct watch *w);
 
-/* classify.c: whether a thread that sleeps there does so in native code */
+/* stacks.c, into w->stack */
 WATCH_HIDDEN enum watch__class watch__classify(struct watch *w,
                                                struct watch__thread *t);
+WATCH_HIDDEN bool watch__take(struct watch *w, struct watch__thread *t,
+                              uint64_t wait_ns);
+WATCH_HIDDEN const struct watch__frame *watch__culprit(
+    const struct watch__stack *s);
+WATCH_HIDDEN bool watch__process(const struct watch__stack *s, ErlNifPid *pid);
+WATCH_HIDDEN const char *watch__note(const struct watch__stack *s);
+
+/* fair.c */
+WATCH_HIDDEN const struct fair_ops *watch__fair_bind(ErlNifEnv *env,
+                                                     ERL_NIF_TERM runtime);
+WATCH_HIDDEN void watch__fair_look(struct watch *w);
+
+/* tally.c */
+WATCH_HIDDEN void watch__sample(struct watch *w);
 
 /* event.c: one event at a time, in w->env */
+WATCH_HIDDEN bool watch__admit(struct watch *w);
+/* w->stack is of it. */
 WATCH_HIDDEN void watch__send_held(struct watch *w, struct watch__thread *t);
 WATCH_HIDDEN void watch__send_released(struct watch *w,
                                        struct watch__thread *t);
@@ -325,7 +359,7 @@ WATCH_HIDDEN void watch__send_starved(struct watch *w,
 WATCH_HIDDEN void watch__send_late(struct watch *w, uint64_t gap,
                                    uint64_t throttled, uint64_t stolen);
 WATCH_HIDDEN void watch__send_looked(struct watch *w, struct watch__thread *t,
-                                     ErlNifEnv *ref_env, ERL_NIF_TERM ref);
+                                     ERL_NIF_TERM ref);
 WATCH_HIDDEN void watch__send_suppressed(struct watch *w);
 
 #endif

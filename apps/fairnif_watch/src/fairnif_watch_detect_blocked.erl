@@ -29,10 +29,25 @@ thresholds() ->
 
 %% @private
 -spec remedy() -> binary().
-remedy() ->
+remedy() -> remedy(nif).
+
+%% By the kind of culprit.
+remedy(fairnif) ->
+    <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
+      "FAIR_THREADED.">>;
+remedy(driver) ->
+    <<"Put the callback's work off: fairdrv.h, or driver_async.">>;
+remedy(Kind) when Kind =:= bif; Kind =:= emulator ->
+    <<"The emulator's own code: give it less in one call, or call it where nothing else waits.">>;
+remedy(gc) ->
+    <<"Keep that process's heap small: hand large terms to short-lived processes, or keep them in "
+      "binaries or ETS.">>;
+remedy(_) ->
     <<"Make the call yield (fair_tick), or run it on a dirty scheduler: ERL_NIF_DIRTY_JOB_CPU_BOUND, "
       "or _IO_BOUND where it sleeps.">>.
 
+%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event, the
+%% issue.
 %% @private
 -spec init() -> map().
 init() -> #{}.
@@ -40,19 +55,33 @@ init() -> #{}.
 %% @private
 -spec observe(fairnif_watch_detector:observation(), map(), map()) ->
           {same | [fairnif_watch_finding:issue()], map()}.
-observe({event, #{event := held, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
-    Next = Open#{Id => {Now, issue(Event, true, Now, Limits)}},
+observe({event, #{event := held, kind := normal, number := N} = Event, Now}, Limits, Open) ->
+    Next = Open#{N => {Now, Event, issue(Event, true, Now, Limits)}},
     {issues(Next), Next};
-observe({event, #{event := released, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
-    Rest = maps:remove(Id, Open),
-    {[issue(Event, false, Now, Limits) | issues(Rest)], Rest};
+observe({event, #{event := released, kind := normal, number := N, id := Id} = Event, Now}, Limits,
+        Open) ->
+    case Open of
+        #{N := {_, #{id := Id} = Held, _}} ->
+            Rest = maps:remove(N, Open),
+            {[issue(while_held(Held, Event), false, Now, Limits) | issues(Rest)], Rest};
+        #{} ->
+            {[issue(Event, false, Now, Limits) | issues(Open)], Open}
+    end;
 observe({sample, #{at := Now}}, #{forget_ms := Forget}, Open) ->
-    Next = maps:filter(fun(_, {Seen, _}) -> Now - Seen =< Forget * 1000 end, Open),
+    Next = maps:filter(fun(_, {Seen, _, _}) -> Now - Seen =< Forget * 1000 end, Open),
     {issues(Next), Next};
 observe(_, _, Open) ->
     {same, Open}.
 
-issues(Open) -> [Issue || {_, Issue} <- maps:values(Open)].
+issues(Open) -> [Issue || {_, _, Issue} <- maps:values(Open)].
+
+%% What the thread does when it has been released says nothing of what held it.
+while_held(Held, Released) ->
+    Seen = case Released of
+               #{stack := [_ | _]} -> maps:with([state, syscall], Held);
+               #{} -> maps:with([state, syscall, stack, stack_note, cause, process, fairnif], Held)
+           end,
+    maps:merge(Released, Seen).
 
 issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) ->
     Culprit = fairnif_watch_culprit:of_event(Event),
@@ -65,7 +94,7 @@ issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) -
       culprit => Culprit,
       stack => maps:get(stack, Event, []),
       sentence => sentence(N, Held, Ongoing, Culprit, Event),
-      remedy => remedy(),
+      remedy => remedy(maps:get(kind, Culprit)),
       evidence => maps:with([held_ns, cpu_ns, delay_ns, state, syscall, stack_note, native, cause,
                              process],
                             Event)}.

@@ -46,7 +46,22 @@ new(Id, Detector, Issue) ->
 -spec update(map(), issue(), Now :: integer()) -> finding().
 update(Finding, Issue, Now) ->
     Severity = worse(maps:get(severity, Finding, none), maps:get(severity, Issue)),
-    (maps:merge(Finding, maps:remove(key, Issue)))#{severity => Severity, at => Now}.
+    Culprit = known(maps:get(culprit, Finding), maps:get(culprit, Issue, none)),
+    (maps:merge(Finding, maps:remove(key, Issue)))#{severity => Severity, culprit => Culprit,
+                                                    at => Now}.
+
+%% What was learned of a culprit since is kept while it is the same one; one that was seen is not
+%% forgotten for nobody.
+known(Old, none) ->
+    Old;
+known(#{kind := Kind} = Old, #{kind := none}) when Kind =/= none ->
+    Old;
+known(#{library := Library, symbol := Symbol, mfa := Mfa} = Old,
+      #{library := Library, symbol := Symbol, mfa := Mfa, syscall := Call})
+  when Library =/= none ->
+    Old#{syscall := Call};
+known(_, New) ->
+    New.
 
 %% @doc The finding, over: for findings whose detector does not see them any more.
 -spec finish(finding(), Now :: integer()) -> finding().

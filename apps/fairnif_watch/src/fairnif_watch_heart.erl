@@ -39,7 +39,7 @@ answer_thread(Scheduler, Watch) ->
 answer_process(Scheduler, Watchdog) ->
     receive
         {poke, N} ->
-            Watchdog ! {beat, Scheduler, N, erlang:monotonic_time()},
+            Watchdog ! {beat, Scheduler, N, erlang:monotonic_time(nanosecond)},
             answer_process(Scheduler, Watchdog);
         _ ->
             answer_process(Scheduler, Watchdog)

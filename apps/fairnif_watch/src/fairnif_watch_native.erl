@@ -6,11 +6,12 @@
 -module(fairnif_watch_native).
 
 -export([load/1, interface/0, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1,
-         online/2]).
+         online/2, top/1, look/4, fairnif/2]).
 
 -export_type([watch/0]).
 
--nifs([interface/0, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1, online/2]).
+-nifs([interface/0, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1, online/2,
+       top/1, look/4, fairnif/2]).
 
 -opaque watch() :: reference().
 %% The watch thread, with all that it knows.
@@ -33,8 +34,9 @@ interface() -> erlang:nif_error(not_loaded).
           {ok, watch()} | {error, {unknown_thread_names, [binary()]} | enomem | noproc}.
 new(_Config, _Owner, _Watchdog) -> erlang:nif_error(not_loaded).
 
-%% @doc Starts the thread; once.
--spec start(watch()) -> ok | {error, term()}.
+%% @doc Starts the thread; once. `Errno' is why running threads cannot be looked at by signal though the
+%% configuration wants it; 0: they can. `busy': another watch was not stopped yet.
+-spec start(watch()) -> {ok, Errno :: non_neg_integer()} | {error, busy | no_thread}.
 start(_Watch) -> erlang:nif_error(not_loaded).
 
 %% @doc Ends the thread and waits for it, some milliseconds on a dirty I/O scheduler.
@@ -61,3 +63,18 @@ counters(_Watch) -> erlang:nif_error(not_loaded).
 %% @doc Tells the thread how many normal schedulers are online.
 -spec online(watch(), pos_integer()) -> ok.
 online(_Watch, _Number) -> erlang:nif_error(not_loaded).
+
+%% @doc Of the stacks that were taken of busy threads: how many, how many of functions that are not in
+%% the table, and the table.
+-spec top(watch()) -> {non_neg_integer(), non_neg_integer(),
+                       [{mfa() | {Library :: binary(), Place :: binary()}, pos_integer()}]}.
+top(_Watch) -> erlang:nif_error(not_loaded).
+
+%% @doc Asks for the stack of a thread; the event `looked' follows. `busy': sixteen are asked for.
+%% Raises `error:badarg' where there is no such thread.
+-spec look(watch(), normal | dirty_cpu | dirty_io, pos_integer(), Ref :: term()) -> ok | busy.
+look(_Watch, _Kind, _Number, _Ref) -> erlang:nif_error(not_loaded).
+
+%% @doc Binds the thread to fairnif's runtime; `false': its version is another.
+-spec fairnif(watch(), Runtime :: term()) -> boolean().
+fairnif(_Watch, _Runtime) -> erlang:nif_error(not_loaded).

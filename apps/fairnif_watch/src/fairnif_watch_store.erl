@@ -138,10 +138,10 @@ collected(#{detector := scheduler_blocked, since := Since, at := At, duration_ms
 collected(_, _) ->
     false.
 
-%% @doc All findings kept, newest first.
+%% @doc All findings kept, newest first: those that last, and of the ended ones the newest.
 -spec findings(store()) -> [fairnif_watch_finding:finding()].
-findings(#store{findings = Findings, kept = Kept}) ->
-    lists:sublist([F || {_, F} <- lists:reverse(lists:keysort(1, maps:to_list(Findings)))], Kept).
+findings(#store{findings = Findings}) ->
+    [F || {_, F} <- lists:reverse(lists:keysort(1, maps:to_list(Findings)))].
 
 %% @doc Since the start: findings by detector and severity, and blocked time by culprit.
 -spec totals(store()) -> #{findings := map(), blocked := map()}.

@@ -11,29 +11,38 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, stop/0, threads/0, counters/0, blind/0]).
+-export([start_link/1, stop/0, threads/0, top/0, counters/0, look/3, blind/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([event/0, options/0]).
+-export_type([event/0, options/0, native_function/0]).
 
 -type options() :: #{owner := pid(), config := #{atom() => term()}}.
 -type event() :: #{event := held | released | starved | late | suppressed | looked,
                    atom() => term()}.
+-type native_function() :: #{function := mfa() | {Library :: binary(), Place :: binary()} | other,
+                      label := binary(), samples := non_neg_integer(), share := float(),
+                      ns_per_s := non_neg_integer()}.
 
--record(state, {owner :: pid(),
-                watch :: fairnif_watch_native:watch(),
+-record(state, {watch :: fairnif_watch_native:watch() | {plain, fairnif_watch_plain:watch()},
                 hearts = #{} :: #{pid() => Scheduler :: pos_integer()},
                 ended = [] :: [Scheduler :: pos_integer()],
-                reaper :: pid()}).
+                reaper = none :: pid() | none,
+                fairnif = false :: boolean()}).
 
 -define(TABLE, ?MODULE).
 -define(EVERY_MS, 1000).
+%% How long the watch of a watchdog that was killed may take to end.
+-define(BUSY_MS, 10000).
 
 %% @doc Starts watching.  `config' has the keys of the application environment; of them are used here
 %% `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
 %% `native_library', the path without extension of the native part (default: in `priv').
 %%
-%% One watchdog runs on a node at a time.  Takes some milliseconds; loading the library waits for
+%% Where the native part cannot be loaded, or is switched off, it does what Erlang alone can
+%% (fairnif_watch_plain), and blind/0 says what that is not. An emulator whose threads have unknown
+%% names is an error.
+%%
+%% One watchdog runs on a node at a time. Takes some milliseconds; loading the library waits for
 %% blocked schedulers.
 -spec start_link(options()) -> {ok, pid()} | {error, {native, term()} | term()}.
 start_link(Options) ->
@@ -48,25 +57,70 @@ stop() ->
 -spec threads() -> [#{atom() => term()}].
 threads() ->
     Online = erlang:system_info(schedulers_online),
-    [case Thread of
-         #{kind := normal, number := N} when N > Online -> Thread#{state := offline};
-         _ -> Thread
-     end || Thread <- with_watch(fun fairnif_watch_native:threads/1, [])].
+    case lookup(watch, none) of
+        none -> [];
+        plain -> fairnif_watch_plain:threads();
+        Watch -> [offline(Thread, Online) || Thread <- fairnif_watch_native:threads(Watch)]
+    end.
+
+offline(Thread = #{kind := normal, number := N}, Online) when N > Online ->
+    Thread#{state := offline};
+offline(Thread, _) ->
+    Thread.
+
+%% @doc The native functions that busy schedulers were found in, of the last ten to twenty seconds, most
+%% first; `share' is of all times one was found busy, `ns_per_s' of processor time.
+-spec top() -> [native_function()].
+top() ->
+    case native() of
+        none ->
+            [];
+        Watch ->
+            {All, Other, Functions} = fairnif_watch_native:top(Watch),
+            Busy = lists:sum([Share || #{busy := Share} <- fairnif_watch_native:threads(Watch)]),
+            Sorted = lists:reverse(lists:keysort(2, Functions)),
+            [function(Function, Samples, max(1, All), Busy)
+             || {Function, Samples} <- Sorted ++ [{other, Other} || Other > 0]]
+    end.
+
+function(Function, Samples, All, Busy) ->
+    Share = Samples / All,
+    #{function => Function, label => label(Function), samples => Samples, share => Share,
+      ns_per_s => round(Share * Busy * 1.0e9)}.
+
+label({Module, Name, Arity}) ->
+    unicode:characters_to_binary(io_lib:format("~tw:~tw/~w", [Module, Name, Arity]));
+label({Library, Place}) ->
+    <<Library/binary, ": ", Place/binary>>;
+label(other) ->
+    <<"other">>.
 
 %% @doc What the watch thread has done so far.
 -spec counters() -> #{atom() => non_neg_integer()}.
 counters() ->
-    with_watch(fun fairnif_watch_native:counters/1, #{}).
+    case native() of
+        none -> #{};
+        Watch -> fairnif_watch_native:counters(Watch)
+    end.
+
+%% @doc Asks what a scheduler runs now: the owner gets the event `looked', with `Ref'. Nothing comes
+%% where sixteen are asked for, or there is no native part. Costs the thread a stack, with names.
+-spec look(normal | dirty_cpu | dirty_io, pos_integer(), Ref :: term()) -> ok.
+look(Kind, Number, Ref) ->
+    case native() of
+        none -> ok;
+        Watch -> _ = fairnif_watch_native:look(Watch, Kind, Number, Ref), ok
+    end.
 
 %% @doc What cannot be seen here, a sentence each.
 -spec blind() -> [binary()].
 blind() ->
     lookup(blind, []).
 
-with_watch(Fun, Default) ->
+native() ->
     case lookup(watch, none) of
-        none -> Default;
-        Watch -> Fun(Watch)
+        plain -> none;
+        Watch -> Watch
     end.
 
 lookup(Key, Default) ->
@@ -81,15 +135,22 @@ lookup(Key, Default) ->
 
 %% @private
 -spec init(options()) -> {ok, #state{}} | {stop, term()}.
-init(#{owner := Owner, config := Config}) ->
+init(#{owner := Owner, config := Given}) ->
     _ = process_flag(trap_exit, true),
+    _ = process_flag(priority, high),
     ?TABLE = ets:new(?TABLE, [named_table, protected, {read_concurrency, true}]),
+    Config = maps:merge(defaults(), Given),
     case start_native(Owner, Config) of
-        {ok, Watch} ->
-            true = ets:insert(?TABLE, {watch, Watch}),
-            Hearts = hearts(lists:seq(1, erlang:system_info(schedulers)), Watch),
-            {ok, _} = timer(),
-            {ok, #state{owner = Owner, watch = Watch, hearts = Hearts, reaper = reaper(Watch)}};
+        {ok, Watch, Blind} ->
+            true = ets:insert(?TABLE, [{watch, Watch}, {blind, Blind}]),
+            self() ! every,
+            {ok, #state{watch = Watch, hearts = hearts(Watch), reaper = reaper(Watch)}};
+        {plain, Why} ->
+            true = ets:insert(?TABLE, [{watch, plain}, {blind, fairnif_watch_plain:blind(Why)}]),
+            Watch = {plain, fairnif_watch_plain:new(Owner, Config)},
+            self() ! tick,
+            self() ! every,
+            {ok, #state{watch = Watch, hearts = hearts(Watch)}};
         {error, Reason} ->
             {stop, {native, Reason}}
     end.
@@ -107,9 +168,15 @@ handle_cast(_Request, State) ->
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info(every, State = #state{watch = Watch, hearts = Hearts, ended = Ended}) ->
-    ok = fairnif_watch_native:online(Watch, erlang:system_info(schedulers_online)),
-    {ok, _} = timer(),
-    {noreply, State#state{hearts = maps:merge(Hearts, hearts(Ended, Watch)), ended = []}};
+    _ = erlang:send_after(?EVERY_MS, self(), every),
+    State1 = State#state{hearts = maps:merge(Hearts, hearts(Ended, Watch)), ended = []},
+    {noreply, keep_up(State1)};
+handle_info(tick, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
+    {Plain1, Ms} = fairnif_watch_plain:tick({Plain, Hearts}),
+    _ = erlang:send_after(Ms, self(), tick),
+    {noreply, State#state{watch = {plain, Plain1}}};
+handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
+    {noreply, State#state{watch = {plain, fairnif_watch_plain:beat(Scheduler, N, At, Plain)}}};
 handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts, ended = Ended}) ->
     case maps:take(Pid, Hearts) of
         {Scheduler, Rest} ->
@@ -123,10 +190,26 @@ handle_info(_, State) ->
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts}) ->
+    end_hearts(Hearts);
 terminate(_Reason, #state{watch = Watch, hearts = Hearts, reaper = Reaper}) ->
     ok = fairnif_watch_native:stop(Watch),
+    Monitor = monitor(process, Reaper),
     Reaper ! {done, self()},
+    receive {'DOWN', Monitor, process, _, _} -> ok end,
     end_hearts(Hearts).
+
+%% What the thread cannot know by itself.
+keep_up(State = #state{watch = {plain, _}}) ->
+    State;
+keep_up(State = #state{watch = Watch, fairnif = Bound}) ->
+    ok = fairnif_watch_native:online(Watch, erlang:system_info(schedulers_online)),
+    %% Where fairnif keeps the object that leads to its runtime, once that is loaded.
+    case Bound orelse persistent_term:get({fairnif, runtime}, none) of
+        true -> State;
+        none -> State;
+        Runtime -> State#state{fairnif = fairnif_watch_native:fairnif(Watch, Runtime)}
+    end.
 
 %% A heart whose scheduler is blocked ends when that is given back: it is not waited for long.
 end_hearts(Hearts) ->
@@ -143,11 +226,14 @@ end_hearts(Hearts) ->
               receive {'DOWN', Monitor, process, _, _} -> ok after Left -> ok end
       end, Monitors).
 
-hearts(Schedulers, Watch) ->
-    maps:from_list([{fairnif_watch_heart:start_link(N, Watch), N} || N <- Schedulers]).
+hearts(Watch) ->
+    hearts(lists:seq(1, erlang:system_info(schedulers)), Watch).
 
-timer() ->
-    {ok, erlang:send_after(?EVERY_MS, self(), every)}.
+hearts(Schedulers, Watch) ->
+    maps:from_list([{heart(N, Watch), N} || N <- Schedulers]).
+
+heart(Scheduler, {plain, _}) -> fairnif_watch_heart:start_link(Scheduler, erlang, self());
+heart(Scheduler, Watch) -> fairnif_watch_heart:start_link(Scheduler, Watch).
 
 %% Joins the thread when the watchdog is killed: a resource destructor would do it on whatever
 %% scheduler comes.
@@ -163,34 +249,56 @@ reaper(Watch) ->
 
 %% -- the native part ------------------------------------------------------------------
 
+start_native(_Owner, #{native := false}) ->
+    {plain, off};
 start_native(Owner, Config) ->
-    case fairnif_watch_native:load(library(Config)) of
+    case load(Config) of
         ok ->
             case fairnif_watch_native:new(native_config(Config), Owner, self()) of
-                {ok, Watch} ->
-                    case fairnif_watch_native:start(Watch) of
-                        ok -> {ok, Watch};
-                        Error -> Error
-                    end;
-                Error ->
-                    Error
+                {ok, Watch} -> start_thread(Watch, Config, ?BUSY_MS);
+                Error -> Error
             end;
         {error, Reason} ->
-            {error, Reason}
+            {plain, Reason}
     end.
 
-library(#{native_library := Path}) ->
-    Path;
-library(_) ->
-    Beam = code:which(?MODULE),
-    filename:join([filename:dirname(filename:dirname(Beam)), "priv", "fairnif_watch"]).
+%% The watch of a watchdog that was killed may still be ending.
+start_thread(Watch, Config = #{signals := Signals}, Left) ->
+    case fairnif_watch_native:start(Watch) of
+        {ok, 0} when Signals ->
+            {ok, Watch, []};
+        {ok, 0} ->
+            {ok, Watch, [<<"signals are switched off: what runs is not named, only what sleeps">>]};
+        {ok, Errno} ->
+            {ok, Watch, [iolist_to_binary(
+                           io_lib:format("no signal for looking at running threads is to be had "
+                                         "(errno ~w): what runs is not named, only what sleeps",
+                                         [Errno]))]};
+        {error, busy} when Left > 0 ->
+            timer:sleep(50),
+            start_thread(Watch, Config, Left - 50);
+        Error ->
+            Error
+    end.
+
+load(#{native_library := Path}) ->
+    fairnif_watch_native:load(Path);
+load(_) ->
+    case code:which(?MODULE) of
+        Beam when is_list(Beam), Beam =/= [] ->
+            Priv = filename:join(filename:dirname(filename:dirname(Beam)), "priv"),
+            fairnif_watch_native:load(filename:join(Priv, "fairnif_watch"));
+        _ ->
+            {error, no_library}
+    end.
+
+defaults() ->
+    #{period_ms => 5, warn_ms => 10, error_ms => 100, sample_hz => 20, events_per_s => 50,
+      emergency_ms => 1000, signals => true, native => true}.
 
 native_config(Config) ->
-    Defaults = #{period_ms => 5, warn_ms => 10, error_ms => 100, sample_hz => 20,
-                 events_per_s => 50, emergency_ms => 1000, signals => true},
-    Given = maps:with(maps:keys(Defaults), Config),
     All = maps:map(fun(_, true) -> 1; (_, false) -> 0; (_, N) -> N end,
-                   maps:merge(Defaults, Given)),
+                   maps:with(maps:keys(defaults()), Config)),
     All#{normal => erlang:system_info(schedulers),
          dirty_cpu => erlang:system_info(dirty_cpu_schedulers),
          dirty_io => erlang:system_info(dirty_io_schedulers)}.

@@ -239,12 +239,20 @@ watch(Node) ->
 
 %% -- a network of its own ----------------------------------------------------
 
-%% A pair of linked interfaces, one of them in a namespace; addresses of a documentation network
-%% (RFC 5737), so that nothing real is hidden.
+%% A pair of linked interfaces, one of them in a namespace. The addresses are of a documentation
+%% network (RFC 5737) that this machine is not in: nothing real may be hidden by them.
 network(Config) ->
+    {ok, Interfaces} = inet:getifaddrs(),
+    Used = [{A, B, C} || {_, Options} <- Interfaces, {addr, {A, B, C, _}} <- Options],
+    case [{198, 51, 100}, {203, 0, 113}, {192, 0, 2}] -- Used of
+        [] -> {cannot, "this machine is in all documentation networks"};
+        [Free | _] -> network(Free, Config)
+    end.
+
+network(Free, Config) ->
     Tag = string:slice(os:getpid(), max(0, length(os:getpid()) - 6)),
     Namespace = "fairnif" ++ Tag,
-    {Here, There} = {"192.0.2.1", "192.0.2.2"},
+    [Here, There] = [inet:ntoa(erlang:append_element(Free, N)) || N <- [1, 2]],
     {Link, Other} = {"fairh" ++ Tag, "fairn" ++ Tag},
     Inside = ["ip", "netns", "exec", Namespace],
     note({netns, Namespace}, Config),
@@ -259,18 +267,18 @@ network(Config) ->
              lists:join(" ", Inside) ++ " ip link set lo up"],
     case os:find_executable("ip") of
         false -> {cannot, "there is no `ip'"};
-        _ -> network(Steps, #{here => Here, there => There, link => Link, inside => Inside}, Config)
+        _ -> steps(Steps, #{here => Here, there => There, link => Link, inside => Inside}, Config)
     end.
 
-network([], #{inside := [Command | Args]} = Network, Config) ->
+steps([], #{inside := [Command | Args]} = Network, Config) ->
     %% A name server for that network, in the foreground, so that its number is known.
     Port = open_port({spawn_executable, os:find_executable(Command)},
                      [{args, Args ++ [os:find_executable("epmd")]}, exit_status, stderr_to_stdout]),
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     note({os_pid, integer_to_list(Pid)}, Config),
     {ok, Network};
-network([Step | Steps], Network, Config) ->
+steps([Step | Steps], Network, Config) ->
     case os:cmd(lists:flatten(Step)) of
-        "" -> network(Steps, Network, Config);
+        "" -> steps(Steps, Network, Config);
         Said -> {cannot, lists:flatten(Step) ++ ": " ++ string:trim(Said)}
     end.

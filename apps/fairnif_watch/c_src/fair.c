@@ -1,0 +1,46 @@
+/*
+ * fair.c - what fairnif's runtime says each thread runs: exactly, and without a
+ * stack.
+ *
+ * The node may have no fairnif, or load it later.  Its runtime is never
+ * unmapped, so what it once gave is good for as long as the node lives.  The
+ * structs are fairnif.h's (struct fair__watcher, fair__running, fair__ops of
+ * interface 1.2), written again here because this application needs nothing
+ * of fairnif's to be built; test/test_fair.c holds one against the other.
+ */
+#include <string.h>
+
+#include "fair.h"
+#include "watch.h"
+
+/* fair__ops.running is behind this many functions. */
+const struct fair_ops *watch__fair_bind(ErlNifEnv *env, ERL_NIF_TERM runtime)
+{
+    struct fair_watcher watcher = {.size = sizeof watcher, .abi_major = 1,
+                                   .abi_minor = 2};
+
+    if (enif_dynamic_resource_call(env, enif_make_atom(env, "fairnif"),
+                                   enif_make_atom(env, "fairnif_runtime"),
+                                   runtime, &watcher) != 0
+        || !watcher.ops || watcher.ops->size < sizeof *watcher.ops)
+        return NULL;
+    return watcher.ops;
+}
+
+void watch__fair_look(struct watch *w)
+{
+    const struct fair_ops *ops =
+        atomic_load_explicit(&w->fair, memory_order_acquire);
+    unsigned n;
+
+    if (!ops || pthread_mutex_trylock(&w->lock) != 0)
+        return;
+    n = ops->running(w->running, sizeof *w->running, WATCH__RUNNING);
+    for (unsigned i = 0; i < w->count; i++)
+        w->threads[i].fair = NULL;
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned i = 0; i < w->count; i++)
+            if (w->threads[i].tid == w->running[k].tid)
+                w->threads[i].fair = &w->running[k];
+    pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,36 @@
+/*
+ * fair.h - the part of fairnif.h that a watchdog needs: see fair.c.
+ */
+#ifndef WATCH_FAIR_H
+#define WATCH_FAIR_H
+
+#include <erl_nif.h>
+#include <stdint.h>
+
+enum { FAIR_OPS_BEFORE_RUNNING = 42 };  /* functions, of interface 1.1 */
+
+struct fair_running {
+    uint32_t where, number;
+    int32_t tid;
+    uint32_t arity;
+    const char *module, *name;
+    uint64_t since_ns, yields;
+    ErlNifPid owner;
+};
+
+struct fair_ops {
+    uint32_t size;
+    uint16_t abi_major, abi_minor;
+    void (*before[FAIR_OPS_BEFORE_RUNNING])(void);
+    unsigned (*running)(struct fair_running *list, size_t item_size,
+                        unsigned most);
+};
+
+struct fair_watcher {
+    uint32_t size;
+    uint16_t abi_major, abi_minor;
+    const struct fair_ops *ops;
+    uint64_t reserved;
+};
+
+#endif

@@ -1,0 +1,310 @@
+%% The watch on this node: what it sees, what it leaves alone, and what it leaves behind.
+-module(fairnif_watch_live_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-import(fairnif_watch_here, [with_watch/2, wait_finding/2, wait_until/2]).
+
+live(Seconds, Fun) -> {timeout, Seconds, Fun}.
+
+a_report_shows_every_scheduler_and_every_detector_test_() ->
+    live(30, fun() -> with_watch(#{}, fun report/0) end).
+
+report() ->
+    #{schema_version := 1, schedulers := Schedulers, detectors := Detectors, pools := Pools} =
+        fairnif_watch:report(),
+    Normal = [N || #{kind := normal, number := N} <- Schedulers],
+    ?assertEqual(lists:seq(1, erlang:system_info(schedulers)), lists:sort(Normal)),
+    ?assertEqual([Module:name() || Module <- fairnif_watch_detector:all()],
+                 [Name || #{name := Name} <- Detectors]),
+    #{dirty_cpu := #{size := Size}} = Pools,
+    ?assertEqual(erlang:system_info(dirty_cpu_schedulers_online), Size).
+
+a_subscriber_gets_a_view_each_second_until_it_ends_test_() ->
+    live(30, fun() -> with_watch(#{}, fun subscriber/0) end).
+
+subscriber() ->
+    {ok, Ref} = fairnif_watch:subscribe(self()),
+    Node = node(),
+    Time = fun() -> receive {fairnif_watch, Node, {view, #{at := At}}} -> At after 5000 -> none end end,
+    [First, Second] = [Time(), Time()],
+    ?assert(is_integer(First) andalso is_integer(Second) andalso Second - First > 100000),
+    ok = fairnif_watch:unsubscribe(Ref),
+    receive {fairnif_watch, _, {view, _}} -> ok after 0 -> ok end,
+    ?assertEqual(none, receive {fairnif_watch, _, _} = M -> M after 2200 -> none end),
+    %% One that dies is forgotten.
+    {Pid, Down} = spawn_monitor(fun() -> receive go -> ok end end),
+    {ok, _} = fairnif_watch:subscribe(Pid),
+    ?assertMatch(#{counters := #{subscribers := 1}}, fairnif_watch:report()),
+    Pid ! go,
+    receive {'DOWN', Down, _, _, _} -> ok end,
+    ?assert(wait_until(fun() -> #{counters := #{subscribers := N}} = fairnif_watch:report(),
+                                N =:= 0 end, 2000)).
+
+there_is_an_end_to_subscribers_test_() ->
+    live(30, fun() -> with_watch(#{}, fun() ->
+        Answers = [fairnif_watch:subscribe(self()) || _ <- lists:seq(1, 65)],
+        ?assertMatch([{error, too_many}], [A || {error, _} = A <- Answers])
+    end) end).
+
+a_node_is_watched_once_test_() ->
+    live(30, fun() -> with_watch(#{}, fun() ->
+        ?assertMatch({error, {already_started, _}}, fairnif_watch:start(#{}))
+    end) end).
+
+bad_settings_start_nothing_test() ->
+    ?assertMatch({error, {bad_config, [{warn_ms, 0, _}]}}, fairnif_watch:start(#{warn_ms => 0})),
+    ?assertEqual(undefined, whereis(fairnif_watch_sup)),
+    ?assertExit({noproc, _}, fairnif_watch:report()).
+
+the_watch_ends_with_its_owner_test_() ->
+    live(30, fun() ->
+        {Owner, _} = spawn_monitor(fun() -> receive go -> ok end end),
+        {ok, Keeper} = fairnif_watch:start(#{owner => Owner, log => false}),
+        Down = erlang:monitor(process, Keeper),
+        Owner ! go,
+        ?assertEqual(gone, receive {'DOWN', Down, _, _, _} -> gone after 15000 -> still end),
+        ?assertEqual(undefined, whereis(fairnif_watch_sup))
+    end).
+
+the_self_test_passes_test_() ->
+    live(120, fun() -> with_watch(#{}, fun() ->
+        timer:sleep(300),
+        %% On a machine that is busy with other things its time can be off: once more, then.
+        Passed = lists:any(fun(_) ->
+                                   case fairnif_watch:self_test() of
+                                       {ok, #{held_ms := Held, seen_ms := Seen}} ->
+                                           ?assert(abs(Held - Seen) =< 0.2 * Held),
+                                           true;
+                                       {error, Reason} ->
+                                           ?debugFmt("self_test: ~p", [Reason]),
+                                           false
+                                   end
+                           end, lists:seq(1, 5)),
+        ?assert(Passed),
+        ?assertEqual([], [M || M <- element(2, process_info(self(), messages)),
+                               element(1, M) =:= fairnif_watch])
+    end) end).
+
+%% Dirty pools, with a foreign NIF.
+
+a_full_pool_is_found_with_the_wait_and_who_is_in_it_test_() ->
+    live(120, fun() -> with_watch(#{}, fun full_pool/0) end).
+
+full_pool() ->
+    Threads = erlang:system_info(dirty_cpu_schedulers_online),
+    Jobs = fairnif_watch_here:dirty_cpu(2 * Threads, 6000),
+    Is = fun(#{detector := dirty_cpu_saturated, severity := Severity,
+               culprit := #{mfa := {fairnif_watch_block_nif, sleep_dirty_cpu, 1}}}) ->
+                 Severity =/= recheck;
+            (_) -> false
+         end,
+    Found = wait_finding(Is, 30000),
+    [exit(Job, kill) || Job <- Jobs],
+    ?assertMatch(#{evidence := #{wait_ms := Ms}} when Ms > 500, Found),
+    #{evidence := #{jobs := Seen}, sentence := Sentence} = Found,
+    ?assert(length(Seen) =< 2 * Threads),
+    ?assertNotEqual(nomatch, string:find(Sentence, "seen there: fairnif_watch_block_nif:sleep_d")),
+    #{counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:report(),
+    ?assert(Asked > 0 andalso Probes > 0),
+    %% It is over when the jobs are, and nobody looks any more.
+    ?assert(wait_until(fun() -> verdict(dirty_cpu_saturated) =:= ok end, 20000)).
+
+verdict(Name) ->
+    #{detectors := Detectors} = fairnif_watch:report(),
+    [Verdict] = [V || #{name := N, verdict := V} <- Detectors, N =:= Name],
+    Verdict.
+
+%% All threads are busy and nobody waits: that is what they are for.
+busy_dirty_threads_are_no_finding_test_() ->
+    live(60, fun() -> with_watch(#{}, fun() ->
+        ?assert(wait_until(fun no_dirty_job/0, 20000)),
+        Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online), 4500),
+        timer:sleep(3500),
+        ?assertMatch(#{pools := #{dirty_cpu := #{queue := 0}},
+                       counters := #{dirty_asked := 0, dirty_probes := 0}}, fairnif_watch:report()),
+        ?assertEqual(ok, verdict(dirty_cpu_saturated)),
+        ?assertEqual([], [F || #{detector := scheduler_blocked, culprit := #{module := M}} = F
+                                   <- maps:get(findings, fairnif_watch:report()),
+                               M =:= fairnif_watch_block_nif]),
+        [exit(Job, kill) || Job <- Jobs]
+    end) end).
+
+%% What a test before this one killed may still run.
+no_dirty_job() ->
+    lists:nthtail(erlang:system_info(schedulers), statistics(active_tasks_all)) =:= [0, 0].
+
+code_that_outlives_its_killed_process_is_found_test_() ->
+    live(120, fun() -> with_watch(#{}, fun unkillable/0) end).
+
+%% All that run are killed: of those that wait, killing one leaves nothing behind. Some wait still, so the
+%% pool stays full.
+unkillable() ->
+    ?assert(wait_until(fun no_dirty_job/0, 20000)),
+    Jobs = fairnif_watch_here:dirty_cpu(2 * erlang:system_info(dirty_cpu_schedulers_online), 9000),
+    #{evidence := #{jobs := [_ | _]}} =
+        wait_finding(fun(#{detector := dirty_cpu_saturated, evidence := #{jobs := Seen}}) ->
+                             length(Seen) =:= length(Jobs);
+                        (_) -> false
+                     end, 30000),
+    %% The first that came are those that run.
+    Running = lists:sublist(Jobs, erlang:system_info(dirty_cpu_schedulers_online)),
+    [exit(Job, kill) || Job <- Running],
+    Found = wait_finding(fun(#{detector := Detector}) -> Detector =:= unkillable end, 15000),
+    [exit(Job, kill) || Job <- Jobs],
+    ?assertMatch(#{culprit := #{mfa := {fairnif_watch_block_nif, sleep_dirty_cpu, 1}}}, Found),
+    #{culprit := #{pid := Pid}} = Found,
+    ?assert(lists:member(Pid, Running)).
+
+one_that_is_killed_while_it_waits_leaves_nothing_behind_test_() ->
+    live(120, fun() -> with_watch(#{}, fun killed_in_queue/0) end).
+
+killed_in_queue() ->
+    ?assert(wait_until(fun no_dirty_job/0, 20000)),
+    Jobs = fairnif_watch_here:dirty_cpu(2 * erlang:system_info(dirty_cpu_schedulers_online), 8000),
+    #{evidence := #{}} =
+        wait_finding(fun(#{detector := dirty_cpu_saturated, evidence := #{jobs := Seen}}) ->
+                             length(Seen) =:= length(Jobs);
+                        (_) -> false
+                     end, 30000),
+    exit(lists:last(Jobs), kill),
+    Found = wait_finding(fun(#{detector := Detector}) -> Detector =:= unkillable end, 3000),
+    [exit(Job, kill) || Job <- Jobs],
+    ?assertMatch({none, _}, Found).
+
+%% A flood.
+
+a_flood_of_reports_is_dropped_and_counted_test_() ->
+    live(60, fun() -> with_watch(#{}, fun flood/0) end).
+
+flood() ->
+    Collector = whereis(fairnif_watch_collector),
+    Event = #{event => held, kind => normal, number => 1, since => 0, held_ns => 20000000,
+              cpu_ns => 20000000, delay_ns => 0, state => running, syscall => none,
+              fairnif => none, process => none, cause => native, stack => [], stack_note => <<>>},
+    Longest = lists:max(
+                [begin
+                     [Collector ! {fairnif_watch, Event#{id => Second * 100000 + N * 100 + K}}
+                      || K <- lists:seq(1, 100)],
+                     timer:sleep(9),
+                     {message_queue_len, Length} = process_info(Collector, message_queue_len),
+                     Length
+                 end || Second <- lists:seq(1, 3), N <- lists:seq(1, 100)]),
+    #{findings := Findings, counters := #{events := Events, events_dropped := Dropped}} =
+        fairnif_watch:report(),
+    ?assert(Events + Dropped >= 30000),
+    ?assert(Dropped > 25000),
+    ?assert(Longest < 5000),
+    %% Those that came through are kept in bounds: those that last, and 100 that have ended.
+    ?assert(length(Findings) < 200 * 10),
+    {message_queue_len, After} = process_info(Collector, message_queue_len),
+    ?assert(After < 100).
+
+%% The system monitor.
+
+nobodys_monitor_is_taken_and_given_back_test_() ->
+    live(30, fun() ->
+        Before = erlang:system_monitor(undefined),
+        try
+            with_watch(#{}, fun() ->
+                ?assertMatch({_, [{long_gc, 10}]}, erlang:system_monitor())
+            end),
+            ?assertEqual(undefined, erlang:system_monitor())
+        after
+            restore(Before)
+        end
+    end).
+
+somebodys_monitor_is_left_alone_test_() ->
+    live(30, fun() ->
+        Before = erlang:system_monitor(self(), [{long_gc, 777}]),
+        try
+            with_watch(#{}, fun() ->
+                ?assertEqual({self(), [{long_gc, 777}]}, erlang:system_monitor())
+            end),
+            ?assertEqual({self(), [{long_gc, 777}]}, erlang:system_monitor())
+        after
+            restore(Before)
+        end
+    end).
+
+a_monitor_that_somebody_takes_is_given_up_test_() ->
+    live(30, fun() ->
+        Before = erlang:system_monitor(undefined),
+        try
+            with_watch(#{}, fun() ->
+                _ = erlang:system_monitor(self(), [{long_gc, 777}]),
+                timer:sleep(6000)
+            end),
+            ?assertEqual({self(), [{long_gc, 777}]}, erlang:system_monitor())
+        after
+            restore(Before)
+        end
+    end).
+
+restore(undefined) -> erlang:system_monitor(undefined);
+restore({Pid, Options}) -> erlang:system_monitor(Pid, Options).
+
+%% Without trace.
+
+it_comes_and_goes_twenty_times_without_trace_test_() ->
+    live(300, fun() ->
+        with_watch(#{}, fun() -> timer:sleep(200) end),
+        Before = traces(),
+        [with_watch(#{}, fun() -> timer:sleep(50) end) || _ <- lists:seq(1, 20)],
+        ?assert(wait_until(fun() -> traces() =:= Before end, 10000),
+                [{traces(), '/=', Before}])
+    end).
+
+traces() ->
+    {ok, Fds} = file:list_dir("/proc/self/fd"),
+    {ok, Threads} = file:list_dir("/proc/self/task"),
+    {ok, Status} = file:read_file("/proc/self/status"),
+    #{processes => length(processes()), ets => length(ets:all()),
+      ports => length(erlang:ports()),
+      persistent_terms => maps:get(count, persistent_term:info()),
+      fds => length(Fds), threads => length(Threads),
+      %% Signals with a handler.
+      caught => re:run(Status, "SigCgt:.*", [{capture, first, list}]),
+      monitor => erlang:system_monitor(),
+      handlers => lists:sort(logger:get_handler_ids()),
+      registered => lists:sort([N || N <- registered(),
+                                     lists:prefix("fairnif_watch", atom_to_list(N))])}.
+
+%% Telemetry: this application is not packaged for where the tests run, so one of its name stands in
+%% for it, with the one function that is called.
+
+events_are_emitted_where_telemetry_runs_test_() ->
+    live(30, fun() ->
+        {module, telemetry} = stand_in(),
+        telemetry_handler_table = ets:new(telemetry_handler_table, [named_table, public]),
+        true = ets:insert(telemetry_handler_table, {to, self()}),
+        try
+            with_watch(#{telemetry => true}, fun() ->
+                Event = #{event => held, id => 1, kind => normal, number => 1, since => 0,
+                          held_ns => 20000000, cpu_ns => 20000000, delay_ns => 0,
+                          state => running, syscall => none, fairnif => none, process => none,
+                          cause => native, stack => []},
+                fairnif_watch_collector ! {fairnif_watch, Event},
+                ?assertMatch({[fairnif_watch, finding], #{count := 1, duration_ms := 20.0},
+                              #{change := new, finding := #{detector := scheduler_blocked}}},
+                             receive {telemetry, E} -> E after 5000 -> none end)
+            end)
+        after
+            ets:delete(telemetry_handler_table),
+            code:purge(telemetry), code:delete(telemetry), code:purge(telemetry)
+        end
+    end).
+
+without_telemetry_nothing_is_emitted_test() ->
+    ?assertEqual(undefined, ets:whereis(telemetry_handler_table)),
+    ?assertNot(fairnif_watch_telemetry:finding(new, #{duration_ms => none})).
+
+stand_in() ->
+    Forms = [merl:quote(Text)
+             || Text <- ["-module(telemetry).", "-export([execute/3]).",
+                         "execute(Event, Measured, About) ->"
+                         "    [{to, Pid}] = ets:lookup(telemetry_handler_table, to),"
+                         "    Pid ! {telemetry, {Event, Measured, About}}, ok."]],
+    {ok, telemetry, Binary} = compile:forms(Forms),
+    code:load_binary(telemetry, "telemetry.erl", Binary).

@@ -1,0 +1,92 @@
+%% So many lines a minute; how many were held back.
+-module(fairnif_watch_log_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([log/2]).
+
+%% Answers of allow/2 at these times.
+allowed(PerMinute, Times) ->
+    {Answers, _} = lists:mapfoldl(fun(At, Limit) ->
+                                          case fairnif_watch_log:allow(At, Limit) of
+                                              {yes, Held, Next} -> {Held, Next};
+                                              {no, Next} -> {no, Next}
+                                          end
+                                  end, fairnif_watch_log:new(PerMinute), Times),
+    Answers.
+
+so_many_a_minute_and_no_more_test() ->
+    ?assertEqual([0, 0, no, no, 2], allowed(2, [0, 1, 2, 59999, 60000])).
+
+none_is_none_test() ->
+    ?assertEqual([no, no], allowed(0, [0, 100000])).
+
+the_minute_begins_with_the_first_line_of_it_test() ->
+    ?assertEqual([0, no, 1, no], allowed(1, [-500, 59499, 59500, 119499])).
+
+%% @private A Logger handler.
+log(#{msg := {report, #{fairnif_watch := _} = Report}, level := Level}, #{config := Pid}) ->
+    {Format, Args} = fairnif_watch_log:report(Report),
+    Pid ! {logged, Level, lists:flatten(io_lib:format(Format, Args))};
+log(_, _) ->
+    ok.
+
+finding(Severity, Ongoing) ->
+    #{id => 1, detector => scheduler_blocked, severity => Severity, ongoing => Ongoing,
+      sentence => <<"Scheduler 1 was held.">>, remedy => none}.
+
+logged() -> receive {logged, Level, Text} -> [{Level, Text} | logged()] after 0 -> [] end.
+
+%% What of these is logged, by a limit that allows all.
+lines(Findings) ->
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self(), level => all,
+                                                filter_default => log}),
+    Default = logger:get_handler_config(default),
+    _ = logger:set_handler_config(default, level, none),
+    try
+        _ = lists:foldl(fun({What, Finding, At}, Limit) ->
+                                element(2, fairnif_watch_log:finding(What, Finding, At, Limit))
+                        end, fairnif_watch_log:new(3), Findings),
+        logged()
+    after
+        logger:remove_handler(?MODULE),
+        case Default of
+            {ok, #{level := Level}} -> logger:set_handler_config(default, level, Level);
+            _ -> ok
+        end
+    end.
+
+new_worse_and_ended_errors_are_logged_and_the_rest_is_not_test() ->
+    Lines = lines([{new, finding(warning, true), 0}, {changed, finding(warning, true), 1},
+                   {worse, finding(error, true), 2}, {ended, finding(error, false), 3}]),
+    ?assertEqual([{warning, "warning: scheduler_blocked: Scheduler 1 was held."},
+                  {error, "error: scheduler_blocked: Scheduler 1 was held."},
+                  {notice, "over: error: scheduler_blocked: Scheduler 1 was held."}], Lines),
+    ?assertEqual([], lines([{ended, finding(warning, false), 0}])).
+
+the_line_after_a_pause_says_how_many_were_held_back_test() ->
+    Many = [{new, finding(error, true), At} || At <- lists:seq(1, 10)],
+    Lines = lines(Many ++ [{new, finding(error, true), 61000}]),
+    ?assertEqual(4, length(Lines)),
+    {_, Last} = lists:last(Lines),
+    ?assertNotEqual(nomatch, string:find(Last, "7 findings before this one were not logged")).
+
+the_default_handler_lets_it_through_test() ->
+    %% It stops what has a domain that is not OTP's: a finding was once logged to nobody.
+    {ok, #{filters := Filters, filter_default := Otherwise}} =
+        case logger:get_handler_config(default) of
+            {ok, #{filters := [_ | _]} = Config} -> {ok, Config};
+            _ -> {ok, #{filters => [{no_domain, {fun logger_filters:domain/2,
+                                                 {log, undefined, []}}}],
+                        filter_default => stop}}
+        end,
+    Self = self(),
+    ok = logger:add_handler(?MODULE, ?MODULE,
+                            #{config => Self, level => all, filter_default => Otherwise,
+                              filters => [F || {Name, _} = F <- Filters, Name =/= remote_gl]}),
+    try
+        _ = fairnif_watch_log:finding(new, finding(error, true), 0, fairnif_watch_log:new(1)),
+        ?assertMatch([{error, _}], logged())
+    after
+        logger:remove_handler(?MODULE)
+    end.
