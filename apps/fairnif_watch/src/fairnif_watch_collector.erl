@@ -2,8 +2,8 @@
 %% detectors, keeps the findings, tells subscribers.
 %%
 %% Must never wait for anybody: it asks no process anything, reads no file (that would need a dirty
-%% scheduler), calls only what a blocked scheduler cannot hold up, and sends only. What may take long
-%% is done by others: fairnif_watch_out logs and emits, fairnif_watch_ask asks the culprits,
+%% scheduler), calls only what a blocked scheduler cannot hold up, and sends only. What may take
+%% long is done by others: fairnif_watch_out logs and emits, fairnif_watch_ask asks the culprits,
 %% fairnif_watch_dirty looks for dirty jobs.
 %%
 %% Runs at priority high: it is wanted most when run queues are long, and works for well under a

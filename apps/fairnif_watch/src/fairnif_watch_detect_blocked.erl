@@ -30,11 +30,11 @@ thresholds() ->
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: ERL_NIF_DIRTY_JOB_CPU_BOUND, "
-      "or _IO_BOUND where it sleeps.">>.
+    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: "
+      "ERL_NIF_DIRTY_JOB_CPU_BOUND, or _IO_BOUND where it sleeps.">>.
 
-%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event, the
-%% issue.
+%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event,
+%% the issue.
 %% @private
 -spec init() -> map().
 init() -> #{}.

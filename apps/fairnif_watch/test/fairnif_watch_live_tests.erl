@@ -26,7 +26,9 @@ a_subscriber_gets_a_view_each_second_until_it_ends_test_() ->
 subscriber() ->
     {ok, Ref} = fairnif_watch:subscribe(self()),
     Node = node(),
-    Time = fun() -> receive {fairnif_watch, Node, {view, #{at := At}}} -> At after 5000 -> none end end,
+    Time = fun() ->
+                   receive {fairnif_watch, Node, {view, #{at := At}}} -> At after 5000 -> none end
+           end,
     [First, Second] = [Time(), Time()],
     ?assert(is_integer(First) andalso is_integer(Second) andalso Second - First > 100000),
     ok = fairnif_watch:unsubscribe(Ref),
