@@ -302,7 +302,8 @@ the_emulator_and_fairnif_are_not_accused_test() ->
 
 dead(Changes) ->
     Job = maps:merge(#{key => self(), candidates => [self()], count => 1, pid => self(),
-                       died => 10 * ?S, name => <<"my:job/0">>, certain => true, kind => nif, pool => dirty_cpu, number => 2, mfa => {my, job, 0}}, Changes),
+                       died => 10 * ?S, name => <<"my:job/0">>, certain => true, kind => nif,
+                       pool => dirty_cpu, number => 2, mfa => {my, job, 0}}, Changes),
     #{dirty => #{jobs => [], dead => [Job]}}.
 
 code_that_outlives_its_process_by_a_second_is_unkillable_test() ->
