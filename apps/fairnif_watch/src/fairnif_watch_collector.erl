@@ -40,6 +40,7 @@
                 last_look = none :: none | map(),
                 sample = none :: none | map(),
                 tick_at :: integer(),
+                due :: integer(),
                 look_timer = none :: none | reference(),
                 away = none :: none | {until, integer()},
                 budget = ?EVENTS :: integer(),
@@ -56,12 +57,12 @@ start_link(Config) ->
 %% @private
 -spec report() -> map().
 report() ->
-    gen_server:call(?MODULE, report, 10000).
+    gen_server:call(?MODULE, report, 60000).
 
 %% @private What the metrics are made of.
 -spec metrics() -> fairnif_watch_metrics:input().
 metrics() ->
-    gen_server:call(?MODULE, metrics, 10000).
+    gen_server:call(?MODULE, metrics, 60000).
 
 %% @private Loads the probe as the settings say; in the caller, since that may wait.
 -spec probe() -> ok | {error, term()}.
@@ -84,14 +85,14 @@ init(Config) ->
     _ = process_flag(priority, high),
     _ = process_flag(message_queue_data, off_heap),
     Now = erlang:monotonic_time(millisecond),
-    _ = erlang:send_after(Now + ?TICK_MS, self(), tick, [{abs, true}]),
+    _ = erlang:send_after(Now + ?TICK_MS, self(), {tick, Now + ?TICK_MS}, [{abs, true}]),
     {ok, #state{config = Config,
                 started = erlang:system_time(microsecond),
                 counters = fairnif_watch_counters:new(),
                 store = fairnif_watch_store:new(Config),
                 detectors = [{Module, fairnif_watch_detector:limits(Module, Config), Module:init()}
                              || Module <- fairnif_watch_detector:all()],
-                tick_at = Now,
+                tick_at = Now, due = Now + ?TICK_MS,
                 asks = fairnif_watch_ask:new(),
                 pools = fairnif_watch_pools:new(Config)}}.
 
@@ -126,12 +127,12 @@ handle_cast(_, State) ->
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({fairnif_watch, #{event := _}}, #state{budget = Budget} = State) when Budget =< 0 ->
-    count(events_dropped, 1, State),
+    count(reports_dropped, 1, State),
     {noreply, State};
 handle_info({fairnif_watch, #{event := Kind} = Event}, #state{budget = Budget} = State) ->
-    count(events, 1, State),
-    {noreply, event(Kind, Event, State#state{budget = Budget - 1})};
-handle_info(tick, State) ->
+    count(reports, 1, State),
+    {noreply, overdue(event(Kind, Event, State#state{budget = Budget - 1}))};
+handle_info({tick, Due}, #state{due = Due} = State) ->
     {noreply, tick(State)};
 handle_info(look, State) ->
     {noreply, look_again(look(State#state{look_timer = none}))};
@@ -177,11 +178,19 @@ event(_, _, State) ->
 
 %% The second.
 
+%% A timer stands still with the scheduler on which it was set: while that is held it is the watch
+%% thread's reports that keep the time.
+overdue(#state{due = Due} = State) ->
+    case erlang:monotonic_time(millisecond) > Due + ?LOOK_MS of
+        true -> tick(State);
+        false -> State
+    end.
+
 tick(#state{tick_at = Last} = State) ->
     Now = erlang:monotonic_time(millisecond),
     %% Late by more than a second: go on from here instead of catching up.
     Next = max(Last + 2 * ?TICK_MS, Now + ?TICK_MS div 2),
-    _ = erlang:send_after(Next, self(), tick, [{abs, true}]),
+    _ = erlang:send_after(Next, self(), {tick, Next}, [{abs, true}]),
     Looked = look(keep_away(Now, Now - Last - ?TICK_MS, State)),
     Sample = fairnif_watch_sample:take(lists:reverse(Looked#state.looks), max(1, Now - Last),
                                        Looked#state.sample),
@@ -190,7 +199,7 @@ tick(#state{tick_at = Last} = State) ->
     Full = fairnif_watch_pools:add(Sample, Pools),
     count(views, 1, State),
     fairnif_watch_ask:expire(Looked#state.asks),
-    Fresh = Looked#state{looks = [], sample = Full, tick_at = Next - ?TICK_MS, pools = Pools,
+    Fresh = Looked#state{looks = [], sample = Full, tick_at = Next - ?TICK_MS, due = Next, pools = Pools,
                          budget = ?EVENTS},
     Observed = observe({sample, Full}, Fresh),
     tell_view(Observed),

@@ -14,8 +14,8 @@
 %% @doc Every counter, in the manual's order.
 -spec list() -> [row()].
 list() ->
-    [{events, counter, events, own, "reports of the watchdog looked at"},
-     {events_dropped, counter, events, own, "reports of the watchdog that came too fast"},
+    [{reports, counter, reports, own, "reports of the watchdog looked at"},
+     {reports_dropped, counter, reports, own, "reports of the watchdog that came too fast"},
      {findings, counter, findings, own, "findings made"},
      {findings_changed, counter, findings, own, "times that a finding was told again"},
      {out_dropped, counter, findings, own,
@@ -30,6 +30,7 @@ list() ->
      {views, counter, views, own, "looks at the node, one a second"},
      {subscribers, gauge, processes, view, "processes that are told of views and findings"},
      {ticks, counter, ticks, native, "times the watch thread looked at the schedulers' clocks"},
+     {period_ns, gauge, ns, native, "time between two such looks now"},
      {pokes, counter, messages, native, "times a suspect scheduler's heart was poked"},
      {beats, counter, messages, native, "times a heart answered"},
      {classified, counter, threads, native,
@@ -45,7 +46,8 @@ list() ->
      {late, counter, gaps, native,
       "times the watch thread itself was late; nothing is concluded then"},
      {longest_gap_ns, gauge, ns, native, "the longest of these"},
-     {suppressed, counter, events, native, "reports not sent because there were too many"},
+     {events, counter, reports, native, "reports that the watch thread has sent"},
+     {suppressed, counter, reports, native, "reports not sent because there were too many"},
      {emergencies, counter, lines, native, "lines on standard error: all normal schedulers held"},
      {watch_cpu_ns, counter, ns, native, "CPU time of the watch thread"}].
 

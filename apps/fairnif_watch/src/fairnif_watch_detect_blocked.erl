@@ -11,7 +11,7 @@ name() -> scheduler_blocked.
 
 %% @private
 -spec describe() -> binary().
-describe() -> <<"A normal scheduler is held by one call and runs nothing else.">>.
+describe() -> <<"A normal scheduler is held in native code and gets to nothing else.">>.
 
 %% @private
 -spec thresholds() -> [fairnif_watch_detector:threshold()].

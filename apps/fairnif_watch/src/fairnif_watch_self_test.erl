@@ -23,8 +23,8 @@ block() ->
     {ok, Ref} = fairnif_watch:subscribe(self()),
     Block = fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end,
     {Pid, Monitor} = spawn_monitor(Block),
-    Begin = erlang:monotonic_time(millisecond),
-    Seen = wait(Ref, Pid, Begin + ?BLOCK_MS + 3000, #{begin_ms => Begin}),
+    Deadline = erlang:monotonic_time(millisecond) + ?BLOCK_MS + 3000,
+    Seen = wait(Ref, Pid, Deadline, #{begin_us => erlang:system_time(microsecond)}),
     ok = fairnif_watch:unsubscribe(Ref),
     true = erlang:demonitor(Monitor, [flush]),
     flush(Monitor),
@@ -50,20 +50,18 @@ wait(Ref, Pid, Deadline, Seen) ->
 
 %% Something else may block a scheduler meanwhile: ours is the one with our function, or, where
 %% there are no names, the one that is about as long.
-note(#{id := Id} = Finding, #{begin_ms := Begin} = Seen) ->
-    Ours = is_ours(Finding),
-    First = case Seen of
-                #{first := {Id, _}} -> maps:get(first, Seen);
-                #{first := Earlier} when not Ours -> Earlier;
-                _ -> {Id, erlang:monotonic_time(millisecond) - Begin}
-            end,
-    case First of
-        {Id, _} when Ours ->
-            finding(Finding, Seen#{first => First});
-        {Id, _} ->
-            finding(Finding, Seen#{first => First});
-        _ ->
-            Seen
+note(#{id := Id, at := At} = Finding, #{begin_us := Begin} = Seen) ->
+    case Seen of
+        #{first := {Other, _}} when Other =/= Id -> other(Finding, Seen);
+        #{first := _} -> finding(Finding, Seen);
+        #{} -> finding(Finding, Seen#{first => {Id, (At - Begin) / 1000}})
+    end.
+
+%% When the watch knew it: this process may have to wait behind what it has started.
+other(#{id := Id, at := At} = Finding, #{begin_us := Begin} = Seen) ->
+    case is_ours(Finding) of
+        true -> finding(Finding, Seen#{first := {Id, (At - Begin) / 1000}});
+        false -> Seen
     end.
 
 finding(#{ongoing := false} = Finding, Seen) -> Seen#{finding => Finding, ended => true};

@@ -194,7 +194,7 @@ flood() ->
                      {message_queue_len, Length} = process_info(Collector, message_queue_len),
                      Length
                  end || Second <- lists:seq(1, 3), N <- lists:seq(1, 100)]),
-    #{findings := Findings, counters := #{events := Events, events_dropped := Dropped}} =
+    #{findings := Findings, counters := #{reports := Events, reports_dropped := Dropped}} =
         fairnif_watch:report(),
     ?assert(Events + Dropped >= 30000),
     ?assert(Dropped > 25000),
