@@ -5,8 +5,8 @@
 %% `released', `starved' (ready to run, and given no processor), `late' (the watch thread itself),
 %% `suppressed', `looked'.  All times are of `erlang:monotonic_time(nanosecond)'.
 %%
-%% What is asked here is answered from tables, by the caller itself: a blocked scheduler cannot delay
-%% it, unless the caller is on it.
+%% What is asked here is answered from tables, by the caller itself: a blocked scheduler cannot
+%% delay it, unless the caller is on it.
 -module(fairnif_watch_watchdog).
 
 -behaviour(gen_server).
@@ -35,8 +35,8 @@
 %% How long the watch of a watchdog that was killed may take to end.
 -define(BUSY_MS, 10000).
 
-%% @doc Starts watching.  `config' has the keys of the application environment; of them are used here
-%% `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
+%% @doc Starts watching.  `config' has the keys of the application environment; of them are used
+%% here `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
 %% `native_library', the path without extension of the native part (default: in `priv').
 %%
 %% Where the native part cannot be loaded, or is switched off, it does what Erlang alone can
@@ -69,8 +69,8 @@ offline(Thread = #{kind := normal, number := N}, Online) when N > Online ->
 offline(Thread, _) ->
     Thread.
 
-%% @doc The native functions that busy schedulers were found in, of the last ten to twenty seconds, most
-%% first; `share' is of all times one was found busy, `ns_per_s' of processor time.
+%% @doc The native functions that busy schedulers were found in, of the last ten to twenty seconds,
+%% most first; `share' is of all times one was found busy, `ns_per_s' of processor time.
 -spec top() -> [native_function()].
 top() ->
     case native() of

@@ -74,7 +74,8 @@ fair_is_named() ->
       fun() ->
               watching(#{}, fun() ->
                   timer:sleep(1100),            % the watchdog looks for fairnif once a second
-                  {Pid, Ref} = spawn_monitor(fun() -> fairnif_watch_block_fair:spin_normal(200) end),
+                  Spin = fun() -> fairnif_watch_block_fair:spin_normal(200) end,
+                  {Pid, Ref} = spawn_monitor(Spin),
                   receive {'DOWN', Ref, _, _, _} -> ok end,
                   [#{fairnif := Fair} | _] = events(held, collect(500)),
                   ?assertMatch(#{function := {fairnif_watch_block_fair, spin_normal, 1},
