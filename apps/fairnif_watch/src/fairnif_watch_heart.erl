@@ -18,14 +18,14 @@ start_link(Scheduler, Watch) ->
                              answer_thread(Scheduler, Watch)
                      end).
 
-%% @doc A heart that answers `{poke, N}' from `Watchdog' with `{beat, Scheduler, N, Time}', where the
-%% native part is not there.
+%% @doc A heart that answers `{poke, N}' from `Watchdog' with `{beat, Scheduler, N, Time}', where
+%% the native part is not there.
 -spec start_link(Scheduler :: pos_integer(), erlang, Watchdog :: pid()) -> pid().
 start_link(Scheduler, erlang, Watchdog) ->
     bound(Scheduler, fun() -> answer_process(Scheduler, Watchdog) end).
 
-%% @doc A clock on that scheduler: sends `tick' to `Watchdog' every `Ms'. A process's own timers stand
-%% still while the scheduler is blocked on which it set them.
+%% @doc A clock on that scheduler: sends `tick' to `Watchdog' every `Ms'. A process's own timers
+%% stand still while the scheduler is blocked on which it set them.
 -spec start_clock(Scheduler :: pos_integer(), Watchdog :: pid(), Ms :: pos_integer()) -> pid().
 start_clock(Scheduler, Watchdog, Ms) ->
     bound(Scheduler, fun() -> clock(Watchdog, Ms) end).

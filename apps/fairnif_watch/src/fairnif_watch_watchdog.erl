@@ -5,8 +5,8 @@
 %% `released', `starved' (ready to run, and given no processor), `late' (the watch thread itself),
 %% `suppressed', `looked'.  All times are of `erlang:monotonic_time(nanosecond)'.
 %%
-%% What is asked here is answered from tables, by the caller itself: a blocked scheduler cannot delay
-%% it, unless the caller is on it.
+%% What is asked here is answered from tables, by the caller itself: a blocked scheduler cannot
+%% delay it, unless the caller is on it.
 -module(fairnif_watch_watchdog).
 
 -behaviour(gen_server).
@@ -35,8 +35,8 @@
 %% How long the watch of a watchdog that was killed may take to end.
 -define(BUSY_MS, 10000).
 
-%% @doc Starts watching.  `config' has the keys of the application environment; of them are used here
-%% `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
+%% @doc Starts watching.  `config' has the keys of the application environment; of them are used
+%% here `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
 %% `native_library', the path without extension of the native part (default: in `priv').
 %%
 %% Where the native part cannot be loaded, or is switched off, it does what Erlang alone can
@@ -69,8 +69,8 @@ offline(Thread = #{kind := normal, number := N}, Online) when N > Online ->
 offline(Thread, _) ->
     Thread.
 
-%% @doc The native functions that busy schedulers were found in, of the last ten to twenty seconds, most
-%% first; `share' is of all times one was found busy, `ns_per_s' of processor time.
+%% @doc The native functions that busy schedulers were found in, of the last ten to twenty seconds,
+%% most first; `share' is of all times one was found busy, `ns_per_s' of processor time.
 -spec top() -> [native_function()].
 top() ->
     case native() of
@@ -192,11 +192,17 @@ handle_info(_, State) ->
 terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts, clocks = Clocks}) ->
     end_processes(maps:keys(Hearts) ++ Clocks);
 terminate(_Reason, #state{watch = Watch, hearts = Hearts, reaper = Reaper}) ->
-    ok = fairnif_watch_native:stop(Watch),
+    ok = stop_thread(Watch),
     Monitor = monitor(process, Reaper),
     Reaper ! {done, self()},
     receive {'DOWN', Monitor, process, _, _} -> ok end,
     end_processes(maps:keys(Hearts)).
+
+%% Somebody may have purged the module: then the last term of the watch ends the thread.
+stop_thread(Watch) ->
+    try fairnif_watch_native:stop(Watch)
+    catch error:_ -> ok
+    end.
 
 %% What the thread cannot know by itself.
 keep_up(State = #state{watch = {plain, _}}) ->
@@ -247,7 +253,7 @@ reaper(Watch) ->
                   Monitor = monitor(process, Watchdog),
                   receive
                       {done, Watchdog} -> ok;
-                      {'DOWN', Monitor, process, _, _} -> fairnif_watch_native:stop(Watch)
+                      {'DOWN', Monitor, process, _, _} -> stop_thread(Watch)
                   end
           end).
 
