@@ -95,7 +95,14 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
         return C_RUNS;          /* by now */
     if (!unwind(w))
         return is_idle_call(t->place.syscall) ? C_IDLE : C_NATIVE;
-    return watch__culprit(s) ? C_NATIVE : C_IDLE;
+    if (watch__culprit(s))
+        return C_NATIVE;
+    for (unsigned i = 0; i < s->count; i++)
+        if (s->frames[i].in == IN_EMULATOR)
+            return C_IDLE;
+    /* It ends before the emulator, as in vfork, which keeps its way back in a
+     * register. */
+    return is_idle_call(t->place.syscall) ? C_IDLE : C_NATIVE;
 }
 
 /* The process that the emulator runs, where the stack tells and it lives. */
