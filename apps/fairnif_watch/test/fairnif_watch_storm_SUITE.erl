@@ -98,8 +98,10 @@ await_end(Port, Began, Said) ->
 nothing_sees_a_signal_of_the_watch(_) ->
     in_peer(
       fun(Peer) ->
-              #{interrupted := 0, signals := Signals, units := Units, counters := Counters} =
+              #{interrupted := Interrupted, signals := Signals, units := Units,
+                counters := Counters} =
                   fairnif_watch_test:call(Peer, fairnif_watch_test_storm, hammer, [?HAMMER_MS]),
+              {[], _} = {Interrupted, Counters},
               [] = [Load || {Load, 0} <- maps:to_list(Units)],
               {true, _} = {Signals > 0, Counters},
               {comment, {signals, Signals, units, Units}}
