@@ -97,12 +97,11 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
         return is_idle_call(t->place.syscall) ? C_IDLE : C_NATIVE;
     if (watch__culprit(s))
         return C_NATIVE;
+    /* The emulator's own sleep is called by the emulator. */
     for (unsigned i = 0; i < s->count; i++)
-        if (s->frames[i].in == IN_EMULATOR)
+        if (s->frames[i].in == IN_EMULATOR || s->frames[i].in == IN_JIT)
             return C_IDLE;
-    /* It ends before the emulator, as in vfork, which keeps its way back in a
-     * register. */
-    return is_idle_call(t->place.syscall) ? C_IDLE : C_NATIVE;
+    return C_NATIVE;
 }
 
 /* The process that the emulator runs, where the stack tells and it lives. */

@@ -39,7 +39,8 @@ sample(#{looks := Looks, threads := Threads, at := At}, Pools) ->
     Owned = owners(Threads, At, forget(At, Pools#pools{full = Full})),
     Next = lists:foldl(fun probe/2, search(Owned), [dirty_cpu, dirty_io]),
     ask_looks(Threads, Next),
-    {Next#pools.counts, (still(Threads, At, Next))#pools{counts = []}}.
+    Still = still(Threads, lists:last(Looks), At, Next),
+    {Next#pools.counts, Still#pools{counts = []}}.
 
 is_full(Kind, Looks) ->
     Looks =/= []
@@ -75,7 +76,8 @@ probed(Kind) ->
     Ran = fairnif_watch_probe:Kind(),
     {fairnif_watch_pools, {probed, Kind, (Ran - Begin) / 1.0e6}}.
 
-search(#pools{full = [], searcher = {Pid, Ref}} = Pools) ->
+%% Goes on while somebody is dead and it is not known whether his code runs: it takes to know the living.
+search(#pools{full = [], dead = Dead, searcher = {Pid, Ref}} = Pools) when map_size(Dead) =:= 0 ->
     true = erlang:demonitor(Ref, [flush]),
     fairnif_watch_dirty:stop(Pid),
     Pools#pools{searcher = none};
@@ -163,19 +165,37 @@ down(Ref, Now, #pools{jobs = Jobs, dead = Dead, probe = Probes} = Pools) ->
             Pools#pools{probe = maps:filter(fun(_, {_, R, _}) -> R =/= Ref end, Probes)}
     end.
 
-%% Which of the dead still run. A fairnif one says so itself; of the others the thread's stack has
-%% to show their function, lately.
-still(Threads, At, #pools{dead = Dead} = Pools) ->
-    Pools#pools{dead = maps:filter(fun(Pid, Job) -> is_running(Pid, Job, Threads, At) end, Dead)}.
+%% Which of the dead still run. A fairnif one says so itself. Of the others it is known how many: jobs
+%% that run, less those of the living, of whom as many as wait do not run. Which process a thread
+%% works for cannot be seen, so with more dead than that none is certain.
+still(Threads, #{dirty_cpu := Cpu, dirty_io := Io}, At, #pools{dead = Dead, jobs = Jobs} = Pools) ->
+    {Queued, Active} = {element(1, Cpu) + element(1, Io), element(2, Cpu) + element(2, Io)},
+    Living = length([Pid || {Pid, #{kind := Kind}} <- maps:to_list(Jobs), Kind =/= fairnif]),
+    Fair = length([N || #{kind := Kind, number := N, fairnif := #{}} <- Threads, Kind =/= normal]),
+    Orphans = (Active - Queued) - Fair - max(0, Living - Queued),
+    Unknown = [Pid || {Pid, #{kind := nif}} <- maps:to_list(Dead)],
+    Judge = fun(Pid, #{kind := fairnif} = Job, Acc) ->
+                    case is_running(Pid, Threads) of
+                        true -> Acc#{Pid => Job};
+                        false -> Acc
+                    end;
+               (Pid, Job, Acc) when Orphans > 0 ->
+                    Acc#{Pid => judged(Job, length(Unknown) =< Orphans, At)};
+               (_, _, Acc) ->
+                    Acc
+            end,
+    Pools#pools{dead = maps:fold(Judge, #{}, Dead)}.
 
-is_running(Pid, #{kind := fairnif}, Threads, _) ->
+%% Certain too only where the stack of a thread shows its function, lately.
+judged(#{looked := Looked} = Job, Enough, At) when At - Looked < 3000000 ->
+    Job#{certain := Enough, confirmed := At};
+judged(Job, _, At) ->
+    Job#{certain := false, confirmed := At}.
+
+is_running(Pid, Threads) ->
     lists:any(fun(#{fairnif := #{owner := Owner}}) -> Owner =:= Pid;
                  (_) -> false
-              end, Threads);
-is_running(_, #{confirmed := none, died := Died}, _, At) ->
-    At - Died < 3000000;
-is_running(_, #{confirmed := Last}, _, At) ->
-    At - Last < 3000000.
+              end, Threads).
 
 %% Busy threads of the pools are looked at while somebody unexplained is dead.
 ask_looks(Threads, #pools{dead = Dead}) ->
@@ -187,24 +207,27 @@ ask_looks(Threads, #pools{dead = Dead}) ->
                                  Kind =/= normal, State =:= busy orelse State =:= native
                                      orelse State =:= sleeping_in_native],
             lists:foreach(fun({Kind, N}) ->
-                                  fairnif_watch_watchdog:look(Kind, N, fairnif_watch_pools)
+                                  look(Kind, N)
                           end, lists:sublist(Busy, ?LOOKS))
     end.
 
-%% @doc The stack of a thread that was asked for: does a dead process's function still run there? It
-%% is certain when nobody alive is known to be in the same function.
+look(Kind, N) ->
+    try fairnif_watch_watchdog:look(Kind, N, fairnif_watch_pools)
+    catch _:_ -> ok
+    end.
+
+%% @doc The stack of a thread that was asked for: does a dead process's function still run there?
 -spec looked(map(), pools()) -> pools().
 looked(#{ref := fairnif_watch_pools, kind := Kind, number := N} = Event,
-       #pools{dead = Dead, jobs = Jobs} = Pools) ->
+       #pools{dead = Dead} = Pools) ->
     #{mfa := Mfa} = fairnif_watch_culprit:of_event(Event),
     Now = erlang:system_time(microsecond),
-    Alive = [Pid || {Pid, #{mfa := M}} <- maps:to_list(Jobs), M =:= Mfa],
-    Confirm = fun(_, #{mfa := M, kind := nif} = Job) when M =:= Mfa, Mfa =/= none ->
-                      Job#{confirmed := Now, pool := Kind, number := N, certain := Alive =:= []};
-                 (_, Job) ->
-                      Job
-              end,
-    Pools#pools{dead = maps:map(Confirm, Dead)};
+    Seen = fun(_, #{mfa := M, kind := nif} = Job) when M =:= Mfa, Mfa =/= none ->
+                   Job#{looked => Now, pool := Kind, number := N};
+              (_, Job) ->
+                   Job
+           end,
+    Pools#pools{dead = maps:map(Seen, Dead)};
 looked(_, Pools) ->
     Pools.
 

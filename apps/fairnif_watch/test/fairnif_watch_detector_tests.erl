@@ -106,6 +106,10 @@ two_blocks_are_told_apart_test() ->
     ?assertEqual([{1, false}, {2, true}],
                  lists:sort([{Key, Ongoing} || #{key := Key, ongoing := Ongoing} <- Issues])).
 
+a_scheduler_is_held_by_one_call_at_a_time_test() ->
+    [_, {warn, Issues}] = shown(fairnif_watch_detect_blocked, [held(1, 10), held(2, 10)]),
+    ?assertMatch([#{key := 2}], Issues).
+
 a_block_whose_end_was_lost_is_forgotten_test() ->
     Seen = verdicts(fairnif_watch_detect_blocked,
                     [held(1, 10)] ++ [second(N) || N <- [101, 104, 105, 106]]),
