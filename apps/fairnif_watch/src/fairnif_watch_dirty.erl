@@ -19,7 +19,7 @@
 -type job() :: #{mfa := none | mfa(), kind := nif | gc, name := binary()}.
 
 %% @doc Starts to look; the caller gets `{fairnif_watch_pools, Message}', `{job, Pid, job(), Found}'
-%% (us of the system's time), `{no_job, Pid}', and through `{fairnif_watch_count, dirty_asked, _}'
+%% (us of the system's time), `{no_job, Pid}', `{round, Began}' when all have been asked, and through `{fairnif_watch_count, dirty_asked, _}'
 %% how many were asked. Ends with the caller.
 -spec start(pos_integer(), pid()) -> {pid(), reference()}.
 start(PerSecond, Collector) ->
@@ -33,10 +33,12 @@ start(PerSecond, Collector) ->
 -spec stop(pid()) -> true.
 stop(Pid) -> exit(Pid, kill).
 
-rounds(State) ->
+rounds(#{collector := Collector} = State) ->
     Begin = erlang:monotonic_time(millisecond),
+    At = erlang:system_time(microsecond),
     Many = erlang:system_info(process_count) > ?MANY,
     After = walk(first(), State),
+    Collector ! {fairnif_watch_pools, {round, At}},
     %% Small nodes are walked in no time: found jobs are looked after once a second.
     Pause = case Many of true -> 10000; false -> 1000 end,
     Left = max(0, Begin + Pause - erlang:monotonic_time(millisecond)),

@@ -298,7 +298,7 @@ the_emulator_and_fairnif_are_not_accused_test() ->
 %% unkillable.
 
 dead(Changes) ->
-    Job = maps:merge(#{pid => self(), died => 10 * ?S, name => <<"my:job/0">>, certain => true,
+    Job = maps:merge(#{key => self(), candidates => [self()], count => 1, pid => self(), died => 10 * ?S, name => <<"my:job/0">>, certain => true,
                        kind => nif, pool => dirty_cpu, number => 2, mfa => {my, job, 0}}, Changes),
     #{dirty => #{jobs => [], dead => [Job]}}.
 
@@ -317,6 +317,12 @@ code_that_outlives_its_process_by_a_second_is_unkillable_test() ->
 an_unkillable_job_is_told_by_where_it_runs_test() ->
     ?assertMatch(#{subject := {dirty_cpu, 2}},
                  last_issue(fairnif_watch_detect_unkillable, [second(12, dead(#{}))])),
+    Two = [self(), list_to_pid("<0.1.0>")],
+    ?assertMatch(#{subject := node,
+                   sentence := <<"my:job/0 still runs on a dirty CPU scheduler, 2.0 s after the first "
+                                 "of 2 processes that were in it died.">>},
+                 last_issue(fairnif_watch_detect_unkillable,
+                            [second(12, dead(#{number => none, pid => none, candidates => Two}))])),
     Self = self(),
     ?assertMatch(#{subject := {process, Self}},
                  last_issue(fairnif_watch_detect_unkillable,
