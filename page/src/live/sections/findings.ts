@@ -5,8 +5,9 @@ import type { LiveSection, Shown } from "../section.ts";
 import { isLive, type Known, lasted, type NodeState } from "../store.ts";
 import { clock, frameText, ms, SEVERITIES, subjectText, wordOf } from "../words.ts";
 
-/** More than anybody reads. */
+/** More than anybody reads; and what stands there unasked. */
 const MOST = 100;
+const FIRST = 8;
 
 interface Item {
   node: NodeState;
@@ -113,13 +114,25 @@ function card(first: Item): Row<Item> {
 export function findings(): LiveSection {
   const cards = h("ol", { class: "findings" });
   const none = h("p", { class: "note" }, "Nothing found so far.");
-  const element = h("section", {}, h("h2", {}, "Findings"), none, cards);
+  const more = h("button", { type: "button", "aria-expanded": "false" });
+  const element = h("section", {}, h("h2", {}, "Findings"), none, cards, more);
+  let all = false;
+  let last: Shown | null = null;
+  more.addEventListener("click", () => {
+    all = !all;
+    if (last) update(last);
+  });
   const update = (shown: Shown) => {
+    last = shown;
     const items = newest(shown);
+    const older = items.length - FIRST;
     show(none, items.length === 0);
+    show(more, older > 0);
+    more.setAttribute("aria-expanded", String(all));
+    text(more, all ? `Only the newest ${FIRST}` : `${older} older`);
     keyed(
       cards,
-      items,
+      all ? items : items.slice(0, FIRST),
       ({ node, known, shown: { several } }) =>
         `${node.node} ${node.view?.started} ${known.finding.id} ${several}`,
       card,

@@ -52,7 +52,12 @@ function line(item: Line, select: (node: string | null) => void): Row<Line> {
     const { mark, word, tone } = statusOf(node, live, shown.connected);
     const heard = live ? "now" : clock(node.view?.at ?? null);
     const because = node.reason && node.status !== "up" ? `: ${node.reason}` : "";
-    const texts = [`${mark} ${word}${because}`, clock(node.since), ...figures(node), heard];
+    const texts = [
+      `${mark} ${word}${because}`,
+      clock(node.since ?? node.view?.started ?? null),
+      ...figures(node),
+      heard,
+    ];
     cells.forEach((cell, i) => {
       text(cell, texts[i] ?? "");
     });
