@@ -4,7 +4,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { launch, PHONE, seriousFindings, tooWide, WIDE } from "./chromium.ts";
-import { ErlangNode } from "./nodes.ts";
+import { ErlangNode, Watch } from "./nodes.ts";
 import { file, HOSTILE, OUT } from "./reports.ts";
 
 const PAGE = "../apps/fairnif_watch/priv/page/live.html";
@@ -27,6 +27,8 @@ const START = (port = 0) => `begin
     {'$initial_call', {fairnif_watch_web, init, 1}} <- D],
   binary_to_list(fairnif_watch_web:url(Web))
 end`;
+
+const NAME = "atom_to_list(node())";
 
 const hold = (ms: number) => `spawn(fun() -> spinsleep:spinsleep(${ms * 1000}) end)`;
 
@@ -318,5 +320,88 @@ describe("the live page", { timeout: 300_000 }, () => {
     await page.reload();
     await live(page);
     await page.close();
+  });
+});
+
+describe("the live page of a cluster", { timeout: 300_000 }, () => {
+  test("two nodes, watched from outside: each is shown, chosen, and told when it is gone", async () => {
+    const nodes = ["one", "two"].map((name) => new ErlangNode(`${name}${RUN}`));
+    const names = await Promise.all(nodes.map(async (n) => JSON.parse(await n.eval(NAME))));
+    for (const one of nodes) await one.eval("spinsleep:echo(loaded)");
+    const watch = await Watch.start(...names);
+    try {
+      const { page, complaints } = await open(watch.url);
+      await page.waitForFunction(
+        () => document.querySelectorAll(".nodes tbody tr:not(.stale)").length === 2,
+        null,
+        PATIENCE,
+      );
+      const titles = () => page.locator("section h3").allInnerTexts();
+      for (const name of names) assert.ok((await titles()).includes(name), `${name} has a part`);
+
+      // What one of them does is not the other's.
+      await nodes[1]?.eval(hold(300));
+      const card = page.locator(".finding", { hasText: "spinsleep" });
+      await card.first().waitFor(PATIENCE);
+      assert.match(await card.first().locator("h3").innerText(), new RegExp(`of ${names[1]}`));
+
+      await page.locator(".nodes button", { hasText: names[0] }).click();
+      await page.waitForFunction(() => !document.querySelector(".finding"), null, PATIENCE);
+      assert.equal(await page.locator(".strips").count(), 2);
+      assert.match(page.url(), new RegExp(`#.*${RUN}`));
+      await page.reload();
+      await live(page);
+      assert.equal(await page.locator(".nodes button[aria-pressed=true]").innerText(), names[0]);
+      await page.getByRole("button", { name: "All nodes" }).click();
+      await card.first().waitFor(PATIENCE);
+      assert.deepEqual(await seriousFindings(page), []);
+      await page.screenshot({ path: file("live-two.png"), fullPage: true });
+      await page.setViewportSize(PHONE);
+      assert.ok((await tooWide(page)) <= 0, "scrolls sideways");
+      await page.setViewportSize(WIDE);
+
+      await nodes[0]?.stop();
+      const row = page.locator(".nodes tr", { hasText: names[0] });
+      await page.waitForFunction(
+        (name) =>
+          [...document.querySelectorAll(".nodes tr")].some(
+            (tr) => tr.textContent?.includes(name) && /down|gone/.test(tr.textContent ?? ""),
+          ),
+        names[0],
+        PATIENCE,
+      );
+      assert.match((await row.getAttribute("class")) ?? "", /stale/);
+      assert.match(await page.locator(".nodes tr", { hasText: names[1] }).innerText(), /up/);
+      assert.match(await connection(page), /Live/);
+      assert.deepEqual(complaints, []);
+      await page.close();
+    } finally {
+      await watch.stop();
+      for (const one of nodes) await one.stop();
+    }
+  });
+
+  test("a node that hangs is said to hang, and the page goes on", async () => {
+    const hangs = new ErlangNode(`hang${RUN}`);
+    const name = JSON.parse(await hangs.eval(NAME)) as string;
+    const watch = await Watch.start(name);
+    try {
+      const { page } = await open(watch.url);
+      hangs.signal("SIGSTOP");
+      await page.waitForSelector(".nodes tr.stale", PATIENCE);
+      await page.waitForFunction(
+        () => /silent|hanging/.test(document.querySelector(".nodes tbody")?.textContent ?? ""),
+        null,
+        PATIENCE,
+      );
+      assert.match(await connection(page), /Live/);
+      hangs.signal("SIGCONT");
+      await live(page);
+      await page.close();
+    } finally {
+      hangs.signal("SIGCONT");
+      await watch.stop();
+      await hangs.stop();
+    }
   });
 });

@@ -73,3 +73,38 @@ export class ErlangNode {
     await ended;
   }
 }
+
+/** `bin/fairnif watch NODE... --http`, its page at any free port. */
+export class Watch {
+  private constructor(
+    private readonly process: ChildProcess,
+    readonly url: string,
+  ) {}
+
+  static async start(...nodes: string[]): Promise<Watch> {
+    const command = join(ROOT, "bin/fairnif");
+    const child = spawn(command, ["watch", ...nodes, "--http", "127.0.0.1:0"], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const said: string[] = [];
+    const url = await new Promise<string>((found, failed) => {
+      const look = (line: string) => {
+        said.push(line);
+        const [address] = line.match(/http:\/\/\S+/) ?? [];
+        if (address) found(address);
+      };
+      for (const stream of [child.stdout, child.stderr])
+        if (stream) createInterface({ input: stream }).on("line", look);
+      child.on("exit", () => failed(new Error(`fairnif watch: ${said.join("\n")}`)));
+    });
+    return new Watch(child, url);
+  }
+
+  /** As somebody ends it: the nodes are left as they were. */
+  async stop(): Promise<void> {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const ended = once(this.process, "exit");
+    this.process.kill("SIGTERM");
+    await ended;
+  }
+}

@@ -161,6 +161,11 @@ WATCH_HIDDEN bool watch__expression(const struct watch__snapshot *s,
                                     const struct watch__rule *rule,
                                     const uint64_t *cfa, uint64_t *result);
 
+/* base.c: the frame pointer where the row needs it and it is not known. */
+WATCH_HIDDEN bool watch__frame_base(const struct watch__snapshot *s,
+                                    const struct watch__row *row, uint64_t sp,
+                                    uint64_t pc, uint64_t *base);
+
 /* symbol.c, niftable.c */
 WATCH_HIDDEN bool watch__symbol_of(const struct watch__image *image,
                                    uint64_t address,

@@ -161,6 +161,24 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
     return true;
 }
 
+/* Whom a report is for may have run on the held scheduler last: woken, it waits in
+ * that queue until another scheduler looks for work, and one that sleeps does
+ * not.  A heart that is sent anything else than a poke does nothing, and then its
+ * scheduler looks. */
+static void rouse(struct watch *w)
+{
+    ERL_NIF_TERM word = enif_make_atom(w->env, "rouse");
+    unsigned online = GET(w->online);
+
+    for (unsigned i = 0; i < online && i < w->normal; i++) {
+        struct watch__thread *t = &w->threads[i];
+
+        if (!t->id && atomic_load_explicit(&t->heart.there,
+                                           memory_order_acquire))
+            enif_send(NULL, &t->heart.pid, NULL, word);
+    }
+}
+
 static void report(struct watch *w, struct watch__thread *t)
 {
     if (!watch__admit(w)) {
@@ -180,6 +198,7 @@ static void report(struct watch *w, struct watch__thread *t)
         ADD(w->counters.held, 1);
     t->told = true;
     watch__send_held(w, t);
+    rouse(w);
 }
 
 static void release(struct watch *w, struct watch__thread *t)

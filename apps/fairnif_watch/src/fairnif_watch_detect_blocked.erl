@@ -11,7 +11,7 @@ name() -> scheduler_blocked.
 
 %% @private
 -spec describe() -> binary().
-describe() -> <<"A normal scheduler is held by one call and runs nothing else.">>.
+describe() -> <<"A normal scheduler is held in native code and gets to nothing else.">>.
 
 %% @private
 -spec thresholds() -> [fairnif_watch_detector:threshold()].
@@ -43,11 +43,11 @@ remedy(gc) ->
     <<"Keep that process's heap small: hand large terms to short-lived processes, or keep them in "
       "binaries or ETS.">>;
 remedy(_) ->
-    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: ERL_NIF_DIRTY_JOB_CPU_BOUND, "
-      "or _IO_BOUND where it sleeps.">>.
+    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: "
+      "ERL_NIF_DIRTY_JOB_CPU_BOUND, or _IO_BOUND where it sleeps.">>.
 
-%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event, the
-%% issue.
+%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event,
+%% the issue.
 %% @private
 -spec init() -> map().
 init() -> #{}.

@@ -270,9 +270,9 @@ rank(#{view := View}) -> case ongoing(View) of 0 -> 2; _ -> 1 end.
 node_line(#{node := Node, status := up, view := #{} = View} = Entry, Width, Options) ->
     Normal = [S || #{kind := normal} = S <- maps:get(schedulers, View, [])],
     #{normal := Queue} = maps:merge(#{normal => none}, maps:get(queues, View, #{})),
-    [{bold, string:pad(text(Node), Width)}, {none, " "}, {good, "up       "}]
+    [{bold, string:pad(text(Node), Width)}, {none, " "}, {good, "up       "}, {none, "["}]
         ++ cells(lists:sublist(Normal, 16), Options)
-        ++ [{none, [" queue ", integer(Queue)]}, {none, "  "}, counted(View),
+        ++ [{none, ["] queue ", integer(Queue)]}, {none, "  "}, counted(View),
             {dim, [["  ", text(Why)] || #{reason := Why} <- [Entry], Why =/= none]}];
 node_line(#{node := Node, since := Since, reason := Why} = Entry, Width, _) ->
     {Mark, Status} = status(Entry),
@@ -282,8 +282,8 @@ node_line(#{node := Node, since := Since, reason := Why} = Entry, Width, _) ->
 counted(#{findings := Findings} = View) ->
     case {ongoing(View), length(Findings)} of
         {0, 0} -> {dim, "no findings"};
-        {0, N} -> {none, io_lib:format("~b findings", [N])};
-        {Now, N} -> {bad, io_lib:format("~b findings, ~b going on", [N, Now])}
+        {0, N} -> {none, io_lib:format("findings: ~b", [N])};
+        {Now, N} -> {bad, io_lib:format("findings: ~b, going on: ~b", [N, Now])}
     end;
 counted(_) ->
     {dim, ""}.
@@ -351,14 +351,19 @@ kind(Other) -> text(Other).
 top(_, 0) ->
     [];
 top(Nodes, Room) ->
-    All = lists:append([maps:get(top, View, []) || #{view := #{} = View} <- Nodes]),
-    Sorted = lists:sort(fun(A, B) -> maps:get(ns_per_s, A, 0) >= maps:get(ns_per_s, B, 0) end, All),
+    All = [{Node, Top} || #{node := Node, view := #{} = View} <- Nodes,
+                          Top <- maps:get(top, View, [])],
+    Time = fun({_, Top}) -> maps:get(ns_per_s, Top, 0) end,
+    Sorted = lists:sort(fun(A, B) -> Time(A) >= Time(B) end, All),
     case lists:sublist(Sorted, max(0, Room - 1)) of
         [] -> [];
         Shown -> [[{bold, "native functions, share of the samples"}]
-                  | [[{none, io_lib:format("~5.1f %  ", [100.0 * maps:get(share, T, 0.0)])},
-                      {none, text(maps:get(label, T, <<"?">>))}] || T <- Shown]]
+                  | [top_line(Node, Top, length(Nodes) > 1) || {Node, Top} <- Shown]]
     end.
+
+top_line(Node, Top, Several) ->
+    [{none, io_lib:format("~5.1f %  ", [100.0 * maps:get(share, Top, 0.0)])},
+     {none, [[text(Node), " "] || Several]}, {none, text(maps:get(label, Top, <<"?">>))}].
 
 %% ---- one finding, all of it ----
 

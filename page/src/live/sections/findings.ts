@@ -1,5 +1,6 @@
 // The findings, newest first: what was held, by whom, for how long, what helps, and the stack.
 import { h } from "../../dom.ts";
+import { duration } from "../../format.ts";
 import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
 import type { LiveSection, Shown } from "../section.ts";
 import { isLive, type Known, lasted, type NodeState } from "../store.ts";
@@ -34,6 +35,8 @@ function timeText({ node, known, shown }: Item): string {
   return `${time === null ? "over" : `lasted ${ms(time)}`}, ${since}`;
 }
 
+const SIMPLE = ["number", "string", "boolean"];
+
 /** Who it was, beyond the name that the sentence has. */
 function facts({ culprit, evidence }: Known["finding"]): [string, string][] {
   const all: [string, string | null][] = [
@@ -45,8 +48,11 @@ function facts({ culprit, evidence }: Known["finding"]): [string, string][] {
     ["system call", culprit.syscall],
   ];
   const measured = Object.entries(evidence)
-    .filter(([, value]) => ["number", "string", "boolean"].includes(typeof value))
-    .map(([key, value]): [string, string] => [key.replaceAll("_", " "), String(value)]);
+    .filter(([key, value]) => key !== "process" && SIMPLE.includes(typeof value))
+    .map(([key, value]): [string, string] => {
+      const name = key.replace(/_ns$/, "").replaceAll("_", " ");
+      return [name, key.endsWith("_ns") ? duration(Number(value)) : String(value)];
+    });
   return [...all.filter((fact): fact is [string, string] => fact[1] !== null), ...measured];
 }
 

@@ -22,9 +22,9 @@ const sum = (numbers: Iterable<number | null | undefined>): number => {
   return total;
 };
 
-/** Of the normal schedulers, as text. */
-function figures({ view, findings }: NodeState): string[] {
-  if (!view) return ["-", "-", "-", "-"];
+/** Of the normal schedulers now, as text. */
+function figures({ view, findings }: NodeState, live: boolean): string[] {
+  if (!view || !live) return ["-", "-", "-", "-"];
   const normal = view.schedulers.filter((s) => s.kind === "normal" && s.state !== "offline");
   const held = normal.filter((s) => (s.held_ms ?? 0) > 0);
   const longest = Math.max(0, ...held.map((s) => s.held_ms ?? 0));
@@ -55,7 +55,7 @@ function line(item: Line, select: (node: string | null) => void): Row<Line> {
     const texts = [
       `${mark} ${word}${because}`,
       clock(node.since ?? node.view?.started ?? null),
-      ...figures(node),
+      ...figures(node, live),
       heard,
     ];
     cells.forEach((cell, i) => {
