@@ -2,12 +2,13 @@
 %% detectors, keeps the findings, tells subscribers.
 %%
 %% Must never wait for anybody: it asks no process anything, reads no file (that would need a dirty
-%% scheduler), calls only what a blocked scheduler cannot hold up, and sends only. What may take long
-%% is done by others: fairnif_watch_out logs and emits, fairnif_watch_ask asks the culprits,
+%% scheduler), calls only what a blocked scheduler cannot hold up, and sends only. What may take
+%% long is done by others: fairnif_watch_out logs and emits, fairnif_watch_ask asks the culprits,
 %% fairnif_watch_dirty looks for dirty jobs.
 %%
 %% Runs at priority high: it is wanted most when run queues are long, and works for well under a
-%% millisecond each second.
+%% millisecond each second. Where it waits behind the culprit all the same (it last ran on that
+%% scheduler, and the others are too busy to take it over) it keeps away from there for a while.
 -module(fairnif_watch_collector).
 
 -behaviour(gen_server).
@@ -22,6 +23,9 @@
 -define(EVENTS, 200).
 %% Findings under way to fairnif_watch_out.
 -define(OUT, 100).
+%% Late by so much it has waited behind something; for so long it then stays on another scheduler.
+-define(LATE_MS, 500).
+-define(AWAY_MS, 10000).
 %% Subscribers at most: each costs a copy of the view each second.
 -define(SUBSCRIBERS, 64).
 
@@ -37,6 +41,7 @@
                 sample = none :: none | map(),
                 tick_at :: integer(),
                 look_timer = none :: none | reference(),
+                away = none :: none | {until, integer()},
                 budget = ?EVENTS :: integer(),
                 out = 0 :: non_neg_integer(),
                 collections = [] :: [{integer(), pid(), non_neg_integer()}],
@@ -177,7 +182,7 @@ tick(#state{tick_at = Last} = State) ->
     %% Late by more than a second: go on from here instead of catching up.
     Next = max(Last + 2 * ?TICK_MS, Now + ?TICK_MS div 2),
     _ = erlang:send_after(Next, self(), tick, [{abs, true}]),
-    Looked = look(State),
+    Looked = look(keep_away(Now, Now - Last - ?TICK_MS, State)),
     Sample = fairnif_watch_sample:take(lists:reverse(Looked#state.looks), max(1, Now - Last),
                                        Looked#state.sample),
     {Counts, Pools} = fairnif_watch_pools:sample(Sample, Looked#state.pools),
@@ -190,6 +195,35 @@ tick(#state{tick_at = Last} = State) ->
     Observed = observe({sample, Full}, Fresh),
     tell_view(Observed),
     look_again(Observed).
+
+%% A process that is woken goes to the queue of the scheduler that it last ran on, and is moved only
+%% by one that has nothing else to do, or seldom. Bound to another it does not wait for that; but then
+%% nobody can take it over from there: so only for a while, and only after it was late.
+keep_away(Now, Late, State) when Late > ?LATE_MS ->
+    Here = erlang:system_info(scheduler_id),
+    Held = [N || #{kind := normal, number := N, held_ns := Ns}
+                     <- fairnif_watch_sample:from_watchdog(threads, []), Ns > 0],
+    Queues = maps:get(queues, fairnif_watch_sample:look()),
+    Others = [{Length, N} || {N, Length} <- lists:zip(lists:seq(1, length(Queues)), Queues),
+                             N =/= Here, not lists:member(N, Held)],
+    case lists:sort(Others) of
+        [{_, N} | _] ->
+            _ = bind(N),
+            State#state{away = {until, Now + ?AWAY_MS}};
+        [] ->
+            State
+    end;
+keep_away(Now, _, #state{away = {until, Until}} = State) when Now >= Until ->
+    _ = bind(0),
+    State#state{away = none};
+keep_away(_, _, State) ->
+    State.
+
+%% The flag that the spawn option `scheduler' sets: undocumented as that, and in no type. 0: none.
+bind(Scheduler) ->
+    try apply(erlang, process_flag, [scheduler, Scheduler])
+    catch error:badarg -> none
+    end.
 
 look(#state{looks = Looks} = State) ->
     Look = fairnif_watch_sample:look(),

@@ -43,9 +43,9 @@ frame(Stack) ->
         [] -> of_emulator(lists:splitwith(fun(F) -> maps:get(in, F, unknown) =/= jit end, Stack))
     end.
 
-%% What Erlang code called is a BIF: it is the outermost of the frames above the code. Where the code
-%% is not reached, it is the outermost that is not the scheduler's own loop, if symbols tell these
-%% apart, and otherwise the innermost: that one ran, whatever it is.
+%% What Erlang code called is a BIF: it is the outermost of the frames above the code. Where the
+%% code is not reached, it is the outermost that is not the scheduler's own loop, if symbols tell
+%% these apart, and otherwise the innermost: that one ran, whatever it is.
 of_emulator({Above, [_Code | _]}) ->
     case emulator(Above) of
         [] -> none;

@@ -30,9 +30,11 @@ thresholds() ->
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: ERL_NIF_DIRTY_JOB_CPU_BOUND, "
-      "or _IO_BOUND where it sleeps.">>.
+    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: "
+      "ERL_NIF_DIRTY_JOB_CPU_BOUND, or _IO_BOUND where it sleeps.">>.
 
+%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event,
+%% the issue.
 %% @private
 -spec init() -> map().
 init() -> #{}.
@@ -40,16 +42,18 @@ init() -> #{}.
 %% @private
 -spec observe(fairnif_watch_detector:observation(), map(), map()) ->
           {same | [fairnif_watch_finding:issue()], map()}.
-observe({event, #{event := held, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
-    Next = Open#{Id => {Now, Event, issue(Event, true, Now, Limits)}},
+observe({event, #{event := held, kind := normal, number := N} = Event, Now}, Limits, Open) ->
+    Next = Open#{N => {Now, Event, issue(Event, true, Now, Limits)}},
     {issues(Next), Next};
-observe({event, #{event := released, kind := normal, id := Id} = Event, Now}, Limits, Open) ->
-    Last = case Open of
-               #{Id := {_, Held, _}} -> while_held(Held, Event);
-               #{} -> Event
-           end,
-    Rest = maps:remove(Id, Open),
-    {[issue(Last, false, Now, Limits) | issues(Rest)], Rest};
+observe({event, #{event := released, kind := normal, number := N, id := Id} = Event, Now}, Limits,
+        Open) ->
+    case Open of
+        #{N := {_, #{id := Id} = Held, _}} ->
+            Rest = maps:remove(N, Open),
+            {[issue(while_held(Held, Event), false, Now, Limits) | issues(Rest)], Rest};
+        #{} ->
+            {[issue(Event, false, Now, Limits) | issues(Open)], Open}
+    end;
 observe({sample, #{at := Now}}, #{forget_ms := Forget}, Open) ->
     Next = maps:filter(fun(_, {Seen, _, _}) -> Now - Seen =< Forget * 1000 end, Open),
     {issues(Next), Next};

@@ -1,4 +1,5 @@
-%% Does the watch see what it is there for? Blocks a scheduler for a known time with a known function.
+%% Does the watch see what it is there for? Blocks a scheduler for a known time with a known
+%% function.
 -module(fairnif_watch_self_test).
 
 -export([run/0, judge/3]).
@@ -20,7 +21,8 @@ run() ->
 block() ->
     Parent = self(),
     {ok, Ref} = fairnif_watch:subscribe(self()),
-    {Pid, Monitor} = spawn_monitor(fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end),
+    Block = fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end,
+    {Pid, Monitor} = spawn_monitor(Block),
     Begin = erlang:monotonic_time(millisecond),
     Seen = wait(Ref, Pid, Begin + ?BLOCK_MS + 3000, #{begin_ms => Begin}),
     ok = fairnif_watch:unsubscribe(Ref),
@@ -46,8 +48,8 @@ wait(Ref, Pid, Deadline, Seen) ->
             Seen
     end.
 
-%% Something else may block a scheduler meanwhile: ours is the one with our function, or, where there
-%% are no names, the one that is about as long.
+%% Something else may block a scheduler meanwhile: ours is the one with our function, or, where
+%% there are no names, the one that is about as long.
 note(#{id := Id} = Finding, #{begin_ms := Begin} = Seen) ->
     Ours = is_ours(Finding),
     First = case Seen of

@@ -1,7 +1,7 @@
 %% What several tests of the watch need.
 -module(fairnif_watch_here).
 
--export([source_dir/0, root/0, with_watch/2, wait_finding/2, wait_until/2, dirty_cpu/1]).
+-export([source_dir/0, root/0, with_watch/2, wait_finding/2, wait_until/2, dirty_cpu/2]).
 
 %% The directory of the tests' sources.
 source_dir() ->
@@ -55,7 +55,9 @@ wait_until(Is, Ms) ->
         false -> timer:sleep(50), wait_until(Is, Ms - 50)
     end.
 
-%% Processes, so many, each in a foreign NIF on a dirty CPU scheduler, for seconds.
-dirty_cpu(Count) ->
-    [spawn(fun() -> crypto:pbkdf2_hmac(sha256, <<"p">>, <<"s">>, 8000000, 32) end)
-     || _ <- lists:seq(1, Count)].
+%% Processes, so many, each for so long in a NIF on a dirty CPU scheduler; asleep there, so that the
+%% machine has room for the rest.
+dirty_cpu(Count, Ms) ->
+    ok = fairnif_watch_test:build(),
+    {module, _} = code:ensure_loaded(fairnif_watch_block_nif),
+    [spawn(fun() -> fairnif_watch_block_nif:sleep_dirty_cpu(Ms) end) || _ <- lists:seq(1, Count)].

@@ -26,7 +26,9 @@ a_subscriber_gets_a_view_each_second_until_it_ends_test_() ->
 subscriber() ->
     {ok, Ref} = fairnif_watch:subscribe(self()),
     Node = node(),
-    Time = fun() -> receive {fairnif_watch, Node, {view, #{at := At}}} -> At after 5000 -> none end end,
+    Time = fun() ->
+                   receive {fairnif_watch, Node, {view, #{at := At}}} -> At after 5000 -> none end
+           end,
     [First, Second] = [Time(), Time()],
     ?assert(is_integer(First) andalso is_integer(Second) andalso Second - First > 100000),
     ok = fairnif_watch:unsubscribe(Ref),
@@ -92,28 +94,87 @@ a_full_pool_is_found_with_the_wait_and_who_is_in_it_test_() ->
     live(120, fun() -> with_watch(#{}, fun full_pool/0) end).
 
 full_pool() ->
-    Jobs = fairnif_watch_here:dirty_cpu(3 * erlang:system_info(dirty_cpu_schedulers_online)),
-    Is = fun(#{detector := dirty_cpu_saturated, culprit := #{mfa := {crypto, _, _}},
-               severity := Severity}) -> Severity =/= recheck;
+    Threads = erlang:system_info(dirty_cpu_schedulers_online),
+    Jobs = fairnif_watch_here:dirty_cpu(2 * Threads, 6000),
+    Is = fun(#{detector := dirty_cpu_saturated, severity := Severity,
+               culprit := #{mfa := {fairnif_watch_block_nif, sleep_dirty_cpu, 1}}}) ->
+                 Severity =/= recheck;
             (_) -> false
          end,
     Found = wait_finding(Is, 30000),
     [exit(Job, kill) || Job <- Jobs],
-    ?assertMatch(#{evidence := #{wait_ms := Ms}} when Ms > 10, Found),
-    #{counters := #{dirty_asked := Asked}} = fairnif_watch:report(),
-    ?assert(Asked > 0).
+    ?assertMatch(#{evidence := #{wait_ms := Ms}} when Ms > 500, Found),
+    #{evidence := #{jobs := Seen}, sentence := Sentence} = Found,
+    ?assert(length(Seen) =< 2 * Threads),
+    ?assertNotEqual(nomatch, string:find(Sentence, "seen there: fairnif_watch_block_nif:sleep_d")),
+    #{counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:report(),
+    ?assert(Asked > 0 andalso Probes > 0),
+    %% It is over when the jobs are, and nobody looks any more.
+    ?assert(wait_until(fun() -> verdict(dirty_cpu_saturated) =:= ok end, 20000)).
 
-%% One thread stays free, the others have work: nothing is to be found in that.
+verdict(Name) ->
+    #{detectors := Detectors} = fairnif_watch:report(),
+    [Verdict] = [V || #{name := N, verdict := V} <- Detectors, N =:= Name],
+    Verdict.
+
+%% All threads are busy and nobody waits: that is what they are for.
 busy_dirty_threads_are_no_finding_test_() ->
     live(60, fun() -> with_watch(#{}, fun() ->
-        Jobs = fairnif_watch_here:dirty_cpu(1),
-        timer:sleep(4000),
-        #{detectors := Detectors, counters := #{dirty_asked := Asked, dirty_probes := Probes}} =
-            fairnif_watch:report(),
-        [exit(Job, kill) || Job <- Jobs],
-        ?assertEqual([ok], [V || #{name := dirty_cpu_saturated, verdict := V} <- Detectors]),
-        ?assertEqual({0, 0}, {Asked, Probes})
+        ?assert(wait_until(fun no_dirty_job/0, 20000)),
+        Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online), 4500),
+        timer:sleep(3500),
+        ?assertMatch(#{pools := #{dirty_cpu := #{queue := 0}},
+                       counters := #{dirty_asked := 0, dirty_probes := 0}}, fairnif_watch:report()),
+        ?assertEqual(ok, verdict(dirty_cpu_saturated)),
+        ?assertEqual([], [F || #{detector := scheduler_blocked, culprit := #{module := M}} = F
+                                   <- maps:get(findings, fairnif_watch:report()),
+                               M =:= fairnif_watch_block_nif]),
+        [exit(Job, kill) || Job <- Jobs]
     end) end).
+
+%% What a test before this one killed may still run.
+no_dirty_job() ->
+    lists:nthtail(erlang:system_info(schedulers), statistics(active_tasks_all)) =:= [0, 0].
+
+code_that_outlives_its_killed_process_is_found_test_() ->
+    live(120, fun() -> with_watch(#{}, fun unkillable/0) end).
+
+unkillable() ->
+    Jobs = full(),
+    [exit(Job, kill) || Job <- Jobs],
+    Threads = erlang:system_info(dirty_cpu_schedulers_online),
+    Is = fun(#{detector := Detector, severity := Severity}) ->
+                 Detector =:= unkillable andalso Severity =:= warning
+         end,
+    Found = wait_finding(Is, 15000),
+    ?assertMatch(#{culprit := #{mfa := {fairnif_watch_block_nif, sleep_dirty_cpu, 1}},
+                   evidence := #{count := Threads, candidates := [_ | _]}}, Found),
+    #{evidence := #{candidates := Candidates}} = Found,
+    ?assertEqual([], Candidates -- Jobs).
+
+%% As many run as there are threads, one more waits; all known to the watch.
+full() ->
+    ?assert(wait_until(fun no_dirty_job/0, 30000)),
+    Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online) + 1, 12000),
+    ?assertMatch(#{}, wait_finding(fun(#{detector := dirty_cpu_saturated,
+                                         evidence := #{jobs := Seen}}) ->
+                                           length(Seen) =:= length(Jobs);
+                                      (_) -> false
+                                   end, 10000)),
+    Jobs.
+
+one_that_is_killed_while_it_waits_is_never_said_to_run_test_() ->
+    live(120, fun() -> with_watch(#{}, fun killed_in_queue/0) end).
+
+killed_in_queue() ->
+    Jobs = full(),
+    exit(lists:last(Jobs), kill),
+    Is = fun(#{detector := unkillable, severity := Severity}) -> Severity =/= recheck;
+            (_) -> false
+         end,
+    Found = wait_finding(Is, 4000),
+    [exit(Job, kill) || Job <- Jobs],
+    ?assertMatch({none, _}, Found).
 
 %% A flood.
 

@@ -16,7 +16,8 @@ issue(Key, Changes) ->
 told(Lists) -> told(Lists, new()).
 told(Lists, Store) ->
     lists:mapfoldl(fun(Issues, S) ->
-                           {Changes, Next} = fairnif_watch_store:issues(scheduler_blocked, Issues, S),
+                           {Changes, Next} = fairnif_watch_store:issues(scheduler_blocked, Issues,
+                                                                        S),
                            {[{What, maps:get(id, F)} || {What, F} <- Changes], Next}
                    end, Store, Lists).
 
