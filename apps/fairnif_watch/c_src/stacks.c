@@ -95,7 +95,13 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
         return C_RUNS;          /* by now */
     if (!unwind(w))
         return is_idle_call(t->place.syscall) ? C_IDLE : C_NATIVE;
-    return watch__culprit(s) ? C_NATIVE : C_IDLE;
+    if (watch__culprit(s))
+        return C_NATIVE;
+    /* The emulator's own sleep is called by the emulator. */
+    for (unsigned i = 0; i < s->count; i++)
+        if (s->frames[i].in == IN_EMULATOR || s->frames[i].in == IN_JIT)
+            return C_IDLE;
+    return C_NATIVE;
 }
 
 /* The process that the emulator runs, where the stack tells and it lives. */

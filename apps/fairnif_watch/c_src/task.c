@@ -122,10 +122,12 @@ static const struct {
     CALL(waitid), CALL(rt_sigtimedwait), CALL(rt_sigsuspend), CALL(semop),
     CALL(semtimedop), CALL(msgrcv), CALL(msgsnd), CALL(io_getevents),
     CALL(mmap), CALL(munmap), CALL(mprotect), CALL(madvise), CALL(msync),
-    CALL(getrandom), CALL(sched_yield), CALL(membarrier),
+    CALL(getrandom), CALL(sched_yield), CALL(membarrier), CALL(clone),
+    CALL(execve), CALL(statx), CALL(linkat), CALL(renameat2), CALL(truncate),
 #ifdef SYS_open
     CALL(open), CALL(unlink), CALL(rename), CALL(mkdir), CALL(rmdir),
-    CALL(poll), CALL(select), CALL(epoll_wait), CALL(pause),
+    CALL(poll), CALL(select), CALL(epoll_wait), CALL(pause), CALL(vfork),
+    CALL(fork), CALL(stat),
 #endif
 #undef CALL
 };

@@ -41,7 +41,7 @@ typedef _Atomic uint64_t watch__u64;
 
 /* -- kinds of scheduler threads ------------------------------------------- */
 
-enum watch__kind { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
+enum watch__sched { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
 extern WATCH_HIDDEN const char *const watch__kind_names[K_KINDS];
 
 /* -- /proc and clocks: task.c ------------------------------------------------ */
@@ -88,7 +88,7 @@ WATCH_HIDDEN void watch__pressure_read(const struct watch__pressure *p,
 /* -- which thread is which: threads.c ------------------------------------------ */
 
 /* The number in a thread's name and its kind; false: no scheduler's name. */
-WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__kind *kind,
+WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__sched *kind,
                                     unsigned *number);
 /* Finds all scheduler threads; false: some are missing, and `names` holds the
  * names that could not be told, separated by blanks. */
@@ -176,7 +176,7 @@ enum watch__state { ST_UNKNOWN, ST_IDLE, ST_BUSY, ST_NATIVE,
 enum { WATCH__WINDOWS = 5 };    /* looks that lie 250 ms apart: a second */
 
 struct watch__thread {
-    enum watch__kind kind;
+    enum watch__sched kind;
     unsigned number;
     int tid;
     clockid_t clock;
