@@ -65,14 +65,25 @@ init(#{to := To} = Options) ->
     _ = process_flag(message_queue_data, off_heap),
     connect(#worker{options = Options, owner = erlang:monitor(process, To)}).
 
-connect(#worker{options = #{node := Node, cookie := Cookie, form := Form}} = W) ->
-    case fairnif_watch_connect:connect(Node, Cookie) of
+connect(#worker{options = #{node := Node, form := Form}} = W) ->
+    case connected(W) of
         true ->
             attach(W);
         false ->
-            {Status, Why} = fairnif_watch_connect:why_not(Node, Form),
-            later(Status, Why, W)
+            case fairnif_watch_connect:why_not(Node, Form) of
+                %% It was just starting, perhaps, and was not there for us but is for the question.
+                {refused, Why} ->
+                    case connected(W) of
+                        true -> attach(W);
+                        false -> later(refused, Why, W)
+                    end;
+                {Status, Why} ->
+                    later(Status, Why, W)
+            end
     end.
+
+connected(#worker{options = #{node := Node, cookie := Cookie}}) ->
+    fairnif_watch_connect:connect(Node, Cookie).
 
 attach(#worker{options = #{node := Node}, identity = Before} = W) ->
     true = erlang:monitor_node(Node, true),

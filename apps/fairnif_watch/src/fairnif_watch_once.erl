@@ -27,7 +27,8 @@ until(Cluster, Limit) ->
     end.
 
 is_settled(#{status := up, view := View}) -> View =/= none;
-is_settled(#{status := down, reason := <<"not reached yet">>}) -> false;
+is_settled(#{status := down, reason := Why}) ->
+    not lists:member(Why, [<<"not reached yet">>, <<"the connection was lost">>]);
 is_settled(#{status := Status}) -> lists:member(Status, [down, gone, refused]).
 
 %% @doc Watches for so many seconds more, from `Views' on, and says what was seen since then.

@@ -12,7 +12,7 @@
 %% `chosen': the finding that the cursor is on; `newest' whichever is the first. `detail': show all
 %% of it, from this line on. `now': us of the system's time. `keys': are there any? `note': of the
 %% last line.
--type chosen() :: newest | {node(), Id :: pos_integer(), Since :: integer()}.
+-type chosen() :: newest | {node(), Id :: pos_integer()}.
 -type options() :: #{rows := pos_integer(), columns := pos_integer(), style := unicode | ascii,
                      now := integer(), chosen => chosen(),
                      detail => none | non_neg_integer(), keys => boolean(), note => binary()}.
@@ -58,7 +58,7 @@ choose(Steps, Chosen, Findings) ->
     end.
 
 key(Finding) ->
-    {maps:get(node, Finding, none), maps:get(id, Finding, 0), maps:get(since, Finding, 0)}.
+    {maps:get(node, Finding, none), maps:get(id, Finding, 0)}.
 
 %% A finding that is kept no more was among the oldest.
 place(newest, _) -> 0;
