@@ -84,6 +84,7 @@ upgrades(Times) ->
 %% By full name each time: in the version that is current, so that the old one can go.
 spinner() ->
     _ = try ?NIF:spin(3) catch error:_ -> timer:sleep(1) end,
+    true = erlang:bump_reductions(4000),
     spinner().
 
 upgrade(0, Done) ->
