@@ -27,7 +27,6 @@ subject({plain, vfork}) ->
 subject({plain, Function}) ->
     plain(?NIF, Function, names(?NIF, Function));
 subject({stripped, Function}) ->
-    %% Without frame pointers a sleeping thread's stack is followed to its end.
     plain(?STRIPPED, Function, [nif(?STRIPPED, Function)]);
 subject({driver, Operation}) ->
     #{call => fun(Ms, _) -> driver(Operation, Ms) end,
@@ -53,14 +52,10 @@ plain(Module, Function, Names) ->
       culprit => #{kind => nif, module => Module, library => {contains, [atom_to_binary(Module)]},
                    name => {contains, Names}}}.
 
-%% The NIF, from its table. A sleeping thread shows no frame pointer and 32 KiB of stack is all that
-%% is copied: what is found then is the library's outermost function before that.
-names(Module, Function) ->
-    Way = hd(string:split(atom_to_list(Function), "_dirty")),
-    [nif(Module, Function)]
-        ++ [list_to_binary([Symbol, " ("])
-            || lists:member(Way, ["deep", "sleep", "poll", "lock", "read", "disk"]),
-               Symbol <- ["way_" ++ Way, "nif_" ++ Way, "way_down", "way_with_other", "way_take"]].
+%% The NIF, from its table. 32 KiB of stack is all that is copied: where that does not reach it, what
+%% is found is the library's outermost function before that.
+names(Module, deep) -> [nif(Module, deep), <<"way_down (">>];
+names(Module, Function) -> [nif(Module, Function)].
 
 nif(Module, Function) ->
     list_to_binary(io_lib:format("~s:~s/1", [Module, Function])).
