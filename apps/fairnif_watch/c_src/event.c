@@ -283,6 +283,8 @@ void watch__send_starved(struct watch *w, struct watch__thread *t)
 
     put_thread(w, t, &map);
     put_hold(w, t, &map);
+    put_number(w, &map, "earlier_ns", t->hold.untold);
+    t->hold.untold = 0;
     put_number(w, &map, "throttled_ns",
                watch__less(w->throttled, t->throttled));
     put_number(w, &map, "stolen_ns", watch__less(w->stolen, t->stolen));

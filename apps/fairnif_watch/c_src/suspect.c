@@ -22,7 +22,7 @@ static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
     h->seen_at = at;
     h->seen_cpu = cpu;
     h->poked = false;
-    h->reported_at = h->starved_at = 0;
+    h->reported_at = 0;
     h->level = 0;
 }
 
@@ -31,7 +31,7 @@ void watch__pardon(struct watch__hold *h, uint64_t now, uint64_t cpu)
     h->begin = now;
     h->begin_cpu = cpu;
     h->stalled = h->apart = 0;
-    h->reported_at = h->starved_at = 0;
+    h->reported_at = 0;
     h->level = 0;
 }
 
@@ -91,6 +91,7 @@ static enum watch__does answered(struct watch__hold *h,
     uint64_t at = seen->beat_at < seen->now ? seen->beat_at : seen->now;
 
     sum_up(h, seen, at, seen->beat_cpu);
+    h->untold += h->delay;
     gave_way(h, at, seen->beat_cpu);
     return reported ? DO_RELEASE : DO_NOTHING;
 }

@@ -20,7 +20,9 @@
 
 enum {
     DIRTY_EVERY = 4,            /* looks at dirty ones: one in so many */
-    IDLE_FACTOR = 4             /* nobody works: look so much less often */
+    LONGEST = 4,                /* periods: where nobody works, or a look is
+                                   dear, it looks less often, but for that */
+    SHARE = 250                 /* of a processor the thread may use 1/250 */
 };
 #define LATE_NS (20 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
@@ -216,7 +218,7 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         seen.beat_cpu = GET(t->heart.beat_cpu);
         ADD(w->counters.beats, 1);
     }
-    switch (watch__judge(&t->hold, &w->config.limits, &seen)) {
+    switch (watch__judge(&t->hold, &w->limits, &seen)) {
     case DO_POKE:
         poke(w, t);
         break;
@@ -224,10 +226,11 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         report(w, t);
         break;
     case DO_STARVED:
-        watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
         ADD(w->counters.starved, 1);
-        if (watch__admit(w))
+        if (watch__admit(w)) {
+            watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
             watch__send_starved(w, t);
+        }
         break;
     case DO_RELEASE:
         release(w, t);
@@ -338,18 +341,36 @@ static void note_late(struct watch *w, uint64_t gap)
 {
     uint64_t throttled = w->throttled, stolen = w->stolen;
 
-    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
     ADD(w->counters.late, 1);
-    if (w->now - w->late_at < NS_PER_S)
+    if (w->now - w->late_at < NS_PER_S || !watch__admit(w))
         return;
     w->late_at = w->now;
-    if (watch__admit(w))
-        watch__send_late(w, gap, watch__less(w->throttled, throttled),
+    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+    watch__send_late(w, gap, watch__less(w->throttled, throttled),
                      watch__less(w->stolen, stolen));
 }
 
-/* Answers how long to sleep. */
-static uint64_t tick(struct watch *w, uint64_t meant)
+/* How long to sleep.  What a look costs depends on the machine, on how busy it
+ * is, and on how many schedulers work. */
+static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
+{
+    uint64_t period = w->config.limits.period_ns;
+    uint64_t cpu = watch__cpu(own), dear;
+
+    if (w->cpu && cpu != WATCH__NEVER)
+        w->look_cpu += (cpu - w->cpu) / 16 - w->look_cpu / 16;
+    w->cpu = cpu;
+    SET(w->counters.watch_cpu_ns, cpu);
+    dear = w->look_cpu * SHARE;
+    if (idle || dear > LONGEST * period)
+        dear = LONGEST * period;
+    w->limits.period_ns = dear > period ? dear : period;
+    SET(w->counters.period_ns, w->limits.period_ns);
+    return w->limits.period_ns;
+}
+
+/* Whether nobody works. */
+static bool tick(struct watch *w, uint64_t meant)
 {
     uint64_t gap, total = 0, lost = 0;
     bool idle = true, late;
@@ -390,7 +411,7 @@ static uint64_t tick(struct watch *w, uint64_t meant)
     watch__sample(w);
     if (w->suppressed && w->now - w->suppressed_at >= NS_PER_S)
         watch__send_suppressed(w);
-    return w->config.limits.period_ns * (idle ? IDLE_FACTOR : 1);
+    return idle;
 }
 
 static void *run(void *arg)
@@ -403,7 +424,7 @@ static void *run(void *arg)
     next = w->before + wait;
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
-        bool looked = w->looked;
+        bool looked = w->looked, idle;
         struct timespec until = {(time_t)(next / NS_PER_S),
                                  (long)(next % NS_PER_S)};
 
@@ -413,10 +434,10 @@ static void *run(void *arg)
         }
         w->looked = false;
         pthread_mutex_unlock(&w->lock);
-        wait = tick(w, wait);
+        idle = tick(w, wait);
         if (looked)
             serve_looks(w);
-        SET(w->counters.watch_cpu_ns, watch__cpu(own));
+        wait = next_wait(w, own, idle);
         next = watch__now() + wait;
         pthread_mutex_lock(&w->lock);
     }
@@ -447,6 +468,7 @@ bool watch__init(struct watch *w, const struct watch__config *config,
 
     memset(w, 0, sizeof *w);
     w->config = *config;
+    w->limits = config->limits;
     w->tokens = config->events_per_s;
     w->normal = tids->count[K_NORMAL];
     for (unsigned k = 0; k < K_KINDS; k++)

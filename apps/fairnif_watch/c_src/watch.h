@@ -41,7 +41,7 @@ typedef _Atomic uint64_t watch__u64;
 
 /* -- kinds of scheduler threads ------------------------------------------- */
 
-enum watch__kind { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
+enum watch__sched { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
 extern WATCH_HIDDEN const char *const watch__kind_names[K_KINDS];
 
 /* -- /proc and clocks: task.c ------------------------------------------------ */
@@ -88,7 +88,7 @@ WATCH_HIDDEN void watch__pressure_read(const struct watch__pressure *p,
 /* -- which thread is which: threads.c ------------------------------------------ */
 
 /* The number in a thread's name and its kind; false: no scheduler's name. */
-WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__kind *kind,
+WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__sched *kind,
                                     unsigned *number);
 /* Finds all scheduler threads; false: some are missing, and `names` holds the
  * names that could not be told, separated by blanks. */
@@ -144,7 +144,8 @@ struct watch__hold {
     uint64_t stalled;           /* since: ready, but on no processor */
     uint64_t apart;             /* since: time of which nothing is known */
     uint64_t reported_at;       /* 0: not */
-    uint64_t starved_at;
+    uint64_t starved_at;        /* last told, at most once a second */
+    uint64_t untold;            /* delays of earlier pokes since then */
     unsigned level;             /* that was reported: 0, 1 warn, 2 error */
     /* for the report */
     uint64_t held, used, delay;
@@ -176,7 +177,7 @@ enum watch__state { ST_UNKNOWN, ST_IDLE, ST_BUSY, ST_NATIVE,
 enum { WATCH__WINDOWS = 5 };    /* looks that lie 250 ms apart: a second */
 
 struct watch__thread {
-    enum watch__kind kind;
+    enum watch__sched kind;
     unsigned number;
     int tid;
     clockid_t clock;
@@ -217,6 +218,7 @@ struct watch__thread {
     COUNTER(late)           /* of them: later than meant */                 \
     COUNTER(longest_gap_ns) /* between two */                               \
     COUNTER(watch_cpu_ns)   /* used by the thread itself */                 \
+    COUNTER(period_ns)      /* now: stretched where looks are dear */       \
     COUNTER(pokes)          /* sent to hearts */                            \
     COUNTER(beats)          /* that came back in time to be seen */         \
     COUNTER(held)           /* holds that were reported */                  \
@@ -302,7 +304,9 @@ struct watch {
     /* the thread's own */
     ErlNifEnv *env;             /* of one event */
     ERL_NIF_TERM poke;
+    struct watch__limits limits;    /* period_ns as it is now */
     uint64_t now, before;
+    uint64_t cpu, look_cpu;     /* its own: so far, and of a look, on average */
     uint64_t tick;
     struct watch__stack *stack;
     struct watch__maps *maps;
