@@ -39,7 +39,9 @@ struct watch__image {
     unsigned build_id_size;
 
     bool module_sought;
-    char module[64];            /* of its ErlNifEntry */
+    char module[64];            /* of its ErlNifEntry; "": it has none */
+    uint64_t nifs;              /* its table of functions */
+    unsigned nif_count;
 };
 
 /* How a register of the caller is found. */
