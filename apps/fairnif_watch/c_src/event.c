@@ -68,14 +68,20 @@ static ERL_NIF_TERM event(struct watch *w, const char *name)
     return map;
 }
 
+static void clear(struct watch *w)
+{
+    enif_clear_env(w->env);
+    w->poke = enif_make_atom(w->env, "poke");
+}
+
 static void send(struct watch *w, ERL_NIF_TERM map)
 {
     ERL_NIF_TERM message = enif_make_tuple2(w->env, atom(w, "fairnif_watch"),
                                             map);
 
-    enif_send(NULL, &w->owner, w->env, message);
-    enif_clear_env(w->env);
-    w->poke = enif_make_atom(w->env, "poke");
+    /* A copy: what was made on the way, ten times as much, stays here. */
+    enif_send(NULL, &w->owner, NULL, message);
+    clear(w);
     ADD(w->counters.events, 1);
 }
 
@@ -230,29 +236,39 @@ static void put_stack(struct watch *w, struct watch__thread *t,
 }
 
 /* The end of a hold tells what was seen last while it lasted. */
-static void keep(struct watch *w, struct watch__thread *t, ERL_NIF_TERM map)
+static void keep(struct watch__thread *t, ERL_NIF_TERM map)
 {
     if (!t->last_env)
         t->last_env = enif_alloc_env();
     if (!t->last_env)
         return;
     enif_clear_env(t->last_env);
-    (void)w;
     t->last = enif_make_copy(t->last_env, map);
 }
 
 /* -- the events ----------------------------------------------------------------- */
 
-void watch__send_held(struct watch *w, struct watch__thread *t)
+void watch__send_held(struct watch *w, struct watch__thread *t, bool now)
 {
-    ERL_NIF_TERM map = event(w, "held");
+    ERL_NIF_TERM map;
 
-    put_number(w, &map, "id", t->id);
-    put_thread(w, t, &map);
-    put_stack(w, t, &map);
+    if (w->stack->taken != TAKEN && t->has_stack) {
+        map = enif_make_copy(w->env, t->last);
+        put(w, &map, "stack_note", binary(w, "an earlier stack: a newer one "
+                                          "could not be had"));
+    } else {
+        map = event(w, "held");
+        put_number(w, &map, "id", t->id);
+        put_thread(w, t, &map);
+        put_stack(w, t, &map);
+    }
     put_hold(w, t, &map);
-    keep(w, t, map);
-    send(w, map);
+    keep(t, map);
+    t->has_stack = t->has_stack || w->stack->taken == TAKEN;
+    if (now)
+        send(w, map);
+    else
+        clear(w);
 }
 
 void watch__send_released(struct watch *w, struct watch__thread *t)
@@ -274,6 +290,8 @@ void watch__send_starved(struct watch *w, struct watch__thread *t)
 
     put_thread(w, t, &map);
     put_hold(w, t, &map);
+    put_number(w, &map, "earlier_ns", t->hold.untold);
+    t->hold.untold = 0;
     put_number(w, &map, "throttled_ns",
                watch__less(w->throttled, t->throttled));
     put_number(w, &map, "stolen_ns", watch__less(w->stolen, t->stolen));

@@ -28,6 +28,9 @@ struct watch__image {
 
     enum { IMAGE_NEW, IMAGE_GOOD, IMAGE_NO_ELF } state;
     uint64_t check;             /* of its headers, build id and dynamic part */
+    uint64_t head_check;        /* where the build id lies beside the headers, */
+    unsigned head_size;         /* as linkers put it: of all up to its end, in
+                                   one piece; else 0 */
     uint64_t bias, low, high;   /* memory = bias + address in the file */
     uint64_t frame_hdr, frame_hdr_size;
     uint64_t table, table_count;        /* sorted: {function, FDE}, relative to
@@ -37,9 +40,12 @@ struct watch__image {
     unsigned data_count;
     unsigned char build_id[WATCH__BUILD_ID];
     unsigned build_id_size;
+    uint64_t build_id_at;
 
     bool module_sought;
-    char module[64];            /* of its ErlNifEntry */
+    char module[64];            /* of its ErlNifEntry; "": it has none */
+    uint64_t nifs;              /* its table of functions */
+    unsigned nif_count;
 };
 
 /* How a register of the caller is found. */
@@ -76,9 +82,12 @@ struct watch__kept_name {
 };
 
 struct watch__maps {
-    struct watch__map *map;     /* executable ones and what files begin with,
-                                   by address */
+    struct watch__map *map;     /* executable ones and what their files begin
+                                   with, by address */
     unsigned count, room;
+    struct watch__map head;     /* while reading: what began a file, with */
+    char head_path[4096 + 64];
+    size_t head_length;         /* 0: nothing */
     struct watch__image image[WATCH__IMAGES];
     uint64_t serial;
     uint64_t read_at, read_cost;        /* ns, monotonic */
@@ -88,6 +97,7 @@ struct watch__maps {
     char exe[1024];
     struct watch__text *text;   /* paths */
     struct watch__row rows[WATCH__ROWS];
+    unsigned rows_read;
     struct watch__kept_name names[WATCH__SYMBOLS];
     unsigned char scratch[WATCH__SCRATCH];
 };
@@ -156,6 +166,11 @@ WATCH_HIDDEN bool watch__expression(const struct watch__snapshot *s,
                                     const struct watch__regs *regs,
                                     const struct watch__rule *rule,
                                     const uint64_t *cfa, uint64_t *result);
+
+/* base.c: the frame pointer where the row needs it and it is not known. */
+WATCH_HIDDEN bool watch__frame_base(const struct watch__snapshot *s,
+                                    const struct watch__row *row, uint64_t sp,
+                                    uint64_t pc, uint64_t *base);
 
 /* symbol.c, niftable.c */
 WATCH_HIDDEN bool watch__symbol_of(const struct watch__image *image,

@@ -22,7 +22,7 @@ static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
     h->seen_at = at;
     h->seen_cpu = cpu;
     h->poked = false;
-    h->reported_at = h->starved_at = 0;
+    h->reported_at = 0;
     h->level = 0;
 }
 
@@ -31,7 +31,7 @@ void watch__pardon(struct watch__hold *h, uint64_t now, uint64_t cpu)
     h->begin = now;
     h->begin_cpu = cpu;
     h->stalled = h->apart = 0;
-    h->reported_at = h->starved_at = 0;
+    h->reported_at = 0;
     h->level = 0;
 }
 
@@ -91,12 +91,13 @@ static enum watch__does answered(struct watch__hold *h,
     uint64_t at = seen->beat_at < seen->now ? seen->beat_at : seen->now;
 
     sum_up(h, seen, at, seen->beat_cpu);
+    h->untold += h->delay;
     gave_way(h, at, seen->beat_cpu);
     return reported ? DO_RELEASE : DO_NOTHING;
 }
 
-/* Held by what runs on it, for long enough to be told?  What counts is the time
- * that it was not waiting for a processor. */
+/* Held by what runs on it, for long enough to be told?  For that the time counts
+ * in which it was not waiting for a processor; how bad it is, all of it. */
 static enum watch__does still_held(struct watch__hold *h,
                                    const struct watch__limits *limits,
                                    const struct watch__seen *seen)
@@ -106,7 +107,7 @@ static enum watch__does still_held(struct watch__hold *h,
 
     sum_up(h, seen, seen->now, seen->cpu);
     own = less(h->held, h->delay);
-    level = own >= limits->error_ns ? 2 : own >= limits->warn_ns ? 1 : 0;
+    level = own < limits->warn_ns ? 0 : h->held < limits->error_ns ? 1 : 2;
     if (level > h->level
         || (level && h->level
             && less(seen->now, h->reported_at) >= NS_PER_S)) {

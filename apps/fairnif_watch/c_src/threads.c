@@ -22,7 +22,7 @@ const char *const watch__kind_names[K_KINDS] = {
 };
 
 static const struct {
-    enum watch__kind kind;
+    enum watch__sched kind;
     const char *before, *after; /* of the number; `after` may be cut short */
     size_t least;               /* of `after`, so that it is still told */
 } names[] = {
@@ -36,7 +36,7 @@ static const struct {
     {K_DIRTY_IO, "erts_dios_", "", 0},
 };
 
-bool watch__parse_name(const char *name, enum watch__kind *kind,
+bool watch__parse_name(const char *name, enum watch__sched *kind,
                        unsigned *number)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -79,7 +79,7 @@ bool watch__find_threads(struct watch__tids *tids, char *unknown, size_t size)
     unknown[0] = '\0';
     while (dir && (entry = readdir(dir)) != NULL) {
         int tid = atoi(entry->d_name);
-        enum watch__kind kind;
+        enum watch__sched kind;
         unsigned number;
         char name[32];
 

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,15 @@
 
 enum {
     DIRTY_EVERY = 4,            /* looks at dirty ones: one in so many */
-    IDLE_FACTOR = 4             /* nobody works: look so much less often */
+    LONGEST = 4,                /* periods: where nobody works, or a look is
+                                   dear, it looks less often, but for that */
+    SHARE = 250                 /* of a processor the thread may use 1/250 */
 };
 #define LATE_NS (20 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
 /* How long a thread that is to be told of may take to show its stack. */
-#define STACK_WAIT_NS (10 * NS_PER_MS)
+#define STACK_WAIT_NS (5 * NS_PER_MS)
+enum { TRIES = 10 };            /* before a hold is told without a stack */
 
 /* -- one thread -------------------------------------------------------------- */
 
@@ -117,6 +121,7 @@ static void poke(struct watch *w, struct watch__thread *t)
     t->throttled = w->throttled;
     t->stolen = w->stolen;
     t->doubted = false;
+    t->tries = 0;
     ADD(t->heart.poked, 1);
     ADD(w->counters.pokes, 1);
     if (!enif_send(NULL, &t->heart.pid, NULL, w->poke)) {
@@ -124,6 +129,13 @@ static void poke(struct watch *w, struct watch__thread *t)
         atomic_store(&t->heart.there, 0);
         t->hold.poked = false;
     }
+}
+
+/* Not told yet, but at the next look. */
+static void put_off(struct watch__thread *t)
+{
+    t->hold.level = 0;
+    t->hold.reported_at = 0;
 }
 
 /* Before a hold is told for the first time: where no native code is in sight,
@@ -143,21 +155,59 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
         ADD(w->counters.pardoned, 1);
         watch__pardon(&t->hold, w->now, t->cpu);
     } else {
-        t->hold.level = 0;      /* it will be reported at the next look */
-        t->hold.reported_at = 0;
+        put_off(t);
     }
     t->doubted = true;
     t->process = process;
     return true;
 }
 
+/* Whom a report is for may have run on the held scheduler last: woken, it waits in
+ * that queue until another scheduler looks for work, and one that sleeps does
+ * not.  A heart that is sent anything else than a poke does nothing, and then its
+ * scheduler looks. */
+static void rouse(struct watch *w)
+{
+    ERL_NIF_TERM word = enif_make_atom(w->env, "rouse");
+    unsigned online = GET(w->online);
+
+    for (unsigned i = 0; i < online && i < w->normal; i++) {
+        struct watch__thread *t = &w->threads[i];
+
+        if (!t->id && atomic_load_explicit(&t->heart.there,
+                                           memory_order_acquire))
+            enif_send(NULL, &t->heart.pid, NULL, word);
+    }
+}
+
+/* Where every normal scheduler is held nobody can read what is sent.  Then a
+ * hold is told once at each level, and what is seen later at its end: else
+ * messages would pile up for as long as that lasts. */
+static bool is_unread(const struct watch *w, const struct watch__thread *t)
+{
+    unsigned online = GET(w->online);
+
+    if (!t->told || t->told_level != t->hold.level || online > w->normal)
+        return false;
+    for (unsigned i = 0; i < online; i++)
+        if (!w->threads[i].id)
+            return false;
+    return true;
+}
+
 static void report(struct watch *w, struct watch__thread *t)
 {
-    if (!watch__admit(w)) {
+    bool unread = is_unread(w, t);
+
+    if (!unread && !watch__admit(w)) {
         t->id = t->id ? t->id : ++w->next_id;
         return;
     }
     watch__take(w, t, STACK_WAIT_NS);
+    if (w->stack->taken == TAKEN_LATE && !t->told && t->tries++ < TRIES) {
+        put_off(t);             /* it gets no processor now */
+        return;
+    }
     if (is_doubtful(w, t))
         return;
     if (!t->id)
@@ -165,7 +215,9 @@ static void report(struct watch *w, struct watch__thread *t)
     if (!t->told)
         ADD(w->counters.held, 1);
     t->told = true;
-    watch__send_held(w, t);
+    t->told_level = t->hold.level;
+    watch__send_held(w, t, !unread);
+    rouse(w);
 }
 
 static void release(struct watch *w, struct watch__thread *t)
@@ -174,7 +226,7 @@ static void release(struct watch *w, struct watch__thread *t)
     if (t->told)
         watch__send_released(w, t);
     t->id = 0;
-    t->told = false;
+    t->told = t->has_stack = false;
 }
 
 static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
@@ -197,7 +249,7 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         seen.beat_cpu = GET(t->heart.beat_cpu);
         ADD(w->counters.beats, 1);
     }
-    switch (watch__judge(&t->hold, &w->config.limits, &seen)) {
+    switch (watch__judge(&t->hold, &w->limits, &seen)) {
     case DO_POKE:
         poke(w, t);
         break;
@@ -205,10 +257,11 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         report(w, t);
         break;
     case DO_STARVED:
-        watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
         ADD(w->counters.starved, 1);
-        if (watch__admit(w))
+        if (watch__admit(w)) {
+            watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
             watch__send_starved(w, t);
+        }
         break;
     case DO_RELEASE:
         release(w, t);
@@ -258,6 +311,14 @@ static void show(struct watch *w, struct watch__thread *t)
 
 /* -- all of them ------------------------------------------------------------------ */
 
+/* One that nobody empties must not hold us up. */
+static bool can_write(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+    return poll(&p, 1, 0) == 1 && p.revents & POLLOUT;
+}
+
 /* Nobody else can say it then. */
 static void emergency(struct watch *w)
 {
@@ -284,7 +345,7 @@ static void emergency(struct watch *w)
     n = snprintf(line, sizeof line, "fairnif_watch: all %u normal schedulers "
                  "of this node have been blocked for at least %lu ms\n", held,
                  (unsigned long)(least / NS_PER_MS));
-    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+    if (can_write(STDERR_FILENO) && write(STDERR_FILENO, line, (size_t)n) < 0)
         return;                 /* then there is nobody to tell */
 }
 
@@ -311,18 +372,36 @@ static void note_late(struct watch *w, uint64_t gap)
 {
     uint64_t throttled = w->throttled, stolen = w->stolen;
 
-    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
     ADD(w->counters.late, 1);
-    if (w->now - w->late_at < NS_PER_S)
+    if (w->now - w->late_at < NS_PER_S || !watch__admit(w))
         return;
     w->late_at = w->now;
-    if (watch__admit(w))
-        watch__send_late(w, gap, watch__less(w->throttled, throttled),
+    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+    watch__send_late(w, gap, watch__less(w->throttled, throttled),
                      watch__less(w->stolen, stolen));
 }
 
-/* Answers how long to sleep. */
-static uint64_t tick(struct watch *w, uint64_t meant)
+/* How long to sleep.  What a look costs depends on the machine, on how busy it
+ * is, and on how many schedulers work. */
+static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
+{
+    uint64_t period = w->config.limits.period_ns;
+    uint64_t cpu = watch__cpu(own), dear;
+
+    if (w->cpu && cpu != WATCH__NEVER)
+        w->look_cpu += (cpu - w->cpu) / 16 - w->look_cpu / 16;
+    w->cpu = cpu;
+    SET(w->counters.watch_cpu_ns, cpu);
+    dear = w->look_cpu * SHARE;
+    if (idle || dear > LONGEST * period)
+        dear = LONGEST * period;
+    w->limits.period_ns = dear > period ? dear : period;
+    SET(w->counters.period_ns, w->limits.period_ns);
+    return w->limits.period_ns;
+}
+
+/* Whether nobody works. */
+static bool tick(struct watch *w, uint64_t meant)
 {
     uint64_t gap, total = 0, lost = 0;
     bool idle = true, late;
@@ -363,7 +442,7 @@ static uint64_t tick(struct watch *w, uint64_t meant)
     watch__sample(w);
     if (w->suppressed && w->now - w->suppressed_at >= NS_PER_S)
         watch__send_suppressed(w);
-    return w->config.limits.period_ns * (idle ? IDLE_FACTOR : 1);
+    return idle;
 }
 
 static void *run(void *arg)
@@ -376,7 +455,7 @@ static void *run(void *arg)
     next = w->before + wait;
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
-        bool looked = w->looked;
+        bool looked = w->looked, idle;
         struct timespec until = {(time_t)(next / NS_PER_S),
                                  (long)(next % NS_PER_S)};
 
@@ -386,10 +465,10 @@ static void *run(void *arg)
         }
         w->looked = false;
         pthread_mutex_unlock(&w->lock);
-        wait = tick(w, wait);
+        idle = tick(w, wait);
         if (looked)
             serve_looks(w);
-        SET(w->counters.watch_cpu_ns, watch__cpu(own));
+        wait = next_wait(w, own, idle);
         next = watch__now() + wait;
         pthread_mutex_lock(&w->lock);
     }
@@ -420,6 +499,7 @@ bool watch__init(struct watch *w, const struct watch__config *config,
 
     memset(w, 0, sizeof *w);
     w->config = *config;
+    w->limits = config->limits;
     w->tokens = config->events_per_s;
     w->normal = tids->count[K_NORMAL];
     for (unsigned k = 0; k < K_KINDS; k++)

@@ -41,7 +41,7 @@ typedef _Atomic uint64_t watch__u64;
 
 /* -- kinds of scheduler threads ------------------------------------------- */
 
-enum watch__kind { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
+enum watch__sched { K_NORMAL, K_DIRTY_CPU, K_DIRTY_IO, K_KINDS };
 extern WATCH_HIDDEN const char *const watch__kind_names[K_KINDS];
 
 /* -- /proc and clocks: task.c ------------------------------------------------ */
@@ -88,7 +88,7 @@ WATCH_HIDDEN void watch__pressure_read(const struct watch__pressure *p,
 /* -- which thread is which: threads.c ------------------------------------------ */
 
 /* The number in a thread's name and its kind; false: no scheduler's name. */
-WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__kind *kind,
+WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__sched *kind,
                                     unsigned *number);
 /* Finds all scheduler threads; false: some are missing, and `names` holds the
  * names that could not be told, separated by blanks. */
@@ -144,7 +144,8 @@ struct watch__hold {
     uint64_t stalled;           /* since: ready, but on no processor */
     uint64_t apart;             /* since: time of which nothing is known */
     uint64_t reported_at;       /* 0: not */
-    uint64_t starved_at;
+    uint64_t starved_at;        /* last told, at most once a second */
+    uint64_t untold;            /* delays of earlier pokes since then */
     unsigned level;             /* that was reported: 0, 1 warn, 2 error */
     /* for the report */
     uint64_t held, used, delay;
@@ -176,7 +177,7 @@ enum watch__state { ST_UNKNOWN, ST_IDLE, ST_BUSY, ST_NATIVE,
 enum { WATCH__WINDOWS = 5 };    /* looks that lie 250 ms apart: a second */
 
 struct watch__thread {
-    enum watch__kind kind;
+    enum watch__sched kind;
     unsigned number;
     int tid;
     clockid_t clock;
@@ -196,13 +197,16 @@ struct watch__thread {
     uint64_t busy_since;        /* 0: idle */
     uint64_t id;                /* of the hold that was reported */
     bool told;                  /* of it, the owner */
+    unsigned told_level;
     uint64_t process;           /* at the first look at this hold; 0: none */
     bool doubted;               /* and whether there was a first look */
+    unsigned tries;             /* to get a stack for the first report */
     uint64_t throttled, stolen; /* at the poke */
     const struct fair_running *fair;    /* under the lock; NULL: none */
     uint64_t at[WATCH__WINDOWS], used_at[WATCH__WINDOWS];
     unsigned window;
-    ErlNifEnv *last_env;        /* of the last stack; NULL: there was none */
+    bool has_stack;             /* the report that is kept, of this hold */
+    ErlNifEnv *last_env;        /* of the last report; NULL: there was none */
     ERL_NIF_TERM last;
     /* for others */
     _Atomic int state;
@@ -216,6 +220,7 @@ struct watch__thread {
     COUNTER(late)           /* of them: later than meant */                 \
     COUNTER(longest_gap_ns) /* between two */                               \
     COUNTER(watch_cpu_ns)   /* used by the thread itself */                 \
+    COUNTER(period_ns)      /* now: stretched where looks are dear */       \
     COUNTER(pokes)          /* sent to hearts */                            \
     COUNTER(beats)          /* that came back in time to be seen */         \
     COUNTER(held)           /* holds that were reported */                  \
@@ -301,7 +306,9 @@ struct watch {
     /* the thread's own */
     ErlNifEnv *env;             /* of one event */
     ERL_NIF_TERM poke;
+    struct watch__limits limits;    /* period_ns as it is now */
     uint64_t now, before;
+    uint64_t cpu, look_cpu;     /* its own: so far, and of a look, on average */
     uint64_t tick;
     struct watch__stack *stack;
     struct watch__maps *maps;
@@ -350,8 +357,9 @@ WATCH_HIDDEN void watch__sample(struct watch *w);
 
 /* event.c: one event at a time, in w->env */
 WATCH_HIDDEN bool watch__admit(struct watch *w);
-/* w->stack is of it. */
-WATCH_HIDDEN void watch__send_held(struct watch *w, struct watch__thread *t);
+/* w->stack is of it.  Not `now`: it is kept for the end. */
+WATCH_HIDDEN void watch__send_held(struct watch *w, struct watch__thread *t,
+                                   bool now);
 WATCH_HIDDEN void watch__send_released(struct watch *w,
                                        struct watch__thread *t);
 WATCH_HIDDEN void watch__send_starved(struct watch *w,

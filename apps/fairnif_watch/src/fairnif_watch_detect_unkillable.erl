@@ -1,5 +1,5 @@
-%% A process that is dead, or dying, while native code still runs for it on a dirty scheduler: what it
-%% holds is not freed and its scheduler is not either.
+%% A process that is dead, or dying, while native code still runs for it on a dirty scheduler: what
+%% it holds is not freed and its scheduler is not either.
 -module(fairnif_watch_detect_unkillable).
 
 -behaviour(fairnif_watch_detector).
@@ -19,8 +19,8 @@ describe() -> <<"Native code goes on for a process that has been killed.">>.
 thresholds() ->
     fairnif_watch_detector:thresholds(
       [{grace_ms, 1000, ms,
-        <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then should "
-          "within a second">>},
+        <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then "
+          "should within a second">>},
        {error_ms, 10000, ms,
         <<"whoever killed it has long tried again: more of the pool is taken each time">>}]).
 

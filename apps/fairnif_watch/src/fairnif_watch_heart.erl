@@ -5,7 +5,7 @@
 %% garbage.
 -module(fairnif_watch_heart).
 
--export([start_link/2, start_link/3]).
+-export([start_link/2, start_link/3, start_clock/3]).
 
 %% The option that binds a process to a scheduler is in no type of OTP's.
 -dialyzer({nowarn_function, bound/2}).
@@ -18,11 +18,22 @@ start_link(Scheduler, Watch) ->
                              answer_thread(Scheduler, Watch)
                      end).
 
-%% @doc A heart that answers `{poke, N}' from `Watchdog' with `{beat, Scheduler, N, Time}', where the
-%% native part is not there.
+%% @doc A heart that answers `{poke, N}' from `Watchdog' with `{beat, Scheduler, N, Time}', where
+%% the native part is not there.
 -spec start_link(Scheduler :: pos_integer(), erlang, Watchdog :: pid()) -> pid().
 start_link(Scheduler, erlang, Watchdog) ->
     bound(Scheduler, fun() -> answer_process(Scheduler, Watchdog) end).
+
+%% @doc A clock on that scheduler: sends `tick' to `Watchdog' every `Ms'. A process's own timers
+%% stand still while the scheduler is blocked on which it set them.
+-spec start_clock(Scheduler :: pos_integer(), Watchdog :: pid(), Ms :: pos_integer()) -> pid().
+start_clock(Scheduler, Watchdog, Ms) ->
+    bound(Scheduler, fun() -> clock(Watchdog, Ms) end).
+
+clock(Watchdog, Ms) ->
+    receive after Ms -> ok end,
+    Watchdog ! tick,
+    clock(Watchdog, Ms).
 
 bound(Scheduler, Fun) ->
     spawn_opt(Fun, [link, {scheduler, Scheduler}, {priority, max}]).

@@ -34,8 +34,8 @@ interface() -> erlang:nif_error(not_loaded).
           {ok, watch()} | {error, {unknown_thread_names, [binary()]} | enomem | noproc}.
 new(_Config, _Owner, _Watchdog) -> erlang:nif_error(not_loaded).
 
-%% @doc Starts the thread; once. `Errno' is why running threads cannot be looked at by signal though the
-%% configuration wants it; 0: they can. `busy': another watch was not stopped yet.
+%% @doc Starts the thread; once. `Errno' is why running threads cannot be looked at by signal though
+%% the configuration wants it; 0: they can. `busy': another watch was not stopped yet.
 -spec start(watch()) -> {ok, Errno :: non_neg_integer()} | {error, busy | no_thread}.
 start(_Watch) -> erlang:nif_error(not_loaded).
 
@@ -64,8 +64,8 @@ counters(_Watch) -> erlang:nif_error(not_loaded).
 -spec online(watch(), pos_integer()) -> ok.
 online(_Watch, _Number) -> erlang:nif_error(not_loaded).
 
-%% @doc Of the stacks that were taken of busy threads: how many, how many of functions that are not in
-%% the table, and the table.
+%% @doc Of the stacks that were taken of busy threads: how many, how many of functions that are not
+%% in the table, and the table.
 -spec top(watch()) -> {non_neg_integer(), non_neg_integer(),
                        [{mfa() | {Library :: binary(), Place :: binary()}, pos_integer()}]}.
 top(_Watch) -> erlang:nif_error(not_loaded).

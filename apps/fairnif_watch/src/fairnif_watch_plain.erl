@@ -1,11 +1,12 @@
 %% @doc The watch without its native part: the watchdog process itself pokes the hearts.
 %%
-%% It pokes only schedulers that have something to do, by `statistics(active_tasks_all)', which waits
-%% for nobody: an idle one is never woken. It cannot see what runs there, nor a dirty scheduler, nor
+%% It pokes only schedulers that have something to do, by `statistics(active_tasks_all)', which
+%% waits for nobody: an idle one is never woken, but for the two whose clocks it needs, since timers
+%% stand still with their scheduler. It cannot see what runs there, nor a dirty scheduler, nor
 %% anything while all normal schedulers are blocked.
 -module(fairnif_watch_plain).
 
--export([new/2, tick/1, beat/4, threads/0, blind/1]).
+-export([new/2, period_ms/1, tick/2, beat/4, threads/0, blind/1]).
 
 -export_type([watch/0]).
 
@@ -32,10 +33,21 @@ new(Owner, Config) ->
     #watch{owner = Owner, period = max(10, Period) * 1000000, warn = Warn * 1000000,
            error = Error * 1000000, ticked = now_ns()}.
 
-%% @doc Looks at all schedulers; pokes through `Hearts'. To be called again after the answered ms.
--spec tick({watch(), #{pid() => pos_integer()}}) -> {watch(), pos_integer()}.
-tick({Watch = #watch{ticked = Before, period = Period}, Hearts}) ->
-    Now = now_ns(),
+%% @doc How often tick/2 wants to be called.
+-spec period_ms(watch()) -> pos_integer().
+period_ms(#watch{period = Period}) ->
+    Period div 1000000.
+
+%% @doc Looks at all schedulers; pokes through `Hearts', that of each scheduler. More often than it
+%% is due, it does nothing.
+-spec tick(watch(), #{pid() => pos_integer()}) -> watch().
+tick(Watch = #watch{ticked = Before, period = Period}, Hearts) ->
+    case now_ns() of
+        Now when Now - Before < Period div 2 -> Watch;
+        Now -> tick(Now, Watch, Hearts)
+    end.
+
+tick(Now, Watch = #watch{ticked = Before, period = Period}, Hearts) ->
     Gap = Now - Before,
     Late = Gap > 4 * Period + 20000000,
     Watch1 = case Late of
@@ -45,8 +57,7 @@ tick({Watch = #watch{ticked = Before, period = Period}, Hearts}) ->
     Online = erlang:system_info(schedulers_online),
     Active = lists:enumerate(lists:sublist(erlang:statistics(active_tasks_all), Online)),
     Working = [N || {N, Tasks} <- Active, Tasks > 0],
-    Watch2 = poke(Working, Hearts, Now, Watch1#watch{ticked = Now}),
-    {judge(Now, Watch2), Period div 1000000}.
+    judge(Now, poke(Working, Hearts, Now, Watch1#watch{ticked = Now})).
 
 %% Nothing is concluded from a time in which we did not run ourselves.
 late(Gap, Watch = #watch{owner = Owner, poked = Poked}) ->

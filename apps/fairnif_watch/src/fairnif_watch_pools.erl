@@ -1,7 +1,8 @@
-%% What is known of the dirty pools beyond their queues: how long a job waits, measured by one that does
-%% nothing; who occupies them; and which of those has died while its code goes on.
+%% What is known of the dirty pools beyond their queues: how long a job waits, measured by one that
+%% does nothing; who occupies them; and which of those has died while its code goes on.
 %%
-%% Part of the collector: never waits. Starts processes only while a pool is full, and ends them then.
+%% Part of the collector: never waits. Starts processes only while a pool is full, and ends them
+%% then.
 -module(fairnif_watch_pools).
 
 -export([new/1, sample/2, add/2, told/2, looked/2, down/3, stop/1]).
@@ -27,7 +28,7 @@
                 dead = #{} :: #{pid() => map()},
                 %% The last sample's, and the function that a look found each in.
                 threads = [] :: [map()],
-                looks = #{} :: #{{atom(), pos_integer()} => {At :: integer(), none | mfa()}},
+                looks = #{} :: #{{atom(), pos_integer()} => {At :: integer(), map()}},
                 counts = [] :: [{atom(), integer()}]}).
 
 -opaque pools() :: #pools{}.
@@ -81,7 +82,8 @@ probed(Kind) ->
     Ran = fairnif_watch_probe:Kind(),
     {fairnif_watch_pools, {probed, Kind, (Ran - Begin) / 1.0e6}}.
 
-%% Goes on while somebody is dead and it is not known whether his code runs: it takes to know the living.
+%% Goes on while somebody is dead and it is not known whether his code runs: it takes to know the
+%% living.
 search(#pools{full = [], dead = Dead, searcher = {Pid, Ref}} = Pools) when map_size(Dead) =:= 0 ->
     true = erlang:demonitor(Ref, [flush]),
     fairnif_watch_dirty:stop(Pid),
@@ -172,9 +174,9 @@ down(Ref, Now, #pools{jobs = Jobs, dead = Dead, probe = Probes} = Pools) ->
     end.
 
 %% Which of the dead may still run. A fairnif one says so itself. Which process a thread works for
-%% otherwise cannot be seen, only how many jobs run and who lives: while fewer run than live, less those
-%% that may be waiting, nobody dead does. (One that died waiting is in the queue, and so in its
-%% length, until its turn comes.)
+%% otherwise cannot be seen, only how many jobs run and who lives: while fewer run than live, less
+%% those that may be waiting, nobody dead does. (One that died waiting is in the queue, and so in
+%% its length, until its turn comes.)
 still(Threads, #{dirty_cpu := Cpu, dirty_io := Io}, #pools{dead = Dead, jobs = Jobs} = Pools) ->
     {Queued, Active} = {element(1, Cpu) + element(1, Io), element(2, Cpu) + element(2, Io)},
     Living = length([Pid || {Pid, #{kind := Kind}} <- maps:to_list(Jobs), Kind =/= fairnif]),
@@ -185,10 +187,10 @@ still(Threads, #{dirty_cpu := Cpu, dirty_io := Io}, #pools{dead = Dead, jobs = J
           end,
     Pools#pools{dead = maps:filter(May, Dead), threads = Threads}.
 
-%% What is known of the dead, for the detector. Foreign ones of the same function cannot be told apart,
-%% so they are one. It is certain that it runs for one of them if more threads than there are living
-%% processes in it show the function, are busy with it since before it was found, and all the living
-%% are known: the search has been round since.
+%% What is known of the dead, for the detector. Foreign ones of the same function cannot be told
+%% apart, so they are one. It is certain that it runs for one of them if more threads than there are
+%% living processes in it show the function, are busy with it since before it was found, and all the
+%% living are known: the search has been round since.
 dead(#pools{dead = Dead} = Pools, At) ->
     Fair = [Job#{key => Pid, candidates => [Pid], count => 1}
             || {Pid, #{kind := fairnif} = Job} <- maps:to_list(Dead)],
@@ -197,11 +199,12 @@ dead(#pools{dead = Dead} = Pools, At) ->
                          Pools, At)
              || Mfa <- Functions].
 
-of_function(Mfa, [First | _] = Dead, #pools{jobs = Jobs, round = Round} = Pools, At) ->
+of_function({Module, _, _} = Mfa, [First | _] = Dead, #pools{jobs = Jobs, round = Round} = Pools,
+            At) ->
     Pids = [Pid || #{pid := Pid} <- Dead],
     Died = lists:min([D || #{died := D} <- Dead]),
     Found = lists:max([F || #{found := F} <- Dead]),
-    Living = length([Pid || {Pid, #{mfa := M}} <- maps:to_list(Jobs), M =:= Mfa]),
+    Living = length([Pid || {Pid, #{mfa := {M, _, _}}} <- maps:to_list(Jobs), M =:= Module]),
     Shown = showing(Mfa, Found, Pools, At),
     Known = Round > lists:max([D || #{died := D} <- Dead]),
     Orphans = min(length(Dead), length(Shown) - Living),
@@ -216,9 +219,16 @@ showing(Mfa, Found, #pools{looks = Looks, threads = Threads}, At) ->
     [{Kind, N} || #{kind := Kind, number := N, busy_ns := Busy} <- Threads,
                   Busy div 1000 >= At - Found,
                   case Looks of
-                      #{{Kind, N} := {Looked, Mfa}} -> At - Looked < 3000000;
-                      #{} -> false
+                      #{{Kind, N} := {Looked, Seen}} ->
+                          At - Looked < 3000000 andalso is_in(Seen, Mfa);
+                      #{} ->
+                          false
                   end].
+
+%% Of a thread that sleeps only the library may be known, and so the module.
+is_in(#{mfa := none, module := Module}, {Module, _, _}) -> true;
+is_in(#{mfa := Mfa}, Mfa) -> true;
+is_in(_, _) -> false.
 
 is_running(Pid, Threads) ->
     lists:any(fun(#{fairnif := #{owner := Owner}}) -> Owner =:= Pid;
@@ -239,12 +249,12 @@ ask_looks(Threads, #pools{dead = Dead}) ->
                           end, lists:sublist(Busy, ?LOOKS))
     end.
 
-%% @doc The stack of a thread that was asked for: which function it is in.
+%% @doc The stack of a thread that was asked for: which function it is in, or of which module.
 -spec looked(map(), pools()) -> pools().
 looked(#{ref := fairnif_watch_pools, kind := Kind, number := N} = Event,
        #pools{looks = Looks} = Pools) ->
-    #{mfa := Mfa} = fairnif_watch_culprit:of_event(Event),
-    Pools#pools{looks = Looks#{{Kind, N} => {erlang:system_time(microsecond), Mfa}}};
+    Seen = maps:with([mfa, module], fairnif_watch_culprit:of_event(Event)),
+    Pools#pools{looks = Looks#{{Kind, N} => {erlang:system_time(microsecond), Seen}}};
 looked(_, Pools) ->
     Pools.
 

@@ -5,8 +5,8 @@
 %% `released', `starved' (ready to run, and given no processor), `late' (the watch thread itself),
 %% `suppressed', `looked'.  All times are of `erlang:monotonic_time(nanosecond)'.
 %%
-%% What is asked here is answered from tables, by the caller itself: a blocked scheduler cannot delay
-%% it, unless the caller is on it.
+%% What is asked here is answered from tables, by the caller itself: a blocked scheduler cannot
+%% delay it, unless the caller is on it.
 -module(fairnif_watch_watchdog).
 
 -behaviour(gen_server).
@@ -26,6 +26,7 @@
 -record(state, {watch :: fairnif_watch_native:watch() | {plain, fairnif_watch_plain:watch()},
                 hearts = #{} :: #{pid() => Scheduler :: pos_integer()},
                 ended = [] :: [Scheduler :: pos_integer()],
+                clocks = [] :: [pid()],
                 reaper = none :: pid() | none,
                 fairnif = false :: boolean()}).
 
@@ -34,8 +35,8 @@
 %% How long the watch of a watchdog that was killed may take to end.
 -define(BUSY_MS, 10000).
 
-%% @doc Starts watching.  `config' has the keys of the application environment; of them are used here
-%% `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
+%% @doc Starts watching.  `config' has the keys of the application environment; of them are used
+%% here `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
 %% `native_library', the path without extension of the native part (default: in `priv').
 %%
 %% Where the native part cannot be loaded, or is switched off, it does what Erlang alone can
@@ -68,8 +69,8 @@ offline(Thread = #{kind := normal, number := N}, Online) when N > Online ->
 offline(Thread, _) ->
     Thread.
 
-%% @doc The native functions that busy schedulers were found in, of the last ten to twenty seconds, most
-%% first; `share' is of all times one was found busy, `ns_per_s' of processor time.
+%% @doc The native functions that busy schedulers were found in, of the last ten to twenty seconds,
+%% most first; `share' is of all times one was found busy, `ns_per_s' of processor time.
 -spec top() -> [native_function()].
 top() ->
     case native() of
@@ -147,10 +148,10 @@ init(#{owner := Owner, config := Given}) ->
             {ok, #state{watch = Watch, hearts = hearts(Watch), reaper = reaper(Watch)}};
         {plain, Why} ->
             true = ets:insert(?TABLE, [{watch, plain}, {blind, fairnif_watch_plain:blind(Why)}]),
-            Watch = {plain, fairnif_watch_plain:new(Owner, Config)},
-            self() ! tick,
+            Plain = fairnif_watch_plain:new(Owner, Config),
+            Clocks = clocks(fairnif_watch_plain:period_ms(Plain)),
             self() ! every,
-            {ok, #state{watch = Watch, hearts = hearts(Watch)}};
+            {ok, #state{watch = {plain, Plain}, clocks = Clocks, hearts = hearts({plain, Plain})}};
         {error, Reason} ->
             {stop, {native, Reason}}
     end.
@@ -172,9 +173,7 @@ handle_info(every, State = #state{watch = Watch, hearts = Hearts, ended = Ended}
     State1 = State#state{hearts = maps:merge(Hearts, hearts(Ended, Watch)), ended = []},
     {noreply, keep_up(State1)};
 handle_info(tick, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
-    {Plain1, Ms} = fairnif_watch_plain:tick({Plain, Hearts}),
-    _ = erlang:send_after(Ms, self(), tick),
-    {noreply, State#state{watch = {plain, Plain1}}};
+    {noreply, State#state{watch = {plain, fairnif_watch_plain:tick(Plain, Hearts)}}};
 handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
     {noreply, State#state{watch = {plain, fairnif_watch_plain:beat(Scheduler, N, At, Plain)}}};
 handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts, ended = Ended}) ->
@@ -190,14 +189,20 @@ handle_info(_, State) ->
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts}) ->
-    end_hearts(Hearts);
+terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts, clocks = Clocks}) ->
+    end_processes(maps:keys(Hearts) ++ Clocks);
 terminate(_Reason, #state{watch = Watch, hearts = Hearts, reaper = Reaper}) ->
-    ok = fairnif_watch_native:stop(Watch),
+    ok = stop_thread(Watch),
     Monitor = monitor(process, Reaper),
     Reaper ! {done, self()},
     receive {'DOWN', Monitor, process, _, _} -> ok end,
-    end_hearts(Hearts).
+    end_processes(maps:keys(Hearts)).
+
+%% Somebody may have purged the module: then the last term of the watch ends the thread.
+stop_thread(Watch) ->
+    try fairnif_watch_native:stop(Watch)
+    catch error:_ -> ok
+    end.
 
 %% What the thread cannot know by itself.
 keep_up(State = #state{watch = {plain, _}}) ->
@@ -212,13 +217,13 @@ keep_up(State = #state{watch = Watch, fairnif = Bound}) ->
     end.
 
 %% A heart whose scheduler is blocked ends when that is given back: it is not waited for long.
-end_hearts(Hearts) ->
+end_processes(Pids) ->
     Monitors = [begin
-                    Monitor = monitor(process, Heart),
-                    unlink(Heart),
-                    exit(Heart, kill),
+                    Monitor = monitor(process, Pid),
+                    unlink(Pid),
+                    exit(Pid, kill),
                     Monitor
-                end || Heart <- maps:keys(Hearts)],
+                end || Pid <- Pids],
     Deadline = erlang:monotonic_time(millisecond) + 1000,
     lists:foreach(
       fun(Monitor) ->
@@ -232,6 +237,11 @@ hearts(Watch) ->
 hearts(Schedulers, Watch) ->
     maps:from_list([{heart(N, Watch), N} || N <- Schedulers]).
 
+%% On two schedulers, so that one is left when the other is blocked.
+clocks(Ms) ->
+    [fairnif_watch_heart:start_clock(N, self(), Ms)
+     || N <- lists:seq(1, min(2, erlang:system_info(schedulers)))].
+
 heart(Scheduler, {plain, _}) -> fairnif_watch_heart:start_link(Scheduler, erlang, self());
 heart(Scheduler, Watch) -> fairnif_watch_heart:start_link(Scheduler, Watch).
 
@@ -243,7 +253,7 @@ reaper(Watch) ->
                   Monitor = monitor(process, Watchdog),
                   receive
                       {done, Watchdog} -> ok;
-                      {'DOWN', Monitor, process, _, _} -> fairnif_watch_native:stop(Watch)
+                      {'DOWN', Monitor, process, _, _} -> stop_thread(Watch)
                   end
           end).
 

@@ -26,7 +26,9 @@ a_subscriber_gets_a_view_each_second_until_it_ends_test_() ->
 subscriber() ->
     {ok, Ref} = fairnif_watch:subscribe(self()),
     Node = node(),
-    Time = fun() -> receive {fairnif_watch, Node, {view, #{at := At}}} -> At after 5000 -> none end end,
+    Time = fun() ->
+                   receive {fairnif_watch, Node, {view, #{at := At}}} -> At after 5000 -> none end
+           end,
     [First, Second] = [Time(), Time()],
     ?assert(is_integer(First) andalso is_integer(Second) andalso Second - First > 100000),
     ok = fairnif_watch:unsubscribe(Ref),
@@ -192,7 +194,7 @@ flood() ->
                      {message_queue_len, Length} = process_info(Collector, message_queue_len),
                      Length
                  end || Second <- lists:seq(1, 3), N <- lists:seq(1, 100)]),
-    #{findings := Findings, counters := #{events := Events, events_dropped := Dropped}} =
+    #{findings := Findings, counters := #{reports := Events, reports_dropped := Dropped}} =
         fairnif_watch:report(),
     ?assert(Events + Dropped >= 30000),
     ?assert(Dropped > 25000),

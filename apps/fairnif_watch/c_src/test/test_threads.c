@@ -1,0 +1,194 @@
+/*
+ * test_threads.c - the names of scheduler threads, and what /proc says of a
+ * thread through descriptors that stay open.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "../watch.h"
+#include "check.h"
+
+static bool is(const char *name, enum watch__sched kind, unsigned number)
+{
+    enum watch__sched k;
+    unsigned n;
+
+    return watch__parse_name(name, &k, &n) && k == kind && n == number;
+}
+
+static bool is_none(const char *name)
+{
+    enum watch__sched k;
+    unsigned n;
+
+    return !watch__parse_name(name, &k, &n);
+}
+
+TEST(names, "the scheduler threads of OTP 25 to 29 are known by name, cut as "
+     "the kernel cuts")
+{
+    CHECK(is("1_scheduler", K_NORMAL, 1));
+    CHECK(is("1024_scheduler", K_NORMAL, 1024));
+    CHECK(is("1_dirty_cpu_sch", K_DIRTY_CPU, 1));
+    CHECK(is("10_dirty_cpu_sc", K_DIRTY_CPU, 10));
+    CHECK(is("1024_dirty_cpu_", K_DIRTY_CPU, 1024));
+    CHECK(is("1_dirty_io_sche", K_DIRTY_IO, 1));
+    CHECK(is("1024_dirty_io_s", K_DIRTY_IO, 1024));
+    CHECK(is("erts_sched_7", K_NORMAL, 7));
+    CHECK(is("erts_dcpus_1024", K_DIRTY_CPU, 1024));
+    CHECK(is("erts_dios_10", K_DIRTY_IO, 10));
+}
+
+TEST(other_names, "other threads are none, nor are names that only look so")
+{
+    static const char *const others[] = {
+        "beam.smp", "async_1", "1_aux", "erts_aux", "erts_poll_0", "sys_sig_di",
+        "erts_smsg_disp", "1_poller", "scheduler", "_scheduler", "0_scheduler",
+        "1_scheduler_x", "1_dirty", "1_dirty_cp", "erts_sched_", "erts_sched_x",
+        "erts_sched_1x", "erts_sched_0", "", "1", "1_"
+    };
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK(is_none(others[i]));
+}
+
+/* -- threads of our own --------------------------------------------------- */
+
+static int tid;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static bool ready, end;
+static _Atomic int busy_tid;
+
+static void *sleeps(void *name)
+{
+    prctl(PR_SET_NAME, name);
+    pthread_mutex_lock(&lock);
+    tid = watch__gettid();
+    ready = true;
+    pthread_cond_broadcast(&cond);
+    while (!end)
+        pthread_cond_wait(&cond, &lock);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static pthread_t start(char *name)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, sleeps, name);
+    pthread_mutex_lock(&lock);
+    while (!ready)
+        pthread_cond_wait(&cond, &lock);
+    pthread_mutex_unlock(&lock);
+    return thread;
+}
+
+static void stop(pthread_t thread)
+{
+    pthread_mutex_lock(&lock);
+    end = true;
+    pthread_cond_broadcast(&cond);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
+}
+
+TEST(found, "threads are found by their names; where one is missing the names "
+     "that could not be told are said")
+{
+    pthread_t thread = start("erts_sched_1");
+    int normal[2] = {0, 0};
+    struct watch__tids tids = {.count = {1, 0, 0}, .tid = {normal, NULL, NULL}};
+    char names[256];
+
+    CHECK(watch__find_threads(&tids, names, sizeof names));
+    CHECK_NUMBERS(normal[0], ==, tid);
+    tids.count[K_NORMAL] = 2;
+    CHECK(!watch__find_threads(&tids, names, sizeof names));
+    CHECK(strstr(names, "watch_test") != NULL);
+    CHECK(!watch__find_threads(&tids, names, 4));   /* no room: no names */
+    stop(thread);
+}
+
+TEST(sleeping, "a sleeping thread uses no processor and is seen to sleep where "
+     "it does")
+{
+    pthread_t thread = start("x");
+    struct watch__place a, b;
+    uint64_t cpu;
+    int fd;
+
+    if (check_emulated())
+        return;
+    fd = watch__open(tid, "syscall");
+    usleep(50000);
+    cpu = watch__cpu(watch__cpu_clock(tid));
+    CHECK(cpu != WATCH__NEVER);
+    CHECK(watch__where(fd, &a) == RUN_SLEEPS);
+    usleep(20000);
+    CHECK(watch__where(fd, &b) == RUN_SLEEPS);
+    CHECK_NUMBERS(watch__cpu(watch__cpu_clock(tid)), ==, cpu);
+    CHECK(a.syscall == b.syscall && a.arg == b.arg && a.sp == b.sp
+          && a.pc == b.pc && a.sp && a.pc);
+    CHECK_TEXT(watch__syscall_name(a.syscall), "futex");
+    CHECK(!watch__in_disk_sleep(tid));
+    stop(thread);
+    /* The kernel is done with it a little after it was joined. */
+    for (int i = 0; i < 1000 && watch__where(fd, &a) != RUN_UNKNOWN; i++)
+        usleep(1000);
+    CHECK(watch__where(fd, &a) == RUN_UNKNOWN);
+    CHECK(watch__cpu(watch__cpu_clock(tid)) == WATCH__NEVER);
+    close(fd);
+}
+
+static void *spins(void *unused)
+{
+    _Atomic bool *ended = unused;
+
+    atomic_store(&busy_tid, watch__gettid());
+    while (!atomic_load(ended))
+        ;
+    return NULL;
+}
+
+TEST(own, "a running thread is seen to run, and its clock goes on")
+{
+    _Atomic bool ended = false;
+    pthread_t thread;
+    struct watch__place place;
+    clockid_t clock;
+    uint64_t cpu;
+    int fd;
+
+    pthread_create(&thread, NULL, spins, &ended);
+    while (!atomic_load(&busy_tid))
+        usleep(1000);
+    clock = watch__cpu_clock(busy_tid);
+    fd = watch__open(busy_tid, "syscall");
+    if (!check_emulated())
+        CHECK(watch__where(fd, &place) == RUN_RUNNING);
+    cpu = watch__cpu(clock);
+    for (int i = 0; i < 5000 && watch__cpu(clock) < cpu + 1000000; i++)
+        usleep(1000);
+    CHECK(watch__cpu(clock) >= cpu + 1000000);
+    CHECK(watch__where(-1, &place) == RUN_UNKNOWN);
+    CHECK(watch__cpu(watch__cpu_clock(4194303)) == WATCH__NEVER);
+    atomic_store(&ended, true);
+    pthread_join(thread, NULL);
+    close(fd);
+}
+
+TEST(pressure, "what takes processors away is read, or is 0 where nothing says")
+{
+    struct watch__pressure p;
+    uint64_t throttled, stolen, throttled2, stolen2;
+
+    watch__pressure_open(&p);
+    watch__pressure_read(&p, &throttled, &stolen);
+    watch__pressure_read(&p, &throttled2, &stolen2);
+    CHECK(throttled2 >= throttled && stolen2 >= stolen);
+    watch__pressure_close(&p);
+}

@@ -1,0 +1,434 @@
+%% The watch thread on a live node: what it sees, what it does not, and that nothing of it stays.
+%%
+%% Time is wall time on a machine that may be busy: an observation that went otherwise is repeated,
+%% and what was seen each time is in the failure.
+-module(fairnif_watch_watchdog_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([block_and_halt/1, collect_in_peer/2, restart/1]).
+
+-define(ATTEMPTS, 5).
+
+watchdog_test_() ->
+    {setup,
+     fun() -> ok = fairnif_watch_test:build() end,
+     [{Name, {timeout, 120, Fun}} || {Name, Fun} <- cases()]}.
+
+cases() ->
+    [{"a NIF that spins is held from its begin, and given back at its end",
+      fun() -> blocked(spin, running) end},
+     {"a NIF that sleeps is too, and is not woken by it",
+      fun() -> blocked(sleep, sleeping) end},
+     {"a fairnif function is named by fairnif, with its caller", fun fair_is_named/0},
+     {"Erlang processes that share a scheduler are no finding", fun erlang_is_no_finding/0},
+     {"processes of the hearts' own priority are none either", fun priority_max_is_no_finding/0},
+     {"schedulers that multi_scheduling blocks are no finding", fun multi_scheduling/0},
+     {"a scheduler that goes offline is no finding, and is shown so", fun offline/0},
+     {"a node that was stopped and goes on has blocked nothing", fun stopped_node/0},
+     {"idle schedulers are not poked", fun idle/0},
+     {"a stack can be asked for, of dirty schedulers too", fun look/0},
+     {"what runs most is told", fun top/0},
+     {"reports are bounded, and what is held back is counted", fun suppressed/0},
+     {"a heart that is killed is replaced", fun heart_killed/0},
+     {"nothing is left after a hundred starts and stops, not the library either",
+      fun restarts/0},
+     {"a watchdog that is killed takes its thread with it", fun killed/0},
+     {"purged while it runs, it ends all the same", fun purged/0},
+     {"a second watchdog is refused", fun second/0},
+     {"without its native part it sees what blocks, and says what it does not", fun plain/0},
+     {"a library that cannot be loaded is said, and the rest works", fun no_library/0},
+     {"a node halts while the thread is at work", fun halts/0}].
+
+%% -- what is seen ------------------------------------------------------------------
+
+blocked(Way, State) ->
+    again(
+      fun() ->
+              watching(#{sample_hz => 0}, fun() ->
+                  {Since, Until, Broken} = run(fun() -> fairnif_watch_block_nif:Way(300) end),
+                  Events = collect(700),
+                  [First | _] = Held = events(held, Events),
+                  [Released] = events(released, Events),
+                  Long = Until - Since,
+                  ?assertEqual(0, Broken),
+                  ?assertMatch(#{state := State, kind := normal, cause := native, id := Id}
+                                 when Id =:= map_get(id, Released), First),
+                  ?assertEqual([{fairnif_watch_block_nif, Way, 1}], nifs(First), First),
+                  ?assert(length(Held) >= 2),
+                  ?assert(map_get(held_ns, First) >= 10000000),
+                  ?assert(abs(map_get(since, First) - Since) < Long div 5),
+                  ?assert(abs(map_get(held_ns, Released) - Long) < Long div 5)
+              end)
+      end).
+
+%% A sleeping thread's stack may end before the function of the table.
+nifs(#{state := running, stack := Stack}) ->
+    lists:last([[] | [[Nif] || #{nif := {_, _, _} = Nif} <- Stack]]);
+nifs(#{stack := Stack}) ->
+    [Module] = lists:usort([element(1, Nif) || #{nif := Nif} <- Stack, Nif =/= none]),
+    [{Module, sleep, 1}].
+
+fair_is_named() ->
+    _ = fairnif:info(),
+    again(
+      fun() ->
+              watching(#{}, fun() ->
+                  timer:sleep(1100),            % the watchdog looks for fairnif once a second
+                  Spin = fun() -> fairnif_watch_block_fair:spin_normal(200) end,
+                  {Pid, Ref} = spawn_monitor(Spin),
+                  receive {'DOWN', Ref, _, _, _} -> ok end,
+                  [#{fairnif := Fair} | _] = events(held, collect(500)),
+                  ?assertMatch(#{function := {fairnif_watch_block_fair, spin_normal, 1},
+                                 owner := Pid}, Fair)
+              end)
+      end).
+
+look() ->
+    watching(#{}, fun() ->
+        Job = spawn(fun() -> fairnif_watch_block_nif:spin_dirty_cpu(600) end),
+        Number = eventually_busy(dirty_cpu, 100),
+        ok = fairnif_watch_watchdog:look(dirty_cpu, Number, {my, ref}),
+        receive
+            {fairnif_watch, #{event := looked} = Event} ->
+                ?assertMatch(#{ref := {my, ref}, kind := dirty_cpu, number := Number}, Event),
+                ?assert(is_list(map_get(stack, Event)))
+        after 10000 ->
+                error(no_answer)
+        end,
+        ?assertError(badarg, fairnif_watch_watchdog:look(dirty_cpu, 100000, x)),
+        exit(Job, kill)
+    end).
+
+eventually_busy(Kind, Left) when Left > 0 ->
+    Busy = [N || #{kind := K, number := N, state := busy} <- fairnif_watch_watchdog:threads(),
+                 K =:= Kind],
+    case Busy of
+        [N | _] -> N;
+        [] -> timer:sleep(10), eventually_busy(Kind, Left - 1)
+    end.
+
+top() ->
+    again(
+      fun() ->
+              watching(#{sample_hz => 100}, fun() ->
+                  _ = run(fun() -> fairnif_watch_block_nif:spin(1500) end),
+                  [Most | _] = fairnif_watch_watchdog:top(),
+                  ?assertMatch(#{function := {fairnif_watch_block_nif, spin, 1}, samples := N,
+                                 label := <<"fairnif_watch_block_nif:spin/1">>} when N > 0, Most),
+                  ?assert(map_get(share, Most) =< 1.0)
+              end)
+      end).
+
+%% -- what is no finding ----------------------------------------------------------------
+
+erlang_is_no_finding() ->
+    again(fun() -> no_held(fun() -> busy(normal, 2000) end, 2) end).
+
+priority_max_is_no_finding() ->
+    again(fun() -> no_held(fun() -> busy(max, 1500) end, 2) end).
+
+%% So many such processes for each scheduler.
+busy(Priority, Ms) ->
+    %% They end by themselves: of priority max they leave no time for who would end them.
+    Until = erlang:monotonic_time(millisecond) + Ms,
+    Pids = [spawn_opt(fun() -> sum(lists:seq(1, 100), Until) end,
+                      [monitor, {priority, Priority}])
+            || _ <- lists:seq(1, 4 * erlang:system_info(schedulers_online))],
+    [receive {'DOWN', Ref, process, _, _} -> ok end || {_, Ref} <- Pids],
+    ok.
+
+sum(List, Until) ->
+    _ = lists:foldl(fun(X, Sum) -> (X * 7 + Sum) rem 1000003 end, 0, List),
+    erlang:monotonic_time(millisecond) > Until orelse sum(List, Until).
+
+multi_scheduling() ->
+    again(
+      fun() ->
+              no_held(fun() ->
+                              block = blocked_multi(block),
+                              timer:sleep(300),
+                              _ = blocked_multi(unblock),
+                              timer:sleep(100)
+                      end, 0)
+      end).
+
+blocked_multi(block) ->
+    blocked = erlang:system_flag(multi_scheduling, block),
+    block;
+blocked_multi(unblock) ->
+    erlang:system_flag(multi_scheduling, unblock).
+
+offline() ->
+    Online = erlang:system_info(schedulers_online),
+    case Online > 1 of
+        false ->
+            ok;
+        true ->
+            again(
+              fun() ->
+                      no_held(
+                        fun() ->
+                                Until = erlang:monotonic_time(millisecond) + 500,
+                                [spawn(fun() -> sum([1, 2, 3], Until) end)
+                                 || _ <- lists:seq(1, 4)],
+                                timer:sleep(100),
+                                Online = erlang:system_flag(schedulers_online, 1),
+                                timer:sleep(400),
+                                ?assert(lists:any(fun(T) -> map_get(state, T) =:= offline end,
+                                                  fairnif_watch_watchdog:threads())),
+                                1 = erlang:system_flag(schedulers_online, Online),
+                                timer:sleep(100)
+                        end, 1)
+              end)
+    end.
+
+%% Nothing is held while Fun runs, but `Most' reports of what has another cause: garbage collection
+%% and the like on a busy machine.
+no_held(Fun, Most) ->
+    watching(#{warn_ms => 50}, fun() ->
+        Fun(),
+        Held = [E || #{id := _} = E <- events(held, collect(100))],
+        Ids = lists:usort([Id || #{id := Id} <- Held]),
+        ?assertEqual([], [E || E = #{cause := native} <- Held]),
+        ?assert(length(Ids) =< Most, Held)
+    end).
+
+stopped_node() ->
+    again(
+      fun() ->
+              Peer = fairnif_watch_test:peer(["+S", "2:2"]),
+              Pid = fairnif_watch_test:call(Peer, os, getpid, []),
+              Self = self(),
+              _ = spawn_link(fun() ->
+                                     Self ! {events, fairnif_watch_test:call(
+                                                       Peer, ?MODULE, collect_in_peer, [#{}, 2500])}
+                             end),
+              timer:sleep(1000),
+              _ = os:cmd("kill -STOP " ++ Pid),
+              timer:sleep(600),
+              _ = os:cmd("kill -CONT " ++ Pid),
+              Events = receive {events, Got} -> Got after 30000 -> error(no_answer) end,
+              fairnif_watch_test:stop(Peer),
+              ?assertEqual([], [E || E = #{held_ns := Ns} <- events(held, Events),
+                                     Ns > 300000000]),
+              ?assertMatch([_ | _], [Gap || #{gap_ns := Gap} <- events(late, Events),
+                                            Gap > 400000000])
+      end).
+
+collect_in_peer(Config, Ms) ->
+    watching(Config, fun() -> busy(normal, Ms - 500), collect(500) end).
+
+idle() ->
+    again(
+      fun() ->
+              watching(#{}, fun() ->
+                  timer:sleep(200),
+                  #{pokes := Before} = fairnif_watch_watchdog:counters(),
+                  timer:sleep(2000),
+                  #{pokes := After, ticks := Ticks} = fairnif_watch_watchdog:counters(),
+                  ?assert(Ticks > 40),
+                  %% Our own timers, and what else runs in the tests' node.
+                  ?assert(After - Before < 20)
+              end)
+      end).
+
+%% -- bounds -----------------------------------------------------------------------------
+
+suppressed() ->
+    again(
+      fun() ->
+              watching(#{warn_ms => 5, period_ms => 1, events_per_s => 1}, fun() ->
+                  _ = run(fun() -> [fairnif_watch_block_nif:spin(20) || _ <- lists:seq(1, 30)] end),
+                  Events = collect(1500),
+                  [#{count := Count} | _] = events(suppressed, Events),
+                  #{suppressed := Counted} = fairnif_watch_watchdog:counters(),
+                  ?assert(Count > 0),
+                  ?assert(Counted >= Count),
+                  ?assert(length(events(held, Events)) < 10)
+              end)
+      end).
+
+%% -- life ---------------------------------------------------------------------------------
+
+heart_killed() ->
+    watching(#{}, fun() ->
+        [exit(Pid, kill) || Pid <- hearts()],
+        timer:sleep(1500),
+        ?assertEqual(erlang:system_info(schedulers), length(hearts())),
+        again(fun() ->
+                      _ = run(fun() -> fairnif_watch_block_nif:spin(100) end),
+                      ?assertMatch([_ | _], events(released, collect(400)))
+              end)
+    end).
+
+hearts() ->
+    [Pid || Pid <- processes(),
+            {current_function, {fairnif_watch_heart, _, _}}
+                <- [process_info(Pid, current_function)]].
+
+restarts() ->
+    ok = restart(10),
+    garbage_collect(),
+    Before = held_now(),
+    ok = restart(100),
+    garbage_collect(),
+    {Fds, Threads, Processes, Memory} = held_now(),
+    {Fds0, Threads0, Processes0, Memory0} = Before,
+    ?assertEqual({Fds0, Threads0}, {Fds, Threads}),
+    ?assert(Processes =< Processes0 + 2),
+    ?assert(Memory =< Memory0 + 4 * 1024 * 1024, {Memory0, Memory}).
+
+restart(0) ->
+    ok;
+restart(N) ->
+    watching(#{}, fun() -> timer:sleep(5) end),
+    true = code:delete(fairnif_watch_native),
+    false = code:purge(fairnif_watch_native),
+    {ok, Maps} = file:read_file("/proc/self/maps"),
+    ?assertEqual(nomatch, binary:match(Maps, <<"/fairnif_watch.so">>)),
+    restart(N - 1).
+
+held_now() ->
+    {ok, Fds} = file:list_dir("/proc/self/fd"),
+    {ok, Threads} = file:list_dir("/proc/self/task"),
+    {length(Fds), length(Threads), length(processes()), erlang:memory(total)}.
+
+killed() ->
+    {_, Threads0, _, _} = held_now(),
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(
+                   fun() ->
+                           {ok, Dog} = fairnif_watch_watchdog:start_link(
+                                         #{owner => Self, config => #{}}),
+                           Self ! {dog, Dog},
+                           timer:sleep(infinity)
+                   end),
+    Dog = receive {dog, D} -> D end,
+    ?assertEqual(Threads0 + 1, element(2, held_now())),
+    exit(Dog, kill),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end,
+    ok = wait_for(fun() -> element(2, held_now()) =:= Threads0 andalso hearts() =:= [] end, 500),
+    watching(#{}, fun() -> ok end).
+
+wait_for(Fun, Left) when Left > 0 ->
+    case Fun() of
+        true -> ok;
+        false -> timer:sleep(10), wait_for(Fun, Left - 1)
+    end;
+wait_for(_, 0) ->
+    timeout.
+
+purged() ->
+    {_, Threads0, _, _} = held_now(),
+    Logged = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),    % the hearts' last words
+    watching(#{}, fun() ->
+        true = code:delete(fairnif_watch_native),
+        _ = code:purge(fairnif_watch_native),
+        _ = run(fun() -> fairnif_watch_block_nif:spin(50) end)
+    end),
+    ok = logger:set_primary_config(Logged),
+    ok = wait_for(fun() -> garbage_collect(), element(2, held_now()) =:= Threads0 end, 500),
+    _ = code:delete(fairnif_watch_native),
+    _ = code:purge(fairnif_watch_native),
+    watching(#{}, fun() -> ok end).
+
+second() ->
+    watching(#{}, fun() ->
+        ?assertMatch({error, {already_started, _}},
+                     fairnif_watch_watchdog:start_link(#{owner => self(), config => #{}}))
+    end).
+
+halts() ->
+    Halts = lists:seq(1, 50),
+    Dirs = lists:append([["-pa", Dir] || Dir <- [filename:dirname(code:which(M))
+                                                 || M <- [fairnif, fairnif_watch, ?MODULE]]]),
+    lists:foreach(
+      fun(N) ->
+              How = lists:nth(1 + N rem 3, ["halt", "stop", "flush"]),
+              Command = lists:flatten(
+                          lists:join(" ", ["erl", "-noinput" | Dirs]
+                                     ++ ["-s", atom_to_list(?MODULE), "block_and_halt", How,
+                                         "2>&1; echo status $?"])),
+              ?assertEqual("status 7\n", os:cmd(Command), How)
+      end, Halts).
+
+block_and_halt([How]) ->
+    spawn(fun() ->
+                  {ok, _} = fairnif_watch_watchdog:start_link(
+                              #{owner => self(), config => #{period_ms => 1, sample_hz => 1000}}),
+                  spawn(fun() -> fairnif_watch_block_nif:spin(100) end),
+                  spawn(fun() -> fairnif_watch_block_nif:sleep_dirty_io(100) end),
+                  timer:sleep(30),
+                  case How of
+                      halt -> halt(7, [{flush, false}]);
+                      flush -> halt(7);
+                      stop -> init:stop(7)
+                  end
+          end).
+
+%% -- Erlang alone ----------------------------------------------------------------------------
+
+plain() ->
+    again(
+      fun() ->
+              watching(#{native => false}, fun() ->
+                  ?assertMatch([_ | _], fairnif_watch_watchdog:blind()),
+                  ?assertEqual([], fairnif_watch_watchdog:top()),
+                  ?assertEqual(ok, fairnif_watch_watchdog:look(normal, 1, x)),
+                  {Since, Until, _} = run(fun() -> fairnif_watch_block_nif:spin(300) end),
+                  Events = collect(700),
+                  ?assertMatch([#{native := false, stack := []} | _], events(held, Events)),
+                  [#{held_ns := Held} | _] = events(released, Events),
+                  ?assert(abs(Held - (Until - Since)) < (Until - Since) div 5)
+              end)
+      end).
+
+no_library() ->
+    _ = code:delete(fairnif_watch_native),
+    _ = code:purge(fairnif_watch_native),
+    watching(#{native_library => "/nowhere/at/all"}, fun() ->
+        [Why | _] = fairnif_watch_watchdog:blind(),
+        ?assertMatch({match, _}, re:run(Why, "nowhere")),
+        ?assertMatch([#{kind := normal} | _], fairnif_watch_watchdog:threads())
+    end).
+
+%% -- tools --------------------------------------------------------------------------------------
+
+watching(Config, Fun) ->
+    {ok, Pid} = fairnif_watch_watchdog:start_link(#{owner => self(), config => Config}),
+    try
+        Fun()
+    after
+        unlink(Pid),
+        ok = fairnif_watch_watchdog:stop(),
+        _ = collect(0)
+    end.
+
+%% In another process, so that what blocks is not us.
+run(Fun) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({value, Fun()}) end),
+    receive {'DOWN', Ref, process, Pid, {value, Value}} -> Value end.
+
+collect(Ms) ->
+    receive
+        {fairnif_watch, Event} -> [Event | collect(Ms)]
+    after Ms ->
+            []
+    end.
+
+events(Name, Events) ->
+    [E || E = #{event := N} <- Events, N =:= Name].
+
+again(Fun) ->
+    again(Fun, ?ATTEMPTS, []).
+
+again(_, 0, Seen) ->
+    error({each_time, lists:reverse(Seen)});
+again(Fun, Left, Seen) ->
+    try
+        Fun()
+    catch
+        _:Reason:Stack -> again(Fun, Left - 1, [{Reason, lists:sublist(Stack, 3)} | Seen])
+    end.
