@@ -83,7 +83,16 @@ async function live(page: Page): Promise<void> {
 
 const connection = (page: Page): Promise<string> => page.locator("#connection").innerText();
 
-const named = (page: Page) => page.locator(".finding", { hasText: "spinsleep" });
+/** Of a scheduler that is held, or was; other detectors may have something to say of it too. */
+const BLOCKED = ".finding:has-text('(scheduler_blocked)')";
+const ONGOING = ".finding.ongoing:has-text('(scheduler_blocked)')";
+const named = (page: Page) => page.locator(BLOCKED, { hasText: "spinsleep" });
+
+const over = (page: Page): Promise<void> =>
+  page
+    .locator(ONGOING)
+    .first()
+    .waitFor({ state: "detached", ...PATIENCE });
 
 /** A scheduler that got no processor meanwhile was not held, so says the watch: then once more. */
 const TRIES = 5;
@@ -139,8 +148,8 @@ describe("the live page", { timeout: 300_000 }, () => {
       times.some((time) => time < 1000),
       `named after ${times.join(", ")} ms`,
     );
-    const card = page.locator(".finding", { hasText: "spinsleep" }).first();
-    await page.waitForFunction(() => !document.querySelector(".finding.ongoing"), null, PATIENCE);
+    await over(page);
+    const card = named(page).first();
     assert.match(await card.innerText(), /held for \d+ ms/);
     assert.match(await card.innerText(), /Remedy: /);
     await card.locator("summary", { hasText: "stack" }).click();
@@ -149,10 +158,17 @@ describe("the live page", { timeout: 300_000 }, () => {
     await page.close();
   });
 
-  test("while it is held its time counts, and afterwards stands still; the strip is marked", async () => {
+  test("while it is held its time counts, and afterwards stands still; the strip is marked", async (t) => {
     const { page } = await open();
-    await node.eval(hold(6000));
-    const card = await page.waitForSelector(".finding.ongoing", PATIENCE);
+    // With two schedulers what tells may itself wait behind the one that is held: then once more.
+    let card: ElementHandle | null = null;
+    let tries = 0;
+    for (; tries < 4 && !card; tries++) {
+      await node.eval(hold(6000));
+      card = await page.waitForSelector(ONGOING, { timeout: 8000 }).catch(() => null);
+    }
+    t.diagnostic(`seen while it lasted: hold ${tries}`);
+    assert.ok(card, "never seen while it lasted");
     assert.match(await card.innerText(), /going on/);
     assert.match(await page.title(), /^\d ongoing/);
     const first = await heldFor(card);
@@ -163,7 +179,7 @@ describe("the live page", { timeout: 300_000 }, () => {
       counted = await heldFor(card);
     }
     assert.ok(counted >= first + 500, `${first} ms, then ${counted} ms`);
-    await page.waitForFunction(() => !document.querySelector(".finding.ongoing"), null, PATIENCE);
+    await over(page);
     const last = await heldFor(card);
     assert.ok(last > 4800 && last < 7200, `${last} ms`);
     await page.waitForTimeout(600);
