@@ -227,9 +227,9 @@ showing(Mfa, Found, #pools{looks = Looks, threads = Threads}, At) ->
                           false
                   end].
 
-%% Of a thread that sleeps only the library may be known, and so the module.
-is_in(#{mfa := none, module := Module}, {Module, _, _}) -> true;
-is_in(#{mfa := Mfa}, Mfa) -> true;
+%% By the module: often no more is known, and one C function may stand in its table under several
+%% names.
+is_in(#{module := Module}, {Module, _, _}) -> true;
 is_in(_, _) -> false.
 
 is_running(Pid, Threads) ->
