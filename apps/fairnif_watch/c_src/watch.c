@@ -25,6 +25,7 @@ enum {
     SHARE = 250                 /* of a processor the thread may use 1/250 */
 };
 #define LATE_NS (20 * NS_PER_MS)
+#define ROUSE_NS (20 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
 /* How long a thread that is to be told of may take to show its stack. */
 #define STACK_WAIT_NS (5 * NS_PER_MS)
@@ -162,15 +163,25 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
     return true;
 }
 
-/* Whom a report is for may have run on the held scheduler last: woken, it waits in
- * that queue until another scheduler looks for work, and one that sleeps does
- * not.  A heart that is sent anything else than a poke does nothing, and then its
- * scheduler looks. */
+/* Whom a report is for, and whom that one tells, may have run on the held
+ * scheduler last: woken, a process waits in that queue until another scheduler
+ * looks for work, and one that sleeps does not.  A heart that is sent anything
+ * else than a poke does nothing, and then its scheduler looks.  Only while a hold
+ * lasts that was told. */
 static void rouse(struct watch *w)
 {
-    ERL_NIF_TERM word = enif_make_atom(w->env, "rouse");
+    ERL_NIF_TERM word;
     unsigned online = GET(w->online);
+    bool told = false;
 
+    if (w->now - w->roused_at < ROUSE_NS)
+        return;
+    for (unsigned i = 0; i < w->normal && !told; i++)
+        told = w->threads[i].told;
+    if (!told)
+        return;
+    w->roused_at = w->now;
+    word = enif_make_atom(w->env, "rouse");
     for (unsigned i = 0; i < online && i < w->normal; i++) {
         struct watch__thread *t = &w->threads[i];
 
@@ -217,7 +228,7 @@ static void report(struct watch *w, struct watch__thread *t)
     t->told = true;
     t->told_level = t->hold.level;
     watch__send_held(w, t, !unread);
-    rouse(w);
+    w->roused_at = 0;
 }
 
 static void release(struct watch *w, struct watch__thread *t)
@@ -438,6 +449,7 @@ static bool tick(struct watch *w, uint64_t meant)
     }
     if (late)
         note_late(w, gap);
+    rouse(w);
     emergency(w);
     watch__sample(w);
     if (w->suppressed && w->now - w->suppressed_at >= NS_PER_S)

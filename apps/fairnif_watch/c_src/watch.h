@@ -315,7 +315,7 @@ struct watch {
     uint64_t next_id, next_sample, sampled;
     uint64_t tokens_at, suppressed, suppressed_at;
     double tokens;
-    uint64_t emergency_at, late_at;
+    uint64_t emergency_at, late_at, roused_at;
     struct watch__pressure pressure;
     uint64_t throttled, stolen;
 };
