@@ -70,7 +70,9 @@ runs() ->
      run(jobs, fairnif_bench_threads:flags(), {fairnif_bench_threads, delay, []},
          "a thousand jobs that wait"),
      run(sodium, fairnif_bench_calls:warm_flags(), {fairnif_bench_sodium, run, []},
-         "libsodium by fair_call")].
+         "libsodium by fair_call"),
+     run(watch, fairnif_bench_watch:flags(), {fairnif_bench_watch, run, []},
+         "what watching a node costs")].
 
 %% @doc The extra section: AUTO's rule for long work.
 -spec auto_rule() -> run().
@@ -84,7 +86,7 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium().
+        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ watch().
 
 %% ---- run time of a yielding call ----
 
@@ -286,6 +288,29 @@ sodium_value(F, S, A, B) when F =/= crypto_box, S =< 256 ->
     #{value => {difference, A, B}, unit => ns, bound => {at_most, 100}};
 sodium_value(_, _, A, B) ->
     #{value => {ratio, A, B}, unit => times, bound => {at_most, 1.1}}.
+
+%% ---- watch ----
+
+%% 0.5 % of one processor is 5 ms of a second.
+watch() ->
+    Own = "CPU time of the watch thread, and what its processes ran by trace events, in a second; ",
+    [#{id => <<"watch-idle">>, run => watch, what => "a second of watching an idle node",
+       peer => "the node alone", value => {difference, <<"idle">>, <<"idle alone">>}, unit => ns,
+       bound => {at_most, 5000000}, how => "CPU time of all threads of the node, 2 schedulers"},
+     #{id => <<"watch-busy">>, run => watch, what => "a second of watching a busy node",
+       peer => "", value => {value, <<"busy own">>}, unit => ns, bound => {at_most, 5000000},
+       how => Own ++ "2 schedulers busy with Erlang work"},
+     #{id => <<"watch-busy-work">>, run => watch, what => "Erlang work of a busy node, watched",
+       peer => "not watched", value => {ratio, <<"busy work">>, <<"busy alone work">>},
+       unit => times, bound => none, how => "rounds of work, 2 schedulers"},
+     #{id => <<"watch-holds">>, run => watch,
+       what => "a second of watching a node that is held all the time", peer => "",
+       value => {value, <<"holds own">>}, unit => ns, bound => none,
+       how => Own ++ "NIFs of 1.2 ms, threshold 1 ms, in turn with Erlang work"},
+     #{id => <<"watch-holds-work">>, run => watch,
+       what => "Erlang work of a node that is held all the time, watched", peer => "not watched",
+       value => {ratio, <<"holds work">>, <<"holds alone work">>}, unit => times, bound => none,
+       how => "rounds of work in turn with NIFs of 1.2 ms, threshold 1 ms, 2 schedulers"}].
 
 name(Format, Args) -> iolist_to_binary(text(Format, Args)).
 

@@ -1,25 +1,11 @@
 // The page as somebody sees it: real reports in headless Chromium.
 import assert from "node:assert/strict";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
+import { launch, PHONE, seriousFindings, tooWide, WIDE } from "./chromium.ts";
 import { experiments, fairnif, file, HOSTILE, type Made, makeAll } from "./reports.ts";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const WIDE = { width: 1000, height: 900 };
-const PHONE = { width: 360, height: 780 };
-
-interface Violation {
-  id: string;
-  impact: string;
-  nodes: { html: string }[];
-}
-
-interface Axe {
-  run(what: Document, options: object): Promise<{ violations: Violation[] }>;
-}
 
 let browser: Browser;
 let made: Made[];
@@ -28,11 +14,7 @@ let impossible: Made[];
 before(
   async () => {
     ({ made, impossible } = makeAll());
-    browser = await chromium.launch({
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      // Chromium has no sandbox for root, as which CI runs.
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-    });
+    browser = await launch();
   },
   { timeout: 600_000 },
 );
@@ -75,19 +57,6 @@ async function drawn(page: Page): Promise<void> {
   );
 }
 
-/** Of axe; all its rules, or only these. */
-async function seriousFindings(page: Page, rules: string[] = []): Promise<string[]> {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async (values) => {
-    const { axe } = globalThis as unknown as { axe: Axe };
-    const options = values.length > 0 ? { runOnly: { type: "rule", values } } : {};
-    return (await axe.run(document, options)).violations;
-  }, rules);
-  return violations
-    .filter((v) => v.impact === "serious" || v.impact === "critical")
-    .map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")}`);
-}
-
 /** What is wrong with the figures; nothing is. */
 const figureFaults = (page: Page): Promise<string[]> =>
   page.evaluate(() =>
@@ -110,9 +79,6 @@ async function fold(page: Page, open: boolean): Promise<void> {
   }, open);
   await drawn(page);
 }
-
-const tooWide = (page: Page): Promise<number> =>
-  page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 
 /** As it opens, with all unfolded, in the dark, on a phone. */
 async function shows(made: Made): Promise<void> {

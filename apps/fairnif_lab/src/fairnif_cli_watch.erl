@@ -77,10 +77,20 @@ run(Opts, Names) ->
         {module, _} ->
             sensible(Opts),
             fairnif_cli_text:writable(Opts),
-            start(Opts, nodes_of(Names));
+            quietly(fun() -> start(Opts, nodes_of(Names)) end);
         {error, _} ->
             fairnif_cli_text:complain("the application fairnif_watch is not there"),
             3
+    end.
+
+%% What the libraries log of connections says less than our sentences, and would stand amid the
+%% screen.
+quietly(Run) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try Run()
+    after
+        ok = logger:set_primary_config(level, Level)
     end.
 
 %% An option that would have no effect must not look as if it had one.
@@ -208,7 +218,7 @@ once(Cluster, Views, Opts) ->
 text(Nodes, Findings, Seconds) ->
     Up = length([up || #{status := up} <- Nodes]),
     [io:format("~ts~n", [fairnif_watch_terminal:finding_line(F)]) || F <- lists:reverse(Findings)],
-    [io:format("~ts: not seen: ~ts~n", [Node, Why])
+    [io:format("~ts: not seen: ~ts~n", [Node, fairnif_watch_screen:text(Why)])
      || #{node := Node, status := up, view := #{blind := Blind}} <- Nodes, Why <- Blind],
     io:format("~b of ~b nodes seen for ~b s: ~b findings~n",
               [Up, length(Nodes), Seconds, length(Findings)]).

@@ -8,6 +8,7 @@
 #include "image.h"
 
 enum { SEGMENTS_MOST = 32, NOTES_MOST = 1024, DYNAMIC_MOST = 128,
+       HEAD_MOST = 2048,
        DATA_REST = 1 << 20 };
 
 struct headers {
@@ -50,6 +51,7 @@ static void take_note(struct watch__image *image, uint64_t at, uint64_t size)
             && !memcmp(note + i, "GNU", 4)
             && n.n_descsz <= sizeof image->build_id) {
             image->build_id_size = n.n_descsz;
+            image->build_id_at = at + i + name;
             memcpy(image->build_id, note + i + name, n.n_descsz);
         }
         i += name + contents;
@@ -136,6 +138,32 @@ static uint64_t check_of(const struct watch__image *image,
     return sum(c, image->build_id, image->build_id_size);
 }
 
+/* In words: it is done for each library of each stack. */
+static bool check_head(const struct watch__image *image, unsigned size,
+                       uint64_t *check)
+{
+    uint64_t head[HEAD_MOST / 8] = {0}, c = size;
+
+    if (!watch__read_all(head, image->start, size))
+        return false;
+    for (unsigned i = 0; i < (size + 7) / 8; i++) {
+        c = (c ^ head[i]) * 0x9e3779b97f4a7c15u;
+        c ^= c >> 29;
+    }
+    *check = c;
+    return true;
+}
+
+static void take_head(struct watch__image *image)
+{
+    uint64_t size = image->build_id_at + image->build_id_size - image->start;
+
+    if (image->build_id_size >= 8 && image->build_id_at > image->start
+        && size <= HEAD_MOST
+        && check_head(image, (unsigned)size, &image->head_check))
+        image->head_size = (unsigned)size;
+}
+
 void watch__image_load(struct watch__image *image)
 {
     struct headers h;
@@ -157,6 +185,7 @@ void watch__image_load(struct watch__image *image)
     if (image->frame_hdr)
         take_frame_hdr(image);
     image->check = check_of(image, &h);
+    take_head(image);
     image->state = IMAGE_GOOD;
 }
 
@@ -164,7 +193,11 @@ bool watch__image_same(const struct watch__image *image)
 {
     struct watch__image now = {.bias = image->bias};
     struct headers h;
+    uint64_t check;
 
+    if (image->head_size > 0)
+        return check_head(image, image->head_size, &check)
+            && check == image->head_check;
     if (!read_headers(image->start, &h))
         return false;
     for (unsigned i = 0; i < h.ehdr.e_phnum; i++)

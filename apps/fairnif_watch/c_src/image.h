@@ -28,6 +28,9 @@ struct watch__image {
 
     enum { IMAGE_NEW, IMAGE_GOOD, IMAGE_NO_ELF } state;
     uint64_t check;             /* of its headers, build id and dynamic part */
+    uint64_t head_check;        /* where the build id lies beside the headers, */
+    unsigned head_size;         /* as linkers put it: of all up to its end, in
+                                   one piece; else 0 */
     uint64_t bias, low, high;   /* memory = bias + address in the file */
     uint64_t frame_hdr, frame_hdr_size;
     uint64_t table, table_count;        /* sorted: {function, FDE}, relative to
@@ -37,6 +40,7 @@ struct watch__image {
     unsigned data_count;
     unsigned char build_id[WATCH__BUILD_ID];
     unsigned build_id_size;
+    uint64_t build_id_at;
 
     bool module_sought;
     char module[64];            /* of its ErlNifEntry; "": it has none */
@@ -161,6 +165,11 @@ WATCH_HIDDEN bool watch__expression(const struct watch__snapshot *s,
                                     const struct watch__regs *regs,
                                     const struct watch__rule *rule,
                                     const uint64_t *cfa, uint64_t *result);
+
+/* base.c: the frame pointer where the row needs it and it is not known. */
+WATCH_HIDDEN bool watch__frame_base(const struct watch__snapshot *s,
+                                    const struct watch__row *row, uint64_t sp,
+                                    uint64_t pc, uint64_t *base);
 
 /* symbol.c, niftable.c */
 WATCH_HIDDEN bool watch__symbol_of(const struct watch__image *image,

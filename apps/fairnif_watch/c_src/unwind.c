@@ -112,12 +112,20 @@ static bool caller_register(const struct watch__snapshot *s,
 
 static bool find_cfa(const struct watch__snapshot *s,
                      const struct watch__row *row,
-                     const struct watch__regs *regs, uint64_t *cfa)
+                     struct watch__regs *regs, uint64_t *cfa)
 {
+    uint64_t base;
+
     if (row->cfa.kind == RULE_EXPRESSION)
         return watch__expression(s, regs, &row->cfa, NULL, cfa);
-    if (row->cfa.kind != RULE_OFFSET || !known(regs, row->cfa.base))
+    if (row->cfa.kind != RULE_OFFSET)
         return false;
+    if (!known(regs, row->cfa.base)) {
+        if (!watch__frame_base(s, row, regs->sp, regs->pc, &base))
+            return false;
+        regs->value[row->cfa.base] = base;
+        regs->known |= UINT64_C(1) << row->cfa.base;
+    }
     *cfa = regs->value[row->cfa.base] + (uint64_t)row->cfa.n;
     return true;
 }

@@ -27,7 +27,8 @@ enum {
 #define LATE_NS (20 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
 /* How long a thread that is to be told of may take to show its stack. */
-#define STACK_WAIT_NS (10 * NS_PER_MS)
+#define STACK_WAIT_NS (5 * NS_PER_MS)
+enum { TRIES = 10 };            /* before a hold is told without a stack */
 
 /* -- one thread -------------------------------------------------------------- */
 
@@ -120,6 +121,7 @@ static void poke(struct watch *w, struct watch__thread *t)
     t->throttled = w->throttled;
     t->stolen = w->stolen;
     t->doubted = false;
+    t->tries = 0;
     ADD(t->heart.poked, 1);
     ADD(w->counters.pokes, 1);
     if (!enif_send(NULL, &t->heart.pid, NULL, w->poke)) {
@@ -127,6 +129,13 @@ static void poke(struct watch *w, struct watch__thread *t)
         atomic_store(&t->heart.there, 0);
         t->hold.poked = false;
     }
+}
+
+/* Not told yet, but at the next look. */
+static void put_off(struct watch__thread *t)
+{
+    t->hold.level = 0;
+    t->hold.reported_at = 0;
 }
 
 /* Before a hold is told for the first time: where no native code is in sight,
@@ -146,8 +155,7 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
         ADD(w->counters.pardoned, 1);
         watch__pardon(&t->hold, w->now, t->cpu);
     } else {
-        t->hold.level = 0;      /* it will be reported at the next look */
-        t->hold.reported_at = 0;
+        put_off(t);
     }
     t->doubted = true;
     t->process = process;
@@ -169,6 +177,24 @@ static bool is_unread(const struct watch *w, const struct watch__thread *t)
     return true;
 }
 
+/* Whom a report is for may have run on the held scheduler last: woken, it waits in
+ * that queue until another scheduler looks for work, and one that sleeps does
+ * not.  A heart that is sent anything else than a poke does nothing, and then its
+ * scheduler looks. */
+static void rouse(struct watch *w)
+{
+    ERL_NIF_TERM word = enif_make_atom(w->env, "rouse");
+    unsigned online = GET(w->online);
+
+    for (unsigned i = 0; i < online && i < w->normal; i++) {
+        struct watch__thread *t = &w->threads[i];
+
+        if (!t->id && atomic_load_explicit(&t->heart.there,
+                                           memory_order_acquire))
+            enif_send(NULL, &t->heart.pid, NULL, word);
+    }
+}
+
 static void report(struct watch *w, struct watch__thread *t)
 {
     bool unread = is_unread(w, t);
@@ -178,6 +204,10 @@ static void report(struct watch *w, struct watch__thread *t)
         return;
     }
     watch__take(w, t, STACK_WAIT_NS);
+    if (w->stack->taken == TAKEN_LATE && !t->told && t->tries++ < TRIES) {
+        put_off(t);             /* it gets no processor now */
+        return;
+    }
     if (is_doubtful(w, t))
         return;
     if (!t->id)
@@ -187,6 +217,7 @@ static void report(struct watch *w, struct watch__thread *t)
     t->told = true;
     t->told_level = t->hold.level;
     watch__send_held(w, t, !unread);
+    rouse(w);
 }
 
 static void release(struct watch *w, struct watch__thread *t)
@@ -195,7 +226,7 @@ static void release(struct watch *w, struct watch__thread *t)
     if (t->told)
         watch__send_released(w, t);
     t->id = 0;
-    t->told = false;
+    t->told = t->has_stack = false;
 }
 
 static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)

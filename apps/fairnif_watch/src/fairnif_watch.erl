@@ -16,9 +16,9 @@
                   findings := [finding()], top := [map()], counters := map(), memory := map()}.
 %% docs/manual/watch.md says what is in each.
 
-%% @doc Starts the watch without the application, for a node that somebody is attached to. `Config' has the
-%% settings that differ from the defaults (the application's environment is not read) and may have
-%% `owner', a process whose end, or whose node's, stops the watch.
+%% @doc Starts the watch without the application, for a node that somebody is attached to. `Config'
+%% has the settings that differ from the defaults (the application's environment is not read) and
+%% may have `owner', a process whose end, or whose node's, stops the watch.
 %%
 %% Answers the process that keeps it, which is linked to nobody. Errors: `{bad_config, _}';
 %% `{already_started, pid()}' where the node is watched already: then use what is there.
@@ -61,9 +61,9 @@ json(Value) ->
 metrics() ->
     fairnif_watch_metrics:text().
 
-%% @doc Blocks a scheduler for 300 ms with a NIF of our own, and checks that the watch saw it, named it and
-%% measured it to within 20 %. Takes up to 3 s. Other processes of that scheduler wait meanwhile:
-%% not for a node whose users would notice.
+%% @doc Blocks a scheduler for 300 ms with a NIF of our own, and checks that the watch saw it, named
+%% it and measured it to within 20 %. Takes up to 3 s. Other processes of that scheduler wait
+%% meanwhile: not for a node whose users would notice.
 -spec self_test() -> {ok, map()} | {error, term()}.
 self_test() ->
     fairnif_watch_self_test:run().

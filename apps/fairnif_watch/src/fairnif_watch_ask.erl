@@ -1,8 +1,8 @@
 %% Asks what a culprit is: the process, the drivers and modules loaded.
 %%
-%% Such a question waits until the process asked is out of native code, so each is asked by a process
-%% of its own that is killed when it takes too long, and few are under way at once. Must never be
-%% asked in the collector.
+%% Such a question waits until the process asked is out of native code, so each is asked by a
+%% process of its own that is killed when it takes too long, and few are under way at once. Must
+%% never be asked in the collector.
 -module(fairnif_watch_ask).
 
 -export([new/0, start/3, down/2, expire/1, stop/1]).

@@ -13,10 +13,9 @@
 -opaque attached() :: #{node := node(), janitor := none | pid(), watch := pid(), ref := term(),
                         how := brought | joined | application}.
 %% `config': settings of the watch that is brought. `libraries': paths of the native part without
-%% `.so', by their setting; those of this installation by default. `self_test': it will be asked
-%% for.
+%% `.so', by their setting; those of this installation by default.
 -type options() :: #{config => map(), libraries => #{atom() => file:filename()},
-                     self_test => boolean(), lease_ms => pos_integer()}.
+                     lease_ms => pos_integer()}.
 %% `hanging' may be over at any time, `refused' not without somebody's doing.
 -type reason() :: {hanging | down | refused, unicode:chardata()}.
 %% Differs from that of any other node that has had the name.
@@ -218,14 +217,12 @@ libraries(Options) ->
     Defaults = #{native_library => filename:join(Priv, "fairnif_watch"),
                  probe_library => filename:join(Priv, "fairnif_watch_probe")},
     Paths = maps:merge(Defaults, maps:get(libraries, Options, #{})),
-    Late = maps:get(self_test, Options, false),
-    [library(Key, File ++ ".so", Key =:= probe_library)
-     || {Key, File} <- maps:to_list(Paths), Key =:= native_library orelse Late,
-        filelib:is_regular(File ++ ".so")].
+    [library(Key, File ++ ".so")
+     || {Key, File} <- maps:to_list(Paths), filelib:is_regular(File ++ ".so")].
 
-library(Key, Path, Late) ->
+library(Key, Path) ->
     {ok, Content} = file:read_file(Path),
-    #{key => Key, name => filename:basename(Path), content => Content, late => Late}.
+    #{key => Key, name => filename:basename(Path), content => Content}.
 
 %% ---- staying, and leaving ----
 

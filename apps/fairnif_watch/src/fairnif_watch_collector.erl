@@ -2,12 +2,13 @@
 %% detectors, keeps the findings, tells subscribers.
 %%
 %% Must never wait for anybody: it asks no process anything, reads no file (that would need a dirty
-%% scheduler), calls only what a blocked scheduler cannot hold up, and sends only. What may take long
-%% is done by others: fairnif_watch_out logs and emits, fairnif_watch_ask asks the culprits,
+%% scheduler), calls only what a blocked scheduler cannot hold up, and sends only. What may take
+%% long is done by others: fairnif_watch_out logs and emits, fairnif_watch_ask asks the culprits,
 %% fairnif_watch_dirty looks for dirty jobs.
 %%
 %% Runs at priority high: it is wanted most when run queues are long, and works for well under a
-%% millisecond each second.
+%% millisecond each second. Where it waits behind the culprit all the same (it last ran on that
+%% scheduler, and the others are too busy to take it over) it keeps away from there for a while.
 -module(fairnif_watch_collector).
 
 -behaviour(gen_server).
@@ -22,6 +23,9 @@
 -define(EVENTS, 200).
 %% Findings under way to fairnif_watch_out.
 -define(OUT, 100).
+%% Late by so much it has waited behind something; for so long it then stays on another scheduler.
+-define(LATE_MS, 500).
+-define(AWAY_MS, 10000).
 %% Subscribers at most: each costs a copy of the view each second.
 -define(SUBSCRIBERS, 64).
 
@@ -36,7 +40,9 @@
                 last_look = none :: none | map(),
                 sample = none :: none | map(),
                 tick_at :: integer(),
+                due :: integer(),
                 look_timer = none :: none | reference(),
+                away = none :: none | {until, integer()},
                 budget = ?EVENTS :: integer(),
                 out = 0 :: non_neg_integer(),
                 collections = [] :: [{integer(), pid(), non_neg_integer()}],
@@ -51,12 +57,12 @@ start_link(Config) ->
 %% @private
 -spec report() -> map().
 report() ->
-    gen_server:call(?MODULE, report, 10000).
+    gen_server:call(?MODULE, report, 60000).
 
 %% @private What the metrics are made of.
 -spec metrics() -> fairnif_watch_metrics:input().
 metrics() ->
-    gen_server:call(?MODULE, metrics, 10000).
+    gen_server:call(?MODULE, metrics, 60000).
 
 %% @private Loads the probe as the settings say; in the caller, since that may wait.
 -spec probe() -> ok | {error, term()}.
@@ -79,14 +85,14 @@ init(Config) ->
     _ = process_flag(priority, high),
     _ = process_flag(message_queue_data, off_heap),
     Now = erlang:monotonic_time(millisecond),
-    _ = erlang:send_after(Now + ?TICK_MS, self(), tick, [{abs, true}]),
+    _ = erlang:send_after(Now + ?TICK_MS, self(), {tick, Now + ?TICK_MS}, [{abs, true}]),
     {ok, #state{config = Config,
                 started = erlang:system_time(microsecond),
                 counters = fairnif_watch_counters:new(),
                 store = fairnif_watch_store:new(Config),
                 detectors = [{Module, fairnif_watch_detector:limits(Module, Config), Module:init()}
                              || Module <- fairnif_watch_detector:all()],
-                tick_at = Now,
+                tick_at = Now, due = Now + ?TICK_MS,
                 asks = fairnif_watch_ask:new(),
                 pools = fairnif_watch_pools:new(Config)}}.
 
@@ -121,12 +127,12 @@ handle_cast(_, State) ->
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({fairnif_watch, #{event := _}}, #state{budget = Budget} = State) when Budget =< 0 ->
-    count(events_dropped, 1, State),
+    count(reports_dropped, 1, State),
     {noreply, State};
 handle_info({fairnif_watch, #{event := Kind} = Event}, #state{budget = Budget} = State) ->
-    count(events, 1, State),
-    {noreply, event(Kind, Event, State#state{budget = Budget - 1})};
-handle_info(tick, State) ->
+    count(reports, 1, State),
+    {noreply, overdue(event(Kind, Event, State#state{budget = Budget - 1}))};
+handle_info({tick, Due}, #state{due = Due} = State) ->
     {noreply, tick(State)};
 handle_info(look, State) ->
     {noreply, look_again(look(State#state{look_timer = none}))};
@@ -172,12 +178,20 @@ event(_, _, State) ->
 
 %% The second.
 
+%% A timer stands still with the scheduler on which it was set: while that is held it is the watch
+%% thread's reports that keep the time.
+overdue(#state{due = Due} = State) ->
+    case erlang:monotonic_time(millisecond) > Due + ?LOOK_MS of
+        true -> tick(State);
+        false -> State
+    end.
+
 tick(#state{tick_at = Last} = State) ->
     Now = erlang:monotonic_time(millisecond),
     %% Late by more than a second: go on from here instead of catching up.
     Next = max(Last + 2 * ?TICK_MS, Now + ?TICK_MS div 2),
-    _ = erlang:send_after(Next, self(), tick, [{abs, true}]),
-    Looked = look(State),
+    _ = erlang:send_after(Next, self(), {tick, Next}, [{abs, true}]),
+    Looked = look(keep_away(Now, Now - Last - ?TICK_MS, State)),
     Sample = fairnif_watch_sample:take(lists:reverse(Looked#state.looks), max(1, Now - Last),
                                        Looked#state.sample),
     {Counts, Pools} = fairnif_watch_pools:sample(Sample, Looked#state.pools),
@@ -185,11 +199,40 @@ tick(#state{tick_at = Last} = State) ->
     Full = fairnif_watch_pools:add(Sample, Pools),
     count(views, 1, State),
     fairnif_watch_ask:expire(Looked#state.asks),
-    Fresh = Looked#state{looks = [], sample = Full, tick_at = Next - ?TICK_MS, pools = Pools,
-                         budget = ?EVENTS},
+    Fresh = Looked#state{looks = [], sample = Full, tick_at = Next - ?TICK_MS, due = Next,
+                         pools = Pools, budget = ?EVENTS},
     Observed = observe({sample, Full}, Fresh),
     tell_view(Observed),
     look_again(Observed).
+
+%% A process that is woken goes to the queue of the scheduler that it last ran on, and is moved only
+%% by one that has nothing else to do, or seldom. Bound to another it does not wait for that; but
+%% then nobody can take it over from there: so only for a while, and only after it was late.
+keep_away(Now, Late, State) when Late > ?LATE_MS ->
+    Here = erlang:system_info(scheduler_id),
+    Held = [N || #{kind := normal, number := N, held_ns := Ns}
+                     <- fairnif_watch_sample:from_watchdog(threads, []), Ns > 0],
+    Queues = maps:get(queues, fairnif_watch_sample:look()),
+    Others = [{Length, N} || {N, Length} <- lists:zip(lists:seq(1, length(Queues)), Queues),
+                             N =/= Here, not lists:member(N, Held)],
+    case lists:sort(Others) of
+        [{_, N} | _] ->
+            _ = bind(N),
+            State#state{away = {until, Now + ?AWAY_MS}};
+        [] ->
+            State
+    end;
+keep_away(Now, _, #state{away = {until, Until}} = State) when Now >= Until ->
+    _ = bind(0),
+    State#state{away = none};
+keep_away(_, _, State) ->
+    State.
+
+%% The flag that the spawn option `scheduler' sets: undocumented as that, and in no type. 0: none.
+bind(Scheduler) ->
+    try apply(erlang, process_flag, [scheduler, Scheduler])
+    catch error:badarg -> none
+    end.
 
 look(#state{looks = Looks} = State) ->
     Look = fairnif_watch_sample:look(),

@@ -89,12 +89,7 @@ start(Form, Name) ->
     ok = application:set_env(kernel, net_setuptime, ?SETUP_S),
     Chosen = case Name of default -> own_name(Form); _ -> Name end,
     Options = #{name_domain => Form, hidden => true, dist_listen => false},
-    %% A failure is a crash report as well, which says less than the sentence.
-    #{level := Level} = logger:get_primary_config(),
-    ok = logger:set_primary_config(level, none),
-    Result = net_kernel:start(Chosen, Options),
-    ok = logger:set_primary_config(level, Level),
-    case Result of
+    case net_kernel:start(Chosen, Options) of
         {ok, _} -> ok;
         {error, Why} ->
             {error, io_lib:format("cannot start distribution as ~ts: ~0tP~ts",

@@ -6,15 +6,16 @@
 -export_type([counters/0, row/0]).
 
 -opaque counters() :: counters:counters_ref().
--type row() :: {Name :: atom(), counter | gauge, Unit :: atom(), own | view | native, Help :: string()}.
-%% `own': counted by the Erlang side, stored here; `view': known when a view is made; `native': read from
-%% the watchdog. The unit `ns' is exported as seconds.
+-type row() :: {Name :: atom(), counter | gauge, Unit :: atom(), own | view | native,
+                Help :: string()}.
+%% `own': counted by the Erlang side, stored here; `view': known when a view is made; `native': read
+%% from the watchdog. The unit `ns' is exported as seconds.
 
 %% @doc Every counter, in the manual's order.
 -spec list() -> [row()].
 list() ->
-    [{events, counter, events, own, "reports of the watchdog looked at"},
-     {events_dropped, counter, events, own, "reports of the watchdog that came too fast"},
+    [{reports, counter, reports, own, "reports of the watchdog looked at"},
+     {reports_dropped, counter, reports, own, "reports of the watchdog that came too fast"},
      {findings, counter, findings, own, "findings made"},
      {findings_changed, counter, findings, own, "times that a finding was told again"},
      {out_dropped, counter, findings, own,
@@ -23,14 +24,17 @@ list() ->
      {telemetry_events, counter, events, own, "telemetry events emitted"},
      {asks, counter, processes, own, "culprit processes asked what they are"},
      {asks_failed, counter, processes, own, "of these, those that did not answer in time"},
-     {dirty_asked, counter, processes, own, "processes asked whether they run on a dirty scheduler"},
+     {dirty_asked, counter, processes, own,
+      "processes asked whether they run on a dirty scheduler"},
      {dirty_probes, counter, jobs, own, "probes sent to a full dirty pool"},
      {views, counter, views, own, "looks at the node, one a second"},
      {subscribers, gauge, processes, view, "processes that are told of views and findings"},
      {ticks, counter, ticks, native, "times the watch thread looked at the schedulers' clocks"},
+     {period_ns, gauge, ns, native, "time between two such looks now"},
      {pokes, counter, messages, native, "times a suspect scheduler's heart was poked"},
      {beats, counter, messages, native, "times a heart answered"},
-     {classified, counter, threads, native, "sleeping threads looked at once: idle, or in native code"},
+     {classified, counter, threads, native,
+      "sleeping threads looked at once: idle, or in native code"},
      {pardoned, counter, threads, native, "suspect threads that turned out to be on time"},
      {held, counter, blocks, native, "times a normal scheduler was held for warn_ms or longer"},
      {released, counter, blocks, native, "of these, those that have ended"},
@@ -39,9 +43,11 @@ list() ->
      {signals, counter, signals, native, "signals sent to running scheduler threads"},
      {failed_stacks, counter, stacks, native, "stacks that could not be taken"},
      {looks, counter, stacks, native, "stacks asked for"},
-     {late, counter, gaps, native, "times the watch thread itself was late; nothing is concluded then"},
+     {late, counter, gaps, native,
+      "times the watch thread itself was late; nothing is concluded then"},
      {longest_gap_ns, gauge, ns, native, "the longest of these"},
-     {suppressed, counter, events, native, "reports not sent because there were too many"},
+     {events, counter, reports, native, "reports that the watch thread has sent"},
+     {suppressed, counter, reports, native, "reports not sent because there were too many"},
      {emergencies, counter, lines, native, "lines on standard error: all normal schedulers held"},
      {watch_cpu_ns, counter, ns, native, "CPU time of the watch thread"}].
 

@@ -43,9 +43,9 @@ frame(Stack) ->
         [] -> of_emulator(lists:splitwith(fun(F) -> maps:get(in, F, unknown) =/= jit end, Stack))
     end.
 
-%% What Erlang code called is a BIF: it is the outermost of the frames above the code. Where the code
-%% is not reached, it is the outermost that is not the scheduler's own loop, if symbols tell these
-%% apart, and otherwise the innermost: that one ran, whatever it is.
+%% What Erlang code called is a BIF: it is the outermost of the frames above the code. Where the
+%% code is not reached, it is the outermost that is not the scheduler's own loop, if symbols tell
+%% these apart, and otherwise the innermost: that one ran, whatever it is.
 of_emulator({Above, [_Code | _]}) ->
     case emulator(Above) of
         [] -> none;
@@ -83,7 +83,43 @@ from_frame({library, Frame}, Event) ->
     end;
 from_frame({emulator, Frame}, Event) ->
     Base = place(Frame, base(Event)),
-    Base#{kind := emulator, name := label(Frame)}.
+    case bif(maps:get(symbol, Frame, none)) of
+        none -> Base#{kind := emulator, name := label(Frame)};
+        {M, F, A} = Mfa ->
+            Base#{kind := bif, mfa := Mfa, module := M, name := fairnif_watch_finding:mfa(M, F, A)}
+    end.
+
+%% The emulator calls the C function of a BIF Module_Function_Arity, or Function_Arity where the
+%% module is erlang. It is that BIF if exactly one reading of the name is one.
+bif(Symbol) when is_binary(Symbol) ->
+    case string:split(Symbol, "_", trailing) of
+        [Name, Digits] ->
+            try binary_to_integer(Digits) of
+                Arity ->
+                    Read = [{M, F, Arity} || {M, F} <- readings(Name),
+                                             erlang:is_builtin(M, F, Arity)],
+                    case Read of
+                        [Mfa] -> Mfa;
+                        _ -> none
+                    end
+            catch
+                error:badarg -> none
+            end;
+        _ ->
+            none
+    end;
+bif(none) ->
+    none.
+
+readings(Name) ->
+    Splits = [{binary:part(Name, 0, At), binary:part(Name, At + 1, byte_size(Name) - At - 1)}
+              || {At, 1} <- binary:matches(Name, <<"_">>)],
+    lists:append([existing(M, F) || {M, F} <- [{<<"erlang">>, Name} | Splits]]).
+
+existing(M, F) ->
+    try [{binary_to_existing_atom(M), binary_to_existing_atom(F)}]
+    catch error:badarg -> []
+    end.
 
 base(Event) ->
     Syscall = case maps:get(syscall, Event, none) of

@@ -11,7 +11,7 @@ name() -> scheduler_blocked.
 
 %% @private
 -spec describe() -> binary().
-describe() -> <<"A normal scheduler is held by one call and runs nothing else.">>.
+describe() -> <<"A normal scheduler is held in native code and gets to nothing else.">>.
 
 %% @private
 -spec thresholds() -> [fairnif_watch_detector:threshold()].
@@ -29,12 +29,25 @@ thresholds() ->
 
 %% @private
 -spec remedy() -> binary().
-remedy() ->
-    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: ERL_NIF_DIRTY_JOB_CPU_BOUND, "
-      "or _IO_BOUND where it sleeps.">>.
+remedy() -> remedy(nif).
 
-%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event, the
-%% issue.
+%% By the kind of culprit.
+remedy(fairnif) ->
+    <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
+      "FAIR_THREADED.">>;
+remedy(driver) ->
+    <<"Put the callback's work off: fairdrv.h, or driver_async.">>;
+remedy(Kind) when Kind =:= bif; Kind =:= emulator ->
+    <<"The emulator's own code: give it less in one call, or call it where nothing else waits.">>;
+remedy(gc) ->
+    <<"Keep that process's heap small: hand large terms to short-lived processes, or keep them in "
+      "binaries or ETS.">>;
+remedy(_) ->
+    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: "
+      "ERL_NIF_DIRTY_JOB_CPU_BOUND, or _IO_BOUND where it sleeps.">>.
+
+%% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event,
+%% the issue.
 %% @private
 -spec init() -> map().
 init() -> #{}.
@@ -81,7 +94,7 @@ issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) -
       culprit => Culprit,
       stack => maps:get(stack, Event, []),
       sentence => sentence(N, Held, Ongoing, Culprit, Event),
-      remedy => remedy(),
+      remedy => remedy(maps:get(kind, Culprit)),
       evidence => maps:with([held_ns, cpu_ns, delay_ns, state, syscall, stack_note, native, cause,
                              process],
                             Event)}.

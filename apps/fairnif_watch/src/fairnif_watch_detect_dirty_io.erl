@@ -20,7 +20,8 @@ thresholds() -> fairnif_watch_detect_pool:thresholds().
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"More threads: +SDio (up to 1024), or less that waits in native code (fair_wait, fair_offload).">>.
+    <<"More threads: +SDio (up to 1024), or less that waits in native code (fair_wait, "
+      "fair_offload).">>.
 
 %% @private
 -spec init() -> tuple().

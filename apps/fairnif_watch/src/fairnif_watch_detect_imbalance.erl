@@ -20,10 +20,10 @@ thresholds() ->
       [{longest, 10, processes,
         <<"so many fair shares of 20 to 60 us are still under a millisecond of delay">>},
        {ratio, 4, 'times the median',
-        <<"queues that the VM has balanced differ by less: it evens them out to one another's mean">>},
+        <<"queues that the VM has balanced differ by less: it evens them out to their mean">>},
        {looks, 5, looks, <<"one look at the queues tells nothing">>},
        {seconds, 5, s,
-        <<"the VM balances every few hundred milliseconds at the latest; a burst is over by then">>}]).
+        <<"the VM balances every few hundred milliseconds at the latest, and bursts are over">>}]).
 
 %% @private
 -spec remedy() -> binary().

@@ -27,7 +27,8 @@ init() -> {0, 0}.
 %% @doc As the callback, for one of the pools.
 -spec observe(pool(), fairnif_watch_detector:observation(), map(), tuple()) ->
           {same | [fairnif_watch_finding:issue()], tuple()}.
-observe(#{kind := Kind} = Pool, {sample, Sample}, #{seconds := Seconds} = Limits, {Before, Since}) ->
+observe(#{kind := Kind} = Pool, {sample, Sample}, #{seconds := Seconds} = Limits,
+        {Before, Since}) ->
     #{at := At, interval_ms := Interval, waits := Waits} = Sample,
     Wait = maps:get(Kind, Waits, none),
     case is_full(Kind, Sample, Limits) of
@@ -50,7 +51,8 @@ is_full(Kind, #{looks := Looks}, #{looks := Least}) ->
     length(Looks) >= Least
         andalso lists:all(fun(Look) -> {Queued, _} = maps:get(Kind, Look), Queued > 0 end, Looks).
 
-%% How long jobs wait is measured by one more job. While that one itself waits, it is so long at least.
+%% How long jobs wait is measured by one more job. While that one itself waits, it is so long at
+%% least.
 severity({_, Ms}, #{error_ms := Error}) when Ms >= Error -> error;
 severity({_, Ms}, #{wait_ms := Wait}) when Ms >= Wait -> warning;
 severity({measured, _}, _) -> none;

@@ -1,5 +1,5 @@
-%% Schedulers that would run but get no processor: the operating system's doing, or the hypervisor's.
-%% Never reported as blocked.
+%% Schedulers that would run but get no processor: the operating system's doing, or the
+%% hypervisor's. Never reported as blocked.
 -module(fairnif_watch_detect_starved).
 
 -behaviour(fairnif_watch_detector).

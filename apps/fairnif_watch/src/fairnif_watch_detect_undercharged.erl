@@ -1,9 +1,9 @@
 %% Native functions that take far more time than they are charged reductions for: the VM takes their
 %% processes for idle ones and lets them run again and again, ahead of Erlang work.
 %%
-%% What one function is charged cannot be read. But all of the node's reductions are known, and so is
-%% how much of its time is native: if all reductions together would not pay for that, too few were
-%% charged, whoever got which.
+%% What one function is charged cannot be read. But all of the node's reductions are known, and so
+%% is how much of its time is native: if all reductions together would not pay for that, too few
+%% were charged, whoever got which.
 -module(fairnif_watch_detect_undercharged).
 
 -behaviour(fairnif_watch_detector).
@@ -23,7 +23,7 @@ describe() -> <<"Native functions run for far longer than their reductions accou
 thresholds() ->
     fairnif_watch_detector:thresholds(
       [{reductions_per_ms, 4000, 'reductions/ms',
-        <<"enif_consume_timeslice's price: a whole timeslice, 4000 reductions, for one millisecond">>},
+        <<"enif_consume_timeslice's price: a timeslice of 4000 reductions for a millisecond">>},
        {factor, 4, times,
         <<"far above: a function that charges the full price by the field's rules and misjudges "
           "its time by a factor of two on each of two counts is left alone">>},
@@ -34,8 +34,8 @@ thresholds() ->
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"Charge for the time used: enif_consume_timeslice, or a fairnif function, which is charged by "
-      "the clock.">>.
+    <<"Charge for the time used: enif_consume_timeslice, or a fairnif function, which is charged "
+      "by the clock.">>.
 
 %% State: the last seconds, newest first.
 %% @private
@@ -97,8 +97,8 @@ total(Maps, Seconds) ->
                        end, #{}, Maps),
     lists:reverse(lists:keysort(3, [{F, L, Ns / Seconds} || {F, {L, Ns}} <- maps:to_list(Sums)])).
 
-%% It is certain for the first if its time alone exceeds what all reductions pay for. Otherwise some of
-%% these functions are undercharged, and which is not known.
+%% It is certain for the first if its time alone exceeds what all reductions pay for. Otherwise some
+%% of these functions are undercharged, and which is not known.
 issue([{Function, Label, Most} | _] = Native, Sum, Paid, Factor, #{at := At}, Ms) ->
     Certain = Most > Factor * Paid,
     Names = lists:join(", ", [Name || {_, Name, _} <- lists:sublist(Native, 5)]),
@@ -114,8 +114,8 @@ issue([{Function, Label, Most} | _] = Native, Sum, Paid, Factor, #{at := At}, Ms
                          true -> Label;
                          false -> ["Any of these functions, or several: ", Names, ";"]
                      end,
-                     io_lib:format(" ran for ~b ms of each second, while all reductions of the node "
-                                   "account for ~b ms.",
+                     io_lib:format(" ran for ~b ms of each second, while all reductions of the "
+                                   "node account for ~b ms.",
                                    [round(case Certain of true -> Most; false -> Sum end / 1.0e6),
                                     round(Paid / 1.0e6)])]),
       evidence => #{native_ms_per_s => Sum / 1.0e6, paid_ms_per_s => Paid / 1.0e6,

@@ -1,5 +1,5 @@
-%% A process that is dead, or dying, while native code still runs for it on a dirty scheduler: what it
-%% holds is not freed and its scheduler is not either.
+%% A process that is dead, or dying, while native code still runs for it on a dirty scheduler: what
+%% it holds is not freed and its scheduler is not either.
 -module(fairnif_watch_detect_unkillable).
 
 -behaviour(fairnif_watch_detector).
@@ -19,8 +19,8 @@ describe() -> <<"Native code goes on for a process that has been killed.">>.
 thresholds() ->
     fairnif_watch_detector:thresholds(
       [{grace_ms, 1000, ms,
-        <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then should "
-          "within a second">>},
+        <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then "
+          "should within a second">>},
        {error_ms, 10000, ms,
         <<"whoever killed it has long tried again: more of the pool is taken each time">>}]).
 
@@ -44,10 +44,10 @@ observe({sample, #{dirty := Dirty, at := At}}, #{grace_ms := Grace} = Limits, St
 observe(_, _, State) ->
     {same, State}.
 
-issue(#{pid := Pid, died := Died, name := Name, certain := Certain, pool := Pool, mfa := Mfa} = Job,
-      At, #{error_ms := Error}) ->
+issue(#{key := Key, pid := Pid, died := Died, name := Name, certain := Certain, pool := Pool,
+        mfa := Mfa, count := Count} = Job, At, #{error_ms := Error}) ->
     Ms = (At - Died) / 1000,
-    #{key => Pid, subject => subject(Job, Pid), since => Died, ongoing => true, duration_ms => Ms,
+    #{key => Key, subject => subject(Job), since => Died, ongoing => true, duration_ms => Ms,
       severity => if not Certain -> recheck;
                      Ms >= Error -> error;
                      true -> warning
@@ -58,17 +58,24 @@ issue(#{pid := Pid, died := Died, name := Name, certain := Certain, pool := Pool
                        module := case Mfa of {M, _, _} -> M; none -> none end},
       sentence => iolist_to_binary(
                     [Name, case Certain of
-                               true -> " still runs";
-                               false -> " probably still runs"
+                               true -> " still runs on ";
+                               false -> " may still run on "
                            end,
-                     case Pool of
-                         dirty_cpu -> " on a dirty CPU scheduler";
-                         dirty_io -> " on a dirty I/O scheduler";
-                         _ -> ""
-                     end,
-                     ", ", fairnif_watch_finding:ms(round(Ms * 1.0e6)),
-                     " after its process ", pid_to_list(Pid), " died."]),
-      evidence => maps:with([pool, number, found_ms], Job)}.
+                     threads(Count, Pool), ", ", fairnif_watch_finding:ms(round(Ms * 1.0e6)),
+                     " after ", died(Job), "."]),
+      evidence => maps:with([pool, number, candidates, count], Job)}.
 
-subject(#{pool := Pool, number := Number}, _) when is_integer(Number) -> {Pool, Number};
-subject(_, Pid) -> {process, Pid}.
+threads(1, Pool) -> ["a ", what(Pool), " scheduler"];
+threads(Count, Pool) -> [integer_to_binary(Count), " ", what(Pool), " schedulers"].
+
+what(dirty_cpu) -> "dirty CPU";
+what(dirty_io) -> "dirty I/O";
+what(_) -> "dirty".
+
+died(#{pid := Pid}) when is_pid(Pid) -> ["its process ", pid_to_list(Pid), " died"];
+died(#{candidates := Pids}) -> ["the first of ", integer_to_binary(length(Pids)),
+                                " processes that were in it died"].
+
+subject(#{pool := Pool, number := Number}) when is_integer(Number) -> {Pool, Number};
+subject(#{pid := Pid}) when is_pid(Pid) -> {process, Pid};
+subject(_) -> node.

@@ -1,7 +1,7 @@
 %% What a detector is: a module that is shown what the watch sees and says which issues hold now.
 %%
-%% A detector decides and does nothing else: it is pure, it never asks the node anything, so that its
-%% thresholds can be tested with every input. Adding one is one module and one line in `all/0'.
+%% A detector decides and does nothing else: it is pure, it never asks the node anything, so that
+%% its thresholds can be tested with every input. Adding one is one module and one line in `all/0'.
 -module(fairnif_watch_detector).
 
 -export([all/0, limits/2, thresholds/1, verdict/1]).

@@ -2,8 +2,8 @@
 %% second and no more.
 %%
 %% Asking a process may take as long as it is held, so others ask, and those that get no answer are
-%% killed. A process that says it is running a NIF, twice, is one: one that runs on a normal scheduler
-%% does not answer while it does.
+%% killed. A process that says it is running a NIF, twice, is one: one that runs on a normal
+%% scheduler does not answer while it does.
 -module(fairnif_watch_dirty).
 
 -export([start/2, stop/1, is_job/2]).
@@ -19,8 +19,8 @@
 -type job() :: #{mfa := none | mfa(), kind := nif | gc, name := binary()}.
 
 %% @doc Starts to look; the caller gets `{fairnif_watch_pools, Message}', `{job, Pid, job(), Found}'
-%% (us of the system's time), `{no_job, Pid}', and through `{fairnif_watch_count, dirty_asked, _}'
-%% how many were asked. Ends with the caller.
+%% (us of the system's time), `{no_job, Pid}', `{round, Began}' when all have been asked, and
+%% through `{fairnif_watch_count, dirty_asked, _}' how many were asked. Ends with the caller.
 -spec start(pos_integer(), pid()) -> {pid(), reference()}.
 start(PerSecond, Collector) ->
     spawn_monitor(fun() ->
@@ -33,10 +33,12 @@ start(PerSecond, Collector) ->
 -spec stop(pid()) -> true.
 stop(Pid) -> exit(Pid, kill).
 
-rounds(State) ->
+rounds(#{collector := Collector} = State) ->
     Begin = erlang:monotonic_time(millisecond),
+    At = erlang:system_time(microsecond),
     Many = erlang:system_info(process_count) > ?MANY,
     After = walk(first(), State),
+    Collector ! {fairnif_watch_pools, {round, At}},
     %% Small nodes are walked in no time: found jobs are looked after once a second.
     Pause = case Many of true -> 10000; false -> 1000 end,
     Left = max(0, Begin + Pause - erlang:monotonic_time(millisecond)),
@@ -151,8 +153,8 @@ job(Pid) ->
         undefined -> none
     end.
 
-%% @doc Is a process with this status, in this function, on a dirty scheduler? Only collections and NIFs
-%% get there.
+%% @doc Is a process with this status, in this function, on a dirty scheduler? Only collections and
+%% NIFs get there.
 -spec is_job(atom(), undefined | mfa()) -> none | job().
 is_job(garbage_collecting, _) ->
     #{kind => gc, mfa => none, name => <<"garbage collection">>};

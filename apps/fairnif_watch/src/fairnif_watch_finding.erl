@@ -50,18 +50,25 @@ update(Finding, Issue, Now) ->
     (maps:merge(Finding, maps:remove(key, Issue)))#{severity => Severity, culprit => Culprit,
                                                     at => Now}.
 
-%% What was learned of a culprit since is kept while it is the same one; one that was seen is not
-%% forgotten for nobody.
+%% It is one block with one culprit, of which a later stack may show less: then what was seen before
+%% stands. What was learned of it since is kept while it is the same.
 known(Old, none) ->
-    Old;
-known(#{kind := Kind} = Old, #{kind := none}) when Kind =/= none ->
     Old;
 known(#{library := Library, symbol := Symbol, mfa := Mfa} = Old,
       #{library := Library, symbol := Symbol, mfa := Mfa, syscall := Call})
   when Library =/= none ->
     Old#{syscall := Call};
-known(_, New) ->
-    New.
+known(Old, New) ->
+    case rank(Old) > rank(New) of
+        true -> Old;
+        false -> New
+    end.
+
+rank(#{kind := none}) -> 0;
+rank(#{kind := Kind}) when Kind =:= emulator; Kind =:= gc -> 1;
+rank(#{kind := bif}) -> 2;
+rank(#{mfa := none}) -> 3;
+rank(_) -> 4.
 
 %% @doc The finding, over: for findings whose detector does not see them any more.
 -spec finish(finding(), Now :: integer()) -> finding().

@@ -20,13 +20,10 @@
 -type load() :: #{owner := pid(), modules := [{module(), file:filename(), binary()}],
                   libraries := [library()], config := map(),
                   lease_ms := pos_integer(), schema := integer()}.
-%% `late': it is loaded on demand, so its file stays; any other has been when the watch runs.
--type library() :: #{key := atom(), name := file:filename(), content := binary(),
-                     late := boolean()}.
+-type library() :: #{key := atom(), name := file:filename(), content := binary()}.
 
 -record(state, {load :: load(),
                 owners :: #{pid() => {Monitor :: reference(), HeardOf :: integer()}},
-                folder = none :: none | file:filename(),
                 core :: pid() | undefined}).
 
 %% @doc Starts on this node; called from the watching one. Answers when the watch runs; all that was
@@ -169,9 +166,9 @@ bring(#state{load = #{modules := Modules, libraries := Libraries, config := Conf
         ok ->
             Folder = write(Libraries),
             Result = watch(with_libraries(Folder, Libraries, Config)),
-            %% What is loaded is mapped, and needs its name no more.
-            [delete(Folder, Name) || #{name := Name, late := false} <- Libraries],
-            started(Result, State#state{folder = emptied(Folder, Libraries)});
+            %% What was loaded is mapped, and needs its name no more.
+            remove(Folder),
+            started(Result, State);
         {error, Reason} ->
             {Reason, State}
     end.
@@ -247,15 +244,6 @@ create(Path, Content) ->
 first_error(Results) ->
     hd([R || R <- Results, R =/= ok] ++ [ok]).
 
-delete(none, _) -> ok;
-delete(Folder, Name) -> file:delete(filename:join(Folder, Name)).
-
-emptied(Folder, Libraries) ->
-    case [late || #{late := true} <- Libraries] of
-        [] -> remove(Folder), none;
-        _ -> Folder
-    end.
-
 remove(none) ->
     ok;
 remove(Folder) ->
@@ -264,10 +252,9 @@ remove(Folder) ->
 
 %% In this order: nothing of ours runs when its code goes. Stopping waits for the native thread
 %% however long that takes, since code that runs must stay.
-take_away(#state{load = #{modules := Modules}, folder = Folder}) ->
+take_away(#state{load = #{modules := Modules}}) ->
     Loaded = [M || {M, _, _} <- lists:reverse(Modules), erlang:module_loaded(M)],
     _ = lists:member(fairnif_watch, Loaded) andalso (catch fairnif_watch:stop()),
-    remove(Folder),
     lists:foreach(fun code:delete/1, [?MODULE | Loaded]),
     lists:foreach(fun code:purge/1, Loaded),
     _ = spawn(lists, foreach, [fun code:purge/1, [?MODULE]]),

@@ -1,5 +1,5 @@
-%% Keeps the watch on a node that somebody is attached to: starts it, watches over whoever wanted it,
-%% and takes everything away when that one, or its node, is gone. Linked to nobody else.
+%% Keeps the watch on a node that somebody is attached to: starts it, watches over whoever wanted
+%% it, and takes everything away when that one, or its node, is gone. Linked to nobody else.
 -module(fairnif_watch_keeper).
 
 -export([start/1, stop/0]).

@@ -1,7 +1,7 @@
 %% Findings as Logger reports, so many a minute and no more.
 %%
-%% Logged are findings that are new, that have become worse, and errors that have ended (with how long
-%% it was). Handlers run in the calling process: never call this in the collector.
+%% Logged are findings that are new, that have become worse, and errors that have ended (with how
+%% long it was). Handlers run in the calling process: never call this in the collector.
 -module(fairnif_watch_log).
 
 -include_lib("kernel/include/logger.hrl").

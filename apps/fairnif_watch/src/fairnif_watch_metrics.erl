@@ -1,7 +1,7 @@
 %% The metrics in Prometheus's text format, version 0.0.4: one table of families.
 %%
-%% Where prometheus.erl has a name for the same thing it is used; ours begin with `fairnif_watch_' and
-%% have base units (seconds, ratios). Never a pid as a label, and no more functions than
+%% Where prometheus.erl has a name for the same thing it is used; ours begin with `fairnif_watch_'
+%% and have base units (seconds, ratios). Never a pid as a label, and no more functions than
 %% `metrics_functions': a time series is for ever in somebody's database.
 -module(fairnif_watch_metrics).
 
@@ -71,7 +71,8 @@ families() ->
 %% prometheus.erl's names (its collectors vm_system_info and vm_statistics).
 vm() ->
     Info = fun(Name, Key, Help) ->
-                   {Name, gauge, Help, fun(#{view := #{memory := M}}) -> [{[], maps:get(Key, M)}] end}
+                   {Name, gauge, Help,
+                    fun(#{view := #{memory := M}}) -> [{[], maps:get(Key, M)}] end}
            end,
     Online = fun(Name, Key, Help) ->
                      {Name, gauge, Help,

@@ -32,6 +32,8 @@
                  tries = 0 :: non_neg_integer()}).
 
 -define(RENEW_MS, 1000).
+%% A connection that fails sooner was turned down, or found nobody.
+-define(QUICK_MS, 1000).
 %% A view comes every second.
 -define(SILENT_MS, 3000).
 %% Between two tries: doubled, from the first to the last.
@@ -65,14 +67,28 @@ init(#{to := To} = Options) ->
     _ = process_flag(message_queue_data, off_heap),
     connect(#worker{options = Options, owner = erlang:monitor(process, To)}).
 
-connect(#worker{options = #{node := Node, cookie := Cookie, form := Form}} = W) ->
-    case fairnif_watch_connect:connect(Node, Cookie) of
+connect(#worker{options = #{node := Node, form := Form}} = W) ->
+    Begin = now_ms(),
+    case connected(W) of
         true ->
             attach(W);
         false ->
-            {Status, Why} = fairnif_watch_connect:why_not(Node, Form),
-            later(Status, Why, W)
+            Quick = now_ms() - Begin < ?QUICK_MS,
+            case fairnif_watch_connect:why_not(Node, Form) of
+                {refused, Why} when Quick -> connect_again(Why, W);
+                {Status, Why} -> later(Status, Why, W)
+            end
     end.
+
+%% It was just starting, perhaps: not there yet for us, but for the question why.
+connect_again(Why, W) ->
+    case connected(W) of
+        true -> attach(W);
+        false -> later(refused, Why, W)
+    end.
+
+connected(#worker{options = #{node := Node, cookie := Cookie}}) ->
+    fairnif_watch_connect:connect(Node, Cookie).
 
 attach(#worker{options = #{node := Node}, identity = Before} = W) ->
     true = erlang:monitor_node(Node, true),

@@ -27,7 +27,8 @@ until(Cluster, Limit) ->
     end.
 
 is_settled(#{status := up, view := View}) -> View =/= none;
-is_settled(#{status := down, reason := <<"not reached yet">>}) -> false;
+is_settled(#{status := down, reason := Why}) ->
+    not lists:member(Why, [<<"not reached yet">>, <<"the connection was lost">>]);
 is_settled(#{status := Status}) -> lists:member(Status, [down, gone, refused]).
 
 %% @doc Watches for so many seconds more, from `Views' on, and says what was seen since then.
@@ -75,7 +76,7 @@ version() ->
 self_test(Node, Cookie, Form) ->
     case fairnif_watch_connect:connect(Node, Cookie) of
         true ->
-            case fairnif_watch_attach:attach(Node, #{self_test => true}) of
+            case fairnif_watch_attach:attach(Node, #{}) of
                 {ok, Attached} ->
                     Result = tested(Node),
                     ok = fairnif_watch_attach:detach(Attached, 10000),

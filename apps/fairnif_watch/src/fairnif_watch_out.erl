@@ -1,5 +1,5 @@
-%% Logs findings and emits telemetry events: both run other people's code, which may take long or wait,
-%% so a process of its own does it. The collector sends it no more than it can take.
+%% Logs findings and emits telemetry events: both run other people's code, which may take long or
+%% wait, so a process of its own does it. The collector sends it no more than it can take.
 -module(fairnif_watch_out).
 
 -behaviour(gen_server).

@@ -1,7 +1,8 @@
-%% What is known of the dirty pools beyond their queues: how long a job waits, measured by one that does
-%% nothing; who occupies them; and which of those has died while its code goes on.
+%% What is known of the dirty pools beyond their queues: how long a job waits, measured by one that
+%% does nothing; who occupies them; and which of those has died while its code goes on.
 %%
-%% Part of the collector: never waits. Starts processes only while a pool is full, and ends them then.
+%% Part of the collector: never waits. Starts processes only while a pool is full, and ends them
+%% then.
 -module(fairnif_watch_pools).
 
 -export([new/1, sample/2, add/2, told/2, looked/2, down/3, stop/1]).
@@ -19,10 +20,15 @@
                 full = [] :: [dirty_cpu | dirty_io],
                 probe = #{} :: #{atom() => {pid(), reference(), StartedNs :: integer()}},
                 waits = #{} :: #{atom() => {measured, float()}},
+                %% When the last round of the search that is over began.
+                round = 0 :: integer(),
                 searcher = none :: none | {pid(), reference()},
                 %% Found by the search, or of fairnif: monitored.
                 jobs = #{} :: #{pid() => map()},
                 dead = #{} :: #{pid() => map()},
+                %% The last sample's, and the function that a look found each in.
+                threads = [] :: [map()],
+                looks = #{} :: #{{atom(), pos_integer()} => {At :: integer(), map()}},
                 counts = [] :: [{atom(), integer()}]}).
 
 -opaque pools() :: #pools{}.
@@ -39,7 +45,7 @@ sample(#{looks := Looks, threads := Threads, at := At}, Pools) ->
     Owned = owners(Threads, At, forget(At, Pools#pools{full = Full})),
     Next = lists:foldl(fun probe/2, search(Owned), [dirty_cpu, dirty_io]),
     ask_looks(Threads, Next),
-    Still = still(Threads, lists:last(Looks), At, Next),
+    Still = still(Threads, lists:last(Looks), Next),
     {Next#pools.counts, Still#pools{counts = []}}.
 
 is_full(Kind, Looks) ->
@@ -76,7 +82,8 @@ probed(Kind) ->
     Ran = fairnif_watch_probe:Kind(),
     {fairnif_watch_pools, {probed, Kind, (Ran - Begin) / 1.0e6}}.
 
-%% Goes on while somebody is dead and it is not known whether his code runs: it takes to know the living.
+%% Goes on while somebody is dead and it is not known whether his code runs: it takes to know the
+%% living.
 search(#pools{full = [], dead = Dead, searcher = {Pid, Ref}} = Pools) when map_size(Dead) =:= 0 ->
     true = erlang:demonitor(Ref, [flush]),
     fairnif_watch_dirty:stop(Pid),
@@ -142,6 +149,8 @@ told({job, Pid, Job, At}, #pools{full = Full} = Pools) ->
         #{Pid := #{kind := fairnif}} -> Pools;
         #{} -> job(Pid, Job#{pool => Pool, number => none, certain => false}, At, Pools)
     end;
+told({round, Began}, Pools) ->
+    Pools#pools{round = Began};
 told({no_job, Pid}, Pools) ->
     remove(Pid, Pools);
 told(_, Pools) ->
@@ -158,39 +167,68 @@ down(Ref, Now, #pools{jobs = Jobs, dead = Dead, probe = Probes} = Pools) ->
             Pools#pools{jobs = Rest,
                         dead = case Job of
                                    #{kind := gc} -> Dead;
-                                   _ -> Dead#{Pid => Job#{died => Now, pid => Pid,
-                                                          confirmed => none}}
+                                   _ -> Dead#{Pid => Job#{died => Now, pid => Pid}}
                                end};
         [] ->
             Pools#pools{probe = maps:filter(fun(_, {_, R, _}) -> R =/= Ref end, Probes)}
     end.
 
-%% Which of the dead still run. A fairnif one says so itself. Of the others it is known how many: jobs
-%% that run, less those of the living, of whom as many as wait do not run. Which process a thread
-%% works for cannot be seen, so with more dead than that none is certain.
-still(Threads, #{dirty_cpu := Cpu, dirty_io := Io}, At, #pools{dead = Dead, jobs = Jobs} = Pools) ->
+%% Which of the dead may still run. A fairnif one says so itself. Which process a thread works for
+%% otherwise cannot be seen, only how many jobs run and who lives: while fewer run than live, less
+%% those that may be waiting, nobody dead does. (One that died waiting is in the queue, and so in
+%% its length, until its turn comes.)
+still(Threads, #{dirty_cpu := Cpu, dirty_io := Io}, #pools{dead = Dead, jobs = Jobs} = Pools) ->
     {Queued, Active} = {element(1, Cpu) + element(1, Io), element(2, Cpu) + element(2, Io)},
     Living = length([Pid || {Pid, #{kind := Kind}} <- maps:to_list(Jobs), Kind =/= fairnif]),
     Fair = length([N || #{kind := Kind, number := N, fairnif := #{}} <- Threads, Kind =/= normal]),
-    Orphans = (Active - Queued) - Fair - max(0, Living - Queued),
-    Unknown = [Pid || {Pid, #{kind := nif}} <- maps:to_list(Dead)],
-    Judge = fun(Pid, #{kind := fairnif} = Job, Acc) ->
-                    case is_running(Pid, Threads) of
-                        true -> Acc#{Pid => Job};
-                        false -> Acc
-                    end;
-               (Pid, Job, Acc) when Orphans > 0 ->
-                    Acc#{Pid => judged(Job, length(Unknown) =< Orphans, At)};
-               (_, _, Acc) ->
-                    Acc
-            end,
-    Pools#pools{dead = maps:fold(Judge, #{}, Dead)}.
+    Running = Active - Queued - Fair,
+    May = fun(Pid, #{kind := fairnif}) -> is_running(Pid, Threads);
+             (_, _) -> Running > max(0, Living - Queued)
+          end,
+    Pools#pools{dead = maps:filter(May, Dead), threads = Threads}.
 
-%% Certain too only where the stack of a thread shows its function, lately.
-judged(#{looked := Looked} = Job, Enough, At) when At - Looked < 3000000 ->
-    Job#{certain := Enough, confirmed := At};
-judged(Job, _, At) ->
-    Job#{certain := false, confirmed := At}.
+%% What is known of the dead, for the detector. Foreign ones of the same function cannot be told
+%% apart, so they are one. It is certain that it runs for one of them if more threads than there are
+%% living processes in it show the function, are busy with it since before it was found, and all the
+%% living are known: the search has been round since.
+dead(#pools{dead = Dead} = Pools, At) ->
+    Fair = [Job#{key => Pid, candidates => [Pid], count => 1}
+            || {Pid, #{kind := fairnif} = Job} <- maps:to_list(Dead)],
+    Functions = lists:usort([Mfa || {_, #{kind := nif, mfa := Mfa}} <- maps:to_list(Dead)]),
+    Fair ++ [of_function(Mfa, [Job || {_, #{mfa := M} = Job} <- maps:to_list(Dead), M =:= Mfa],
+                         Pools, At)
+             || Mfa <- Functions].
+
+of_function({Module, _, _} = Mfa, [First | _] = Dead, #pools{jobs = Jobs, round = Round} = Pools,
+            At) ->
+    Pids = [Pid || #{pid := Pid} <- Dead],
+    Died = lists:min([D || #{died := D} <- Dead]),
+    Found = lists:max([F || #{found := F} <- Dead]),
+    Living = length([Pid || {Pid, #{mfa := {M, _, _}}} <- maps:to_list(Jobs), M =:= Module]),
+    Shown = showing(Mfa, Found, Pools, At),
+    Known = Round > lists:max([D || #{died := D} <- Dead]),
+    Orphans = min(length(Dead), length(Shown) - Living),
+    {Kind, Number} = case Shown of [Thread] -> Thread; [{K, _} | _] -> {K, none};
+                         [] -> {maps:get(pool, First), none}
+                     end,
+    First#{key => Mfa, died => Died, candidates => Pids, pool => Kind, number => Number,
+           pid => case Pids of [Pid] -> Pid; _ -> none end,
+           count => max(1, Orphans), certain => Known andalso Orphans > 0}.
+
+showing(Mfa, Found, #pools{looks = Looks, threads = Threads}, At) ->
+    [{Kind, N} || #{kind := Kind, number := N, busy_ns := Busy} <- Threads,
+                  Busy div 1000 >= At - Found,
+                  case Looks of
+                      #{{Kind, N} := {Looked, Seen}} ->
+                          At - Looked < 3000000 andalso is_in(Seen, Mfa);
+                      #{} ->
+                          false
+                  end].
+
+%% Of a thread that sleeps only the library may be known, and so the module.
+is_in(#{mfa := none, module := Module}, {Module, _, _}) -> true;
+is_in(#{mfa := Mfa}, Mfa) -> true;
+is_in(_, _) -> false.
 
 is_running(Pid, Threads) ->
     lists:any(fun(#{fairnif := #{owner := Owner}}) -> Owner =:= Pid;
@@ -207,39 +245,26 @@ ask_looks(Threads, #pools{dead = Dead}) ->
                                  Kind =/= normal, State =:= busy orelse State =:= native
                                      orelse State =:= sleeping_in_native],
             lists:foreach(fun({Kind, N}) ->
-                                  look(Kind, N)
+                                  fairnif_watch_watchdog:look(Kind, N, fairnif_watch_pools)
                           end, lists:sublist(Busy, ?LOOKS))
     end.
 
-look(Kind, N) ->
-    try fairnif_watch_watchdog:look(Kind, N, fairnif_watch_pools)
-    catch _:_ -> ok
-    end.
-
-%% @doc The stack of a thread that was asked for: does a dead process's function still run there?
+%% @doc The stack of a thread that was asked for: which function it is in, or of which module.
 -spec looked(map(), pools()) -> pools().
 looked(#{ref := fairnif_watch_pools, kind := Kind, number := N} = Event,
-       #pools{dead = Dead} = Pools) ->
-    #{mfa := Mfa} = fairnif_watch_culprit:of_event(Event),
-    Now = erlang:system_time(microsecond),
-    Seen = fun(_, #{mfa := M, kind := nif} = Job) when M =:= Mfa, Mfa =/= none ->
-                   Job#{looked => Now, pool := Kind, number := N};
-              (_, Job) ->
-                   Job
-           end,
-    Pools#pools{dead = maps:map(Seen, Dead)};
+       #pools{looks = Looks} = Pools) ->
+    Seen = maps:with([mfa, module], fairnif_watch_culprit:of_event(Event)),
+    Pools#pools{looks = Looks#{{Kind, N} => {erlang:system_time(microsecond), Seen}}};
 looked(_, Pools) ->
     Pools.
 
 %% @doc The sample with what is known of the pools.
 -spec add(map(), pools()) -> map().
-add(Sample, #pools{waits = Waits, probe = Probes, jobs = Jobs, dead = Dead}) ->
+add(#{at := At} = Sample, #pools{waits = Waits, probe = Probes, jobs = Jobs} = Pools) ->
     Now = erlang:monotonic_time(nanosecond),
     %% While a probe waits it is known to wait so long at least: which may exceed the last result.
     Late = maps:map(fun(_, {_, _, Begin}) -> {at_least, (Now - Begin) / 1.0e6} end, Probes),
     Longer = fun(_, {_, A} = Old, {_, B} = New) -> if A >= B -> Old; true -> New end end,
-    Known = [Job || #{confirmed := At} = Job <- [confirmed(J) || J <- maps:values(Dead)],
-                    At =/= none],
     Sample#{waits => maps:fold(fun(Kind, New, Acc) ->
                                        case Acc of
                                            #{Kind := Old} -> Acc#{Kind := Longer(Kind, Old, New)};
@@ -247,11 +272,12 @@ add(Sample, #pools{waits = Waits, probe = Probes, jobs = Jobs, dead = Dead}) ->
                                        end
                                end, Waits, Late),
             dirty => #{jobs => [maps:remove(ref, Job#{pid => Pid})
-                                || {Pid, Job} <- maps:to_list(Jobs)],
-                       dead => Known}}.
+                                || {Pid, Job} <- maps:to_list(Jobs), not is_probe(Job)],
+                       dead => dead(Pools, At)}}.
 
-confirmed(#{kind := fairnif, died := Died} = Job) -> Job#{confirmed := Died};
-confirmed(Job) -> Job.
+%% Our own: it waits as any job does, and nobody needs to be told.
+is_probe(#{mfa := {fairnif_watch_probe, _, _}}) -> true;
+is_probe(_) -> false.
 
 %% @doc Ends what was started.
 -spec stop(pools()) -> ok.

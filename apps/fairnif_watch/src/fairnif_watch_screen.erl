@@ -5,14 +5,14 @@
 %% reach the terminal as a command of it.
 -module(fairnif_watch_screen).
 
--export([lines/2, ansi/2, plain/2, findings/1, choose/3, clock/1]).
+-export([lines/2, ansi/2, plain/2, findings/1, choose/3, clock/1, text/1]).
 
 -export_type([options/0, line/0, chosen/0]).
 
-%% `chosen': the finding that the cursor is on; `newest' whichever is the first. `detail': show all of
-%% it, from this line on. `now': us of the system's time. `keys': are there any? `note': of the last
-%% line.
--type chosen() :: newest | {node(), Id :: pos_integer(), Since :: integer()}.
+%% `chosen': the finding that the cursor is on; `newest' whichever is the first. `detail': show all
+%% of it, from this line on. `now': us of the system's time. `keys': are there any? `note': of the
+%% last line.
+-type chosen() :: newest | {node(), Id :: pos_integer()}.
 -type options() :: #{rows := pos_integer(), columns := pos_integer(), style := unicode | ascii,
                      now := integer(), chosen => chosen(),
                      detail => none | non_neg_integer(), keys => boolean(), note => binary()}.
@@ -49,6 +49,8 @@ newness(Finding) ->
 %% @doc The choice so many findings further on. Before the first one it is `newest', which stays
 %% with whatever comes.
 -spec choose(integer(), chosen(), [map()]) -> chosen().
+choose(_, _, []) ->
+    newest;
 choose(Steps, Chosen, Findings) ->
     case place(Chosen, Findings) + Steps of
         Place when Place =< 0 -> newest;
@@ -56,7 +58,7 @@ choose(Steps, Chosen, Findings) ->
     end.
 
 key(Finding) ->
-    {maps:get(node, Finding, none), maps:get(id, Finding, 0), maps:get(since, Finding, 0)}.
+    {maps:get(node, Finding, none), maps:get(id, Finding, 0)}.
 
 %% A finding that is kept no more was among the oldest.
 place(newest, _) -> 0;
@@ -201,7 +203,7 @@ cell(#{busy := Busy}, #{style := Style}) when is_number(Busy) ->
 cell(_, _) -> $?.
 
 pools(#{pools := Pools, queues := Queues}) ->
-    [[{none, ["run queues: ", integer(maps:get(normal, Queues, none)), " waiting"]}
+    [[{none, ["run queues ", integer(maps:get(normal, Queues, none))]}
       | pool("dirty CPU", maps:get(dirty_cpu, Pools, #{}))
       ++ pool("dirty I/O", maps:get(dirty_io, Pools, #{}))]];
 pools(_) ->
@@ -209,7 +211,7 @@ pools(_) ->
 
 pool(Name, #{size := Size, busy := Busy} = Pool) ->
     Mark = if Busy >= Size -> bad; true -> none end,
-    [{none, "   "}, {Mark, io_lib:format("~s: ~b of ~b busy", [Name, Busy, Size])},
+    [{none, "  "}, {Mark, io_lib:format("~s ~b/~b busy", [Name, Busy, Size])},
      {none, [[", ", integer(N), " waiting"] || #{queue := N} <- [Pool], N > 0]},
      {none, [[" ", ms(Ms)] || #{wait_ms := Ms} <- [Pool], is_number(Ms)]}];
 pool(_, _) ->
@@ -268,9 +270,9 @@ rank(#{view := View}) -> case ongoing(View) of 0 -> 2; _ -> 1 end.
 node_line(#{node := Node, status := up, view := #{} = View} = Entry, Width, Options) ->
     Normal = [S || #{kind := normal} = S <- maps:get(schedulers, View, [])],
     #{normal := Queue} = maps:merge(#{normal => none}, maps:get(queues, View, #{})),
-    [{bold, string:pad(text(Node), Width)}, {none, " "}, {good, "up       "}]
+    [{bold, string:pad(text(Node), Width)}, {none, " "}, {good, "up       "}, {none, "["}]
         ++ cells(lists:sublist(Normal, 16), Options)
-        ++ [{none, [" queue ", integer(Queue)]}, {none, "  "}, counted(View),
+        ++ [{none, ["] queue ", integer(Queue)]}, {none, "  "}, counted(View),
             {dim, [["  ", text(Why)] || #{reason := Why} <- [Entry], Why =/= none]}];
 node_line(#{node := Node, since := Since, reason := Why} = Entry, Width, _) ->
     {Mark, Status} = status(Entry),
@@ -280,8 +282,8 @@ node_line(#{node := Node, since := Since, reason := Why} = Entry, Width, _) ->
 counted(#{findings := Findings} = View) ->
     case {ongoing(View), length(Findings)} of
         {0, 0} -> {dim, "no findings"};
-        {0, N} -> {none, io_lib:format("~b findings", [N])};
-        {Now, N} -> {bad, io_lib:format("~b findings, ~b going on", [N, Now])}
+        {0, N} -> {none, io_lib:format("findings: ~b", [N])};
+        {Now, N} -> {bad, io_lib:format("findings: ~b, going on: ~b", [N, Now])}
     end;
 counted(_) ->
     {dim, ""}.
@@ -349,14 +351,19 @@ kind(Other) -> text(Other).
 top(_, 0) ->
     [];
 top(Nodes, Room) ->
-    All = lists:append([maps:get(top, View, []) || #{view := #{} = View} <- Nodes]),
-    Sorted = lists:sort(fun(A, B) -> maps:get(ns_per_s, A, 0) >= maps:get(ns_per_s, B, 0) end, All),
+    All = [{Node, Top} || #{node := Node, view := #{} = View} <- Nodes,
+                          Top <- maps:get(top, View, [])],
+    Time = fun({_, Top}) -> maps:get(ns_per_s, Top, 0) end,
+    Sorted = lists:sort(fun(A, B) -> Time(A) >= Time(B) end, All),
     case lists:sublist(Sorted, max(0, Room - 1)) of
         [] -> [];
         Shown -> [[{bold, "native functions, share of the samples"}]
-                  | [[{none, io_lib:format("~5.1f %  ", [100.0 * maps:get(share, T, 0.0)])},
-                      {none, text(maps:get(label, T, <<"?">>))}] || T <- Shown]]
+                  | [top_line(Node, Top, length(Nodes) > 1) || {Node, Top} <- Shown]]
     end.
+
+top_line(Node, Top, Several) ->
+    [{none, io_lib:format("~5.1f %  ", [100.0 * maps:get(share, Top, 0.0)])},
+     {none, [[text(Node), " "] || Several]}, {none, text(maps:get(label, Top, <<"?">>))}].
 
 %% ---- one finding, all of it ----
 
@@ -444,7 +451,9 @@ term(Binary) when is_binary(Binary) -> text(Binary);
 term(Atom) when is_atom(Atom) -> text(Atom);
 term(Term) -> text(unicode:characters_to_binary(io_lib:format("~0tP", [Term, 40]))).
 
-%% Nothing of it is a command: no control character, of either set, is left.
+%% @doc A text from a node, for the terminal: nothing of it is a command, since no control
+%% character, of either set, is left.
+-spec text(atom() | unicode:chardata()) -> string().
 text(Atom) when is_atom(Atom) -> text(atom_to_binary(Atom));
 text(Data) ->
     Chars = case unicode:characters_to_list(Data) of

@@ -1,4 +1,5 @@
-%% Does the watch see what it is there for? Blocks a scheduler for a known time with a known function.
+%% Does the watch see what it is there for? Blocks a scheduler for a known time with a known
+%% function.
 -module(fairnif_watch_self_test).
 
 -export([run/0, judge/3]).
@@ -20,9 +21,10 @@ run() ->
 block() ->
     Parent = self(),
     {ok, Ref} = fairnif_watch:subscribe(self()),
-    {Pid, Monitor} = spawn_monitor(fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end),
-    Begin = erlang:monotonic_time(millisecond),
-    Seen = wait(Ref, Pid, Begin + ?BLOCK_MS + 3000, #{begin_ms => Begin}),
+    Block = fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end,
+    {Pid, Monitor} = spawn_monitor(Block),
+    Deadline = erlang:monotonic_time(millisecond) + ?BLOCK_MS + 3000,
+    Seen = wait(Ref, Pid, Deadline, #{begin_us => erlang:system_time(microsecond)}),
     ok = fairnif_watch:unsubscribe(Ref),
     true = erlang:demonitor(Monitor, [flush]),
     flush(Monitor),
@@ -46,22 +48,20 @@ wait(Ref, Pid, Deadline, Seen) ->
             Seen
     end.
 
-%% Something else may block a scheduler meanwhile: ours is the one with our function, or, where there
-%% are no names, the one that is about as long.
-note(#{id := Id} = Finding, #{begin_ms := Begin} = Seen) ->
-    Ours = is_ours(Finding),
-    First = case Seen of
-                #{first := {Id, _}} -> maps:get(first, Seen);
-                #{first := Earlier} when not Ours -> Earlier;
-                _ -> {Id, erlang:monotonic_time(millisecond) - Begin}
-            end,
-    case First of
-        {Id, _} when Ours ->
-            finding(Finding, Seen#{first => First});
-        {Id, _} ->
-            finding(Finding, Seen#{first => First});
-        _ ->
-            Seen
+%% Something else may block a scheduler meanwhile: ours is the one with our function, or, where
+%% there are no names, the one that is about as long.
+note(#{id := Id, at := At} = Finding, #{begin_us := Begin} = Seen) ->
+    case Seen of
+        #{first := {Other, _}} when Other =/= Id -> other(Finding, Seen);
+        #{first := _} -> finding(Finding, Seen);
+        #{} -> finding(Finding, Seen#{first => {Id, (At - Begin) / 1000}})
+    end.
+
+%% When the watch knew it: this process may have to wait behind what it has started.
+other(#{id := Id, at := At} = Finding, #{begin_us := Begin} = Seen) ->
+    case is_ours(Finding) of
+        true -> finding(Finding, Seen#{first := {Id, (At - Begin) / 1000}});
+        false -> Seen
     end.
 
 finding(#{ongoing := false} = Finding, Seen) -> Seen#{finding => Finding, ended => true};

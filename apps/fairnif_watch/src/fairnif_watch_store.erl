@@ -94,8 +94,8 @@ drop(#store{kept = Kept, ended = Ended, findings = Findings} = Store) ->
             Store
     end.
 
-%% Time for which normal schedulers were held, by culprit. Who comes when there are `named' already is
-%% "other", for good: totals must never fall.
+%% Time for which normal schedulers were held, by culprit. Who comes when there are `named' already
+%% is "other", for good: totals must never fall.
 total(#{detector := scheduler_blocked, culprit := #{name := Name}, duration_ms := Ms},
       #store{blocked = Blocked, named = Named} = Store) when is_float(Ms) ->
     Who = case is_map_key(Name, Blocked) orelse map_size(Blocked) < Named of

@@ -1,8 +1,8 @@
 %% What runs and in which order it is restarted.
 %%
 %% Must never take the node down: an application that is started permanently ends the node when its
-%% top supervisor does. So the parts stand under a supervisor of their own, which is temporary: parts
-%% that cannot be kept alive are given up, and the node goes on unwatched.
+%% top supervisor does. So the parts stand under a supervisor of their own, which is temporary:
+%% parts that cannot be kept alive are given up, and the node goes on unwatched.
 -module(fairnif_watch_sup).
 
 -behaviour(supervisor).
@@ -32,8 +32,8 @@ start_link(Config) ->
             Error
     end.
 
-%% Loading a module reads a file, on a dirty I/O scheduler: with that pool full the watch would wait for
-%% what it has to report.
+%% Loading a module reads a file, on a dirty I/O scheduler: with that pool full the watch would wait
+%% for what it has to report.
 load() ->
     case application:get_key(fairnif_watch, modules) of
         {ok, Modules} -> lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, Modules);
@@ -56,8 +56,8 @@ init({parts, #{http := Http} = Config}) ->
 worker(Module, Function, Config) ->
     #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.
 
-%% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the node
-%% must start all the same: the rest goes on without, and says so.
+%% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the
+%% node must start all the same: the rest goes on without, and says so.
 -spec start_watchdog(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
 start_watchdog(Config) ->
     Default = [Key || {Key, default} <- maps:to_list(Config)],
@@ -66,8 +66,7 @@ start_watchdog(Config) ->
         {ok, Pid} ->
             {ok, Pid};
         {error, Reason} ->
-            ?LOG_WARNING("fairnif_watch: the watchdog does not start, no scheduler is watched: ~0tp",
-                         [Reason]),
+            ?LOG_WARNING("fairnif_watch: no watchdog, so no scheduler is watched: ~0tp", [Reason]),
             ignore
     end.
 

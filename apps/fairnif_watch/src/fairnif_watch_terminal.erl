@@ -18,6 +18,8 @@
 -define(APART_MS, 150).
 %% Nodes and findings of which is remembered that they were written; more than views hold together.
 -define(KNOWN, 60000).
+-define(ANOTHER_US, 2000000).
+-define(LONG_US, 1000000).
 
 -record(screen, {cluster :: pid(),
                  keyboard :: fairnif_watch_keyboard:keyboard(),
@@ -99,7 +101,7 @@ key(Key, #{detail := From} = View, _) ->
 step(up) -> -1;
 step(down) -> 1.
 
-pinned(#{chosen := newest}, [#{node := Node, id := Id, since := Since} | _]) -> {Node, Id, Since};
+pinned(#{chosen := newest}, [#{node := Node, id := Id} | _]) -> {Node, Id};
 pinned(#{chosen := Chosen}, _) -> Chosen.
 
 soon(#screen{due = none, drawn = Drawn} = S) when is_integer(Drawn) ->
@@ -127,7 +129,7 @@ lines(Cluster, Options) ->
     Known = told(#{}),
     _ = is_reference(Timer) andalso erlang:cancel_timer(Timer),
     ok = fairnif_watch_cluster:unsubscribe(Cluster, Ref),
-    [Finding || {{finding, _, _, _}, Finding} <- maps:to_list(Known)].
+    [Finding || {{finding, _, _}, Finding} <- maps:to_list(Known)].
 
 %% What was written last, of each node and of each finding.
 told(Known) when map_size(Known) > ?KNOWN ->
@@ -153,9 +155,9 @@ told(Known) ->
 
 %% The older half of the findings: no view holds them any more.
 forget(Known) ->
-    Sinces = lists:sort([Since || {finding, _, _, Since} <- maps:keys(Known)]),
+    Sinces = lists:sort([Since || #{since := Since} <- maps:values(Known)]),
     Limit = lists:nth(length(Sinces) div 2, Sinces),
-    maps:filter(fun({finding, _, _, Since}, _) -> Since > Limit;
+    maps:filter(fun(_, #{since := Since}) -> Since > Limit;
                    (_, _) -> true
                 end, Known).
 
@@ -170,34 +172,38 @@ told_status(#{node := Node, status := Status} = Entry, Known) ->
 told_findings(View, Known) ->
     lists:foldr(fun told_finding/2, Known, maps:get(findings, View, [])).
 
-told_finding(#{node := Node, id := Id, since := Since, ongoing := Ongoing} = Finding, Known) ->
-    %% Ids begin anew with each watch; a finding's beginning does not.
-    Key = {finding, Node, Id, Since},
-    case Known of
-        #{Key := #{ongoing := Ongoing}} -> Known;
-        #{Key := #{ongoing := false}} -> Known;
-        #{} ->
+told_finding(#{node := Node, id := Id} = Finding, Known) ->
+    Key = {finding, Node, Id},
+    case is_news(Finding, maps:get(Key, Known, none)) of
+        true ->
             io:put_chars([finding_line(Finding), $\n]),
-            Known#{Key => maps:with([node, ongoing, severity], Finding)}
+            Known#{Key => maps:with([node, ongoing, severity, since], Finding)};
+        false ->
+            Known
     end.
+
+%% One that is soon over is told when it is, and any other at once. Ids begin anew with each watch,
+%% and when a finding began is known better with time.
+is_news(#{since := Since} = Finding, #{since := Before}) when abs(Since - Before) > ?ANOTHER_US ->
+    is_news(Finding, none);
+is_news(#{ongoing := true, at := At, since := Since}, none) -> At - Since >= ?LONG_US;
+is_news(_, none) -> true;
+is_news(#{ongoing := false}, #{ongoing := true}) -> true;
+is_news(_, _) -> false.
 
 %% @doc What became of a node, in one line without its end.
 -spec status_line(map()) -> unicode:chardata().
 status_line(#{node := Node, status := Status, since := Since} = Entry) ->
-    [time(Since), " ", atom_to_list(Node), " ", atom_to_list(Status),
-     [[": ", one_line(Why)] || #{reason := Why} <- [Entry], Why =/= none]].
+    [time(Since), " ", fairnif_watch_screen:text(Node), " ", atom_to_list(Status),
+     [[": ", fairnif_watch_screen:text(Why)] || #{reason := Why} <- [Entry], Why =/= none]].
 
 %% @doc A finding in one line without its end.
 -spec finding_line(map()) -> unicode:chardata().
 finding_line(#{node := Node, since := Since, severity := Severity, detector := Detector,
                sentence := Sentence, ongoing := Ongoing}) ->
-    [time(Since), " ", atom_to_list(Node), " ", atom_to_list(Severity), " ",
-     atom_to_list(Detector), ": ", one_line(Sentence),
+    [time(Since), " ", fairnif_watch_screen:text(Node), " ", atom_to_list(Severity), " ",
+     atom_to_list(Detector), ": ", fairnif_watch_screen:text(Sentence),
      case Ongoing of true -> " (goes on)"; false -> "" end].
-
-one_line(Text) ->
-    fairnif_watch_screen:plain([{none, Text}], #{rows => 1, columns => 1000, style => unicode,
-                                                 now => 0}).
 
 time(Us) ->
     calendar:system_time_to_rfc3339(Us div 1000, [{unit, millisecond}]).

@@ -73,8 +73,8 @@ detector(Module, Issues) ->
                                            || More =/= []]]),
                  maps:get(remedy, Issue, Module:remedy())}
         end,
-    #{name => Module:name(), looks_for => Module:describe(), verdict => fairnif_watch_detector:verdict(Issues),
-      sentence => Sentence, remedy => Remedy}.
+    #{name => Module:name(), looks_for => Module:describe(),
+      verdict => fairnif_watch_detector:verdict(Issues), sentence => Sentence, remedy => Remedy}.
 
 %% What the VM has at hand; erlang:memory/0 would wait for every scheduler.
 memory() ->

@@ -1,10 +1,11 @@
 %% The live page of one node or of a cluster, over HTTP, read-only.
 %%
-%% This process holds what is shown (fairnif_watch_web_state), makes each event's text once, and keeps
-%% the last of them for whoever asks. A page's connection (fairnif_watch_web_http) asks for what came
-%% after the last event it has sent, and gets it now or when there is some: what nobody asks for is
-%% not kept for them, so that a slow reader costs nothing. One that asks for more than is kept gets
-%% everything anew. The HTTP server is OTP's (inets), in this process's care: they end together.
+%% This process holds what is shown (fairnif_watch_web_state), makes each event's text once, and
+%% keeps the last of them for whoever asks. A page's connection (fairnif_watch_web_http) asks for
+%% what came after the last event it has sent, and gets it now or when there is some: what nobody
+%% asks for is not kept for them, so that a slow reader costs nothing. One that asks for more than
+%% is kept gets everything anew. The HTTP server is OTP's (inets), in this process's care: they end
+%% together.
 %%
 %% Never reachable from another machine without a token, and nothing here changes anything.
 -module(fairnif_watch_web).
@@ -60,10 +61,10 @@
                 flush = none :: none | reference(),
                 flushed :: integer()}).
 
-%% @doc Serves the page at `ip' (default 127.0.0.1) and `port' (default 0: any, see url/1), linked to
-%% the caller. An address that other machines can reach needs a `token' of 16 to 256 letters, digits
-%% or `._~-', which a request then must bring. `source' (default: the own node) gives what is shown.
-%% Errors are `{http, Text}', Text being a sentence for a person.
+%% @doc Serves the page at `ip' (default 127.0.0.1) and `port' (default 0: any, see url/1), linked
+%% to the caller. An address that other machines can reach needs a `token' of 16 to 256 letters,
+%% digits or `._~-', which a request then must bring. `source' (default: the own node) gives what is
+%% shown. Errors are `{http, Text}', Text being a sentence for a person.
 -spec start_link(options()) -> {ok, pid()} | {error, {http, binary()}}.
 start_link(Options) ->
     case valid(maps:merge(#{ip => {127, 0, 0, 1}, port => 0, token => none}, Options)) of

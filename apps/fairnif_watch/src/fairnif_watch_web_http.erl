@@ -1,10 +1,10 @@
 %% One HTTP connection of the live page: a module of OTP's HTTP server (inets, "Inets Web server
 %% API"), which calls do/1 for each request in the connection's process.
 %%
-%% GET only, of four things. Says who may: with a token those that bring it, else those who asked for
-%% this machine by a name that means it (a page elsewhere whose name is pointed at 127.0.0.1 has
-%% another one), and in no case a script of another site. Never changes anything, and never waits for
-%% a reader longer than the socket's send_timeout: one that does not read is closed.
+%% GET only, of four things. Says who may: with a token those that bring it, else those who asked
+%% for this machine by a name that means it (a page elsewhere whose name is pointed at 127.0.0.1 has
+%% another one), and in no case a script of another site. Never changes anything, and never waits
+%% for a reader longer than the socket's send_timeout: one that does not read is closed.
 -module(fairnif_watch_web_http).
 
 -export([do/1, limits/1, loopback/1]).
@@ -54,7 +54,8 @@ request(Config, #mod{request_uri = Uri, parsed_header = Headers} = Mod) ->
             Query = query(Parts),
             case allowed(Headers, Query, Config) of
                 yes -> method(Path, Query, Config, Mod);
-                {cookie, Cookie} -> respond(303, [{"location", Path}, {"set-cookie", Cookie}], [], Mod);
+                {cookie, Cookie} ->
+                    respond(303, [{"location", Path}, {"set-cookie", Cookie}], [], Mod);
                 {no, Code, Text} -> plain(Code, Text, Mod)
             end;
         {error, _, _} ->
@@ -211,7 +212,7 @@ common() ->
 events(_, _, #mod{method = "HEAD"} = Mod) ->
     respond(200, [{"content-type", "text/event-stream"}], [], Mod);
 events(Server, Query, #mod{socket = Socket, parsed_header = Headers} = Mod) ->
-    %% The page asks with the one when it begins a connection of its own, the browser with the other.
+    %% The page asks with the one when it begins a connection, the browser with the other.
     After = case header("last-event-id", Headers) of
                 none -> maps:get("after", Query, "");
                 Last -> Last
@@ -221,10 +222,11 @@ events(Server, Query, #mod{socket = Socket, parsed_header = Headers} = Mod) ->
             Monitor = monitor(process, Server),
             _ = inet:setopts(Socket, [{active, once}]),
             Head = ["HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n",
-                    [[Name, ": ", Value, "\r\n"] || {Name, Value} <- common()], "\r\nretry: 1000\n\n"],
+                    [[Name, ": ", Value, "\r\n"] || {Name, Value} <- common()],
+                    "\r\nretry: 1000\n\n"],
             sent(deliver(Head, Mod), unicode:characters_to_binary(After), Server, Mod),
             demonitor(Monitor, [flush]),
-            httpd_socket:close(Mod#mod.socket_type, Socket),
+            _ = httpd_socket:close(Mod#mod.socket_type, Socket),
             %% For the process that this runs in: there is no next request.
             self() ! {tcp_closed, Socket},
             {proceed, [{response, {already_sent, 200, 0}}]};

@@ -1,9 +1,9 @@
 %% What the live page shows, as data: of each node its last view, its findings, its last minutes.
 %%
 %% Takes the messages of a source (the own node, or a cluster) and says what changed, as events for
-%% whoever looks at the page. The same message twice changes nothing, so that a source may send views
-%% only, or findings as well, or the whole cluster again and again. All of it is bounded: nodes,
-%% findings of a node, seconds of history. Pure: no process, no clock but the views' own.
+%% whoever looks at the page. The same message twice changes nothing, so that a source may send
+%% views only, or findings as well, or the whole cluster again and again. All of it is bounded:
+%% nodes, findings of a node, seconds of history. Pure: no process, no clock but the views' own.
 -module(fairnif_watch_web_state).
 
 -export([new/0, update/2, full/1, views/1]).
@@ -104,7 +104,8 @@ shape(View) -> [?KEY(S) || S <- maps:get(schedulers, View, [])].
 %% The view's list is all there is; without one, what came by itself stays.
 next_view(View, #{node := Node, findings := Known, history := History, status := Status} = Entry) ->
     Findings = case View of
-                   #{findings := List} -> newest(maps:from_list([{Id, F} || #{id := Id} = F <- List]));
+                   #{findings := List} ->
+                       newest(maps:from_list([{Id, F} || #{id := Id} = F <- List]));
                    #{} -> Known
                end,
     Changed = [F || {Id, F} <- lists:sort(maps:to_list(Findings)), maps:get(Id, Known, none) =/= F],

@@ -73,7 +73,7 @@ a_nif_that_waits_for_a_lock_is_named(_) ->
     one([{plain, lock}]).
 
 a_nif_that_waits_for_a_disk_is_named(_) ->
-    one([{plain, disk}]).
+    one([{plain, disk}, {plain, vfork}]).
 
 a_driver_is_named(_) ->
     one([{driver, 0}, {driver, 1}]).
@@ -220,8 +220,8 @@ innocents(#{kind := normal}, Answers, Findings) ->
 innocents(_, _, Findings) ->
     [{innocent, short(F)} || #{detector := scheduler_blocked} = F <- Findings].
 
-is({contains, Text}, Value) ->
-    is_binary(Value) andalso binary:match(Value, Text) =/= nomatch;
+is({contains, Texts}, Value) ->
+    is_binary(Value) andalso binary:match(Value, Texts) =/= nomatch;
 is({any, Values}, Value) ->
     lists:member(Value, Values);
 is(Wanted, Value) ->

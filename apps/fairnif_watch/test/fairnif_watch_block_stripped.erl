@@ -34,6 +34,9 @@ read_dirty_io(Ms) -> ?NIF(Ms).
 disk(Ms) -> ?NIF(Ms).
 disk_dirty_cpu(Ms) -> ?NIF(Ms).
 disk_dirty_io(Ms) -> ?NIF(Ms).
+vfork(Ms) -> ?NIF(Ms).
+vfork_dirty_cpu(Ms) -> ?NIF(Ms).
+vfork_dirty_io(Ms) -> ?NIF(Ms).
 
 %% @doc Spins for so many us.
 burst(Us) -> ?NIF(Us).

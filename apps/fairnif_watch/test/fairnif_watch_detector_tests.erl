@@ -93,7 +93,8 @@ a_held_scheduler_is_a_warning_and_from_error_ms_on_an_error_test() ->
     ?assertEqual([warning, warning, error, error], [Severity(Ms) || Ms <- [10, 99, 100, 5000]]).
 
 a_block_ends_when_it_is_released_with_how_long_it_was_test() ->
-    ?assertEqual([warn, ok], verdicts(fairnif_watch_detect_blocked, [held(1, 10), released(1, 42)])),
+    ?assertEqual([warn, ok],
+                 verdicts(fairnif_watch_detect_blocked, [held(1, 10), released(1, 42)])),
     ?assertMatch(#{ongoing := false, duration_ms := 42.0,
                    sentence := <<"Scheduler 1 was held for 42 ms by an unknown call.">>},
                  last_issue(fairnif_watch_detect_blocked, [held(1, 10), released(1, 42)])).
@@ -122,8 +123,8 @@ a_dirty_job_is_never_a_blocked_scheduler_test() ->
 one_that_sleeps_in_native_code_says_in_which_call_test() ->
     Issue = last_issue(fairnif_watch_detect_blocked,
                        [held(1, 500, #{state => sleeping, syscall => {35, nanosleep}})]),
-    ?assertMatch(#{sentence := <<"Scheduler 1 has been held for 500 ms by an unknown call, asleep in "
-                                 "the system call nanosleep.">>}, Issue).
+    ?assertMatch(#{sentence := <<"Scheduler 1 has been held for 500 ms by an unknown call, asleep "
+                                 "in the system call nanosleep.">>}, Issue).
 
 what_a_thread_does_after_its_release_is_not_what_held_it_test() ->
     Frame = #{in => library, library => <<"/my.so">>, symbol => <<"f">>, offset => 1,
@@ -203,8 +204,10 @@ without_the_threads_an_imbalance_is_to_be_rechecked_test() ->
 
 %% The dirty pools.
 
-full(dirty_cpu, Wait) -> #{looks => looks(10, [0], {3, 5}, {0, 0}), waits => waits(dirty_cpu, Wait)};
-full(dirty_io, Wait) -> #{looks => looks(10, [0], {0, 0}, {3, 13}), waits => waits(dirty_io, Wait)}.
+full(dirty_cpu = Kind, Wait) ->
+    #{looks => looks(10, [0], {3, 5}, {0, 0}), waits => waits(Kind, Wait)};
+full(dirty_io = Kind, Wait) ->
+    #{looks => looks(10, [0], {0, 0}, {3, 13}), waits => waits(Kind, Wait)}.
 
 waits(_, none) -> #{};
 waits(Kind, Wait) -> #{Kind => Wait}.
@@ -298,8 +301,9 @@ the_emulator_and_fairnif_are_not_accused_test() ->
 %% unkillable.
 
 dead(Changes) ->
-    Job = maps:merge(#{pid => self(), died => 10 * ?S, name => <<"my:job/0">>, certain => true,
-                       kind => nif, pool => dirty_cpu, number => 2, mfa => {my, job, 0}}, Changes),
+    Job = maps:merge(#{key => self(), candidates => [self()], count => 1, pid => self(),
+                       died => 10 * ?S, name => <<"my:job/0">>, certain => true, kind => nif,
+                       pool => dirty_cpu, number => 2, mfa => {my, job, 0}}, Changes),
     #{dirty => #{jobs => [], dead => [Job]}}.
 
 code_that_outlives_its_process_by_a_second_is_unkillable_test() ->
@@ -317,6 +321,12 @@ code_that_outlives_its_process_by_a_second_is_unkillable_test() ->
 an_unkillable_job_is_told_by_where_it_runs_test() ->
     ?assertMatch(#{subject := {dirty_cpu, 2}},
                  last_issue(fairnif_watch_detect_unkillable, [second(12, dead(#{}))])),
+    Two = [self(), list_to_pid("<0.1.0>")],
+    ?assertMatch(#{subject := node,
+                   sentence := <<"my:job/0 still runs on a dirty CPU scheduler, 2.0 s after the "
+                                 "first of 2 processes that were in it died.">>},
+                 last_issue(fairnif_watch_detect_unkillable,
+                            [second(12, dead(#{number => none, pid => none, candidates => Two}))])),
     Self = self(),
     ?assertMatch(#{subject := {process, Self}},
                  last_issue(fairnif_watch_detect_unkillable,

@@ -42,8 +42,8 @@ a_view_is_one_that_a_parser_reads_test_() ->
                  View = fairnif_watch:report(),
                  File = "/tmp/fairnif_watch_view." ++ os:getpid() ++ ".json",
                  ok = file:write_file(File, fairnif_watch:json(View)),
-                 Command = "/usr/bin/env python3 -c 'import json; v=json.load(open(\"" ++ File ++ "\"));"
-                     " print(v[\"schema_version\"], len(v[\"detectors\"]), v[\"node\"])'",
+                 Command = "/usr/bin/env python3 -c 'import json; v=json.load(open(\"" ++ File
+                     ++ "\")); print(v[\"schema_version\"], len(v[\"detectors\"]), v[\"node\"])'",
                  Wanted = lists:flatten(io_lib:format("1 ~b ~s\n",
                                                       [length(fairnif_watch_detector:all()),
                                                        node()])),

@@ -16,7 +16,8 @@ issue(Key, Changes) ->
 told(Lists) -> told(Lists, new()).
 told(Lists, Store) ->
     lists:mapfoldl(fun(Issues, S) ->
-                           {Changes, Next} = fairnif_watch_store:issues(scheduler_blocked, Issues, S),
+                           {Changes, Next} = fairnif_watch_store:issues(scheduler_blocked, Issues,
+                                                                        S),
                            {[{What, maps:get(id, F)} || {What, F} <- Changes], Next}
                    end, Store, Lists).
 
@@ -101,3 +102,18 @@ what_was_learned_survives_the_next_report_test() ->
     {_, Next} = told([[issue(a, #{culprit => Culprit, sentence => <<"Longer.">>})]], Learned),
     ?assertMatch([#{culprit := #{module := my}, sentence := <<"Longer.">>}],
                  fairnif_watch_store:findings(Next)).
+
+a_later_stack_that_shows_less_does_not_unname_the_culprit_test() ->
+    Named = (fairnif_watch_culprit:none())#{kind := nif, mfa := {m, f, 1}, name := <<"m:f/1">>},
+    Less = [(fairnif_watch_culprit:none()),
+            (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>},
+            (fairnif_watch_culprit:none())#{kind := nif, name := <<"f (my.so)">>}],
+    Culprit = fun(Issues) ->
+                      {_, Store} = told([[issue(a, #{culprit => C})] || C <- Issues]),
+                      [#{culprit := #{name := Name}}] = fairnif_watch_store:findings(Store),
+                      Name
+              end,
+    [begin
+         ?assertEqual(<<"m:f/1">>, Culprit([Named, L])),
+         ?assertEqual(<<"m:f/1">>, Culprit([L, Named]))
+     end || L <- Less].

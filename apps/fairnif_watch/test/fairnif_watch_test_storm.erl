@@ -84,6 +84,7 @@ upgrades(Times) ->
 %% By full name each time: in the version that is current, so that the old one can go.
 spinner() ->
     _ = try ?NIF:spin(3) catch error:_ -> timer:sleep(1) end,
+    true = erlang:bump_reductions(4000),
     spinner().
 
 upgrade(0, Done) ->
@@ -120,7 +121,7 @@ hammer(Ms) ->
     {module, ?FAIR} = code:ensure_loaded(?FAIR),
     started(fairnif_watch:start(?KEEN)),
     Me = self(),
-    Sleepers = [spawn_link(fun() -> sleeper(Me, Way, 0) end)
+    Sleepers = [{Way, spawn_link(fun() -> sleeper(Me, Way, 0) end)}
                 || Way <- [sleep, poll, read, lock, sleep_dirty_cpu, poll_dirty_cpu, read_dirty_io,
                            sleep_dirty_io, lock_dirty_io]],
     Spinners = [spawn_link(fun() -> forever(Spin) end)
@@ -131,11 +132,11 @@ hammer(Ms) ->
     Loads = fairnif_watch_test_load:start([ports, files, sockets, timers], none),
     timer:sleep(Ms),
     Units = fairnif_watch_test_load:stop(Loads),
-    Interrupted = [begin P ! {Me, stop}, receive {P, N} -> N end end || P <- Sleepers],
+    Interrupted = [begin P ! {Me, stop}, receive {P, N} -> {Way, N} end end || {Way, P} <- Sleepers],
     [begin unlink(P), exit(P, kill) end || P <- Spinners],
     #{counters := Counters} = fairnif_watch:report(),
     ok = fairnif_watch:stop(),
-    #{interrupted => lists:sum(Interrupted), units => Units,
+    #{interrupted => [{Way, N} || {Way, N} <- Interrupted, N > 0], units => Units,
       signals => maps:get(signals, Counters), counters => Counters}.
 
 sleeper(To, Way, Sum) ->

@@ -70,7 +70,9 @@ other_schedulers_start_a_new_history_test() ->
     ?assertMatch(#{history := #{at := [2], busy := [[26]]}}, the(After)).
 
 nodes_that_a_cluster_no_longer_has_are_gone_test() ->
-    Entry = fun(Node) -> #{node => Node, status => up, since => 1, reason => none, view => none} end,
+    Entry = fun(Node) ->
+                    #{node => Node, status => up, since => 1, reason => none, view => none}
+            end,
     {_, State} = play([{cluster, #{nodes => [Entry(a), Entry(b)]}}]),
     {Events, _} = play([{cluster, #{nodes => [Entry(b), Entry(c)]}}], State),
     ?assertEqual([{gone, #{node => a}}], [E || {gone, _} = E <- Events]),

@@ -33,9 +33,10 @@ const STATUSES: Record<string, Word> = {
 
 const UNKNOWN: Word = { mark: "?", word: "unknown", tone: "cannot_say" };
 
-/** A node that is said to be up, and says nothing, is silent. */
+/** A node that is said to be up, and says nothing, is silent. Without a connection none is known. */
 export function statusOf({ status }: NodeStatus, live: boolean, connected: boolean): Word {
-  const said = status === "up" && !live && connected ? "silent" : status;
+  if (!connected) return { ...UNKNOWN, word: `not known, was ${status}` };
+  const said = status === "up" && !live ? "silent" : status;
   return STATUSES[said] ?? { ...UNKNOWN, word: String(said) };
 }
 

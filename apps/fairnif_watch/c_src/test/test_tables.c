@@ -169,9 +169,9 @@ static void forget_rows(struct watch__maps *maps, struct watch__image *image)
     image->state = IMAGE_NEW;
 }
 
-static void storm(const char *library, bool stack_too)
+static void storm(const char *library, bool stack_too, bool sleeps)
 {
-    struct runner r = {.chain = {.yields = true}};
+    struct runner r = {.chain = {.yields = !sleeps, .sleeps = sleeps}};
     struct watch__maps *maps;
     struct watch__snapshot whole;
     unsigned char before[8192], *tables;
@@ -220,11 +220,13 @@ static void storm(const char *library, bool stack_too)
 
 TEST(table_storm, "no bytes in a library's unwind tables do harm")
 {
-    storm("chain_nofp.so", false);
-    storm("chain_fp.so", false);
+    storm("chain_nofp.so", false, false);
+    storm("chain_fp.so", false, false);
 }
 
 TEST(stack_storm, "nor together with any bytes on the stack")
 {
-    storm("chain_o0.so", true);
+    storm("chain_o0.so", true, false);
+    if (!check_emulated())
+        storm("chain_fp.so", true, true);
 }

@@ -90,3 +90,51 @@ TEST(sleeping, "a sleeping thread's frames are those that glibc finds, where "
     }
     CHECK(watch__stack_stop());
 }
+
+TEST(sleeping_base, "a sleeping thread's frame pointer follows from the code, "
+     "where the frame has a fixed size")
+{
+    static const char *const library[] = {"chain_fp.so", "chain_o0.so"};
+
+    if (check_emulated())
+        return;
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    for (int i = 0; i < 2; i++)
+        for (int deeper = 0; deeper < 20; deeper += 9) {
+            struct runner r = {.chain = {.deeper = deeper, .sleeps = true}};
+
+            check_chain(&r, library[i]);
+        }
+    CHECK(watch__stack_stop());
+}
+
+TEST(no_guess, "what does not look like a call of the function is not taken for "
+     "its caller")
+{
+    struct runner r = {.chain = {.sleeps = true}};
+    struct watch__maps *maps;
+    struct watch__regs last;
+    enum watch__end end;
+
+    if (check_emulated())
+        return;
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    runner_start(&r, "chain_fp.so");
+    maps = watch__maps_new();
+    CHECK_NUMBERS(take(&snapshot, &r), ==, TAKEN);
+    CHECK_NUMBERS(watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end,
+                                &last), >, 6);
+    for (size_t at = 0; at + 8 <= snapshot.size; at += 8) {
+        uint64_t word;
+
+        memcpy(&word, snapshot.stack + at, sizeof word);
+        word += word == frames[2].pc;
+        memcpy(snapshot.stack + at, &word, sizeof word);
+    }
+    CHECK_NUMBERS(watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end,
+                                &last), ==, 2);
+    CHECK_NUMBERS(end, ==, END_NO_REGISTER);
+    runner_stop(&r);
+    CHECK(watch__stack_stop());
+    watch__maps_free(maps);
+}

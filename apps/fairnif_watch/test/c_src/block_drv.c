@@ -4,6 +4,8 @@
  *
  * Answers 16 bytes, big endian: since and until, ns of erlang:monotonic_time/0.
  */
+#define _GNU_SOURCE             /* ways.h */
+
 #include <erl_driver.h>
 
 #include "ways.h"

@@ -3,6 +3,8 @@
  * that hold their scheduler since they do not tick, in each mode where that
  * does harm or might be taken for harm, and one that ticks as it should.
  */
+#define _GNU_SOURCE             /* ways.h */
+
 #include <fairnif.h>
 
 #include "ways.h"

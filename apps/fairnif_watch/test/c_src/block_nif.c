@@ -7,7 +7,7 @@
  * fairnif_watch_block_stripped.  All functions are static: the NIF table names
  * them, and the symbol table where there is one.
  */
-#define _GNU_SOURCE             /* gettid */
+#define _GNU_SOURCE             /* ways.h, gettid */
 
 #include <erl_nif.h>
 

@@ -27,7 +27,7 @@ export function detectors(): LiveSection {
     );
     show(table.element, lines.length > 0);
     show(none, lines.length === 0 && nodes.some((node) => node.view));
-    table.update(lines);
+    table.update(lines, several);
   };
   return { element, update };
 }

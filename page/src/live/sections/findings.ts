@@ -1,12 +1,14 @@
 // The findings, newest first: what was held, by whom, for how long, what helps, and the stack.
 import { h } from "../../dom.ts";
+import { duration } from "../../format.ts";
 import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
 import type { LiveSection, Shown } from "../section.ts";
 import { isLive, type Known, lasted, type NodeState } from "../store.ts";
 import { clock, frameText, ms, SEVERITIES, subjectText, wordOf } from "../words.ts";
 
-/** More than anybody reads. */
+/** More than anybody reads; and what stands there unasked. */
 const MOST = 100;
+const FIRST = 8;
 
 interface Item {
   node: NodeState;
@@ -33,6 +35,8 @@ function timeText({ node, known, shown }: Item): string {
   return `${time === null ? "over" : `lasted ${ms(time)}`}, ${since}`;
 }
 
+const SIMPLE = ["number", "string", "boolean"];
+
 /** Who it was, beyond the name that the sentence has. */
 function facts({ culprit, evidence }: Known["finding"]): [string, string][] {
   const all: [string, string | null][] = [
@@ -44,8 +48,11 @@ function facts({ culprit, evidence }: Known["finding"]): [string, string][] {
     ["system call", culprit.syscall],
   ];
   const measured = Object.entries(evidence)
-    .filter(([, value]) => ["number", "string", "boolean"].includes(typeof value))
-    .map(([key, value]): [string, string] => [key.replaceAll("_", " "), String(value)]);
+    .filter(([key, value]) => key !== "process" && SIMPLE.includes(typeof value))
+    .map(([key, value]): [string, string] => {
+      const name = key.replace(/_ns$/, "").replaceAll("_", " ");
+      return [name, key.endsWith("_ns") ? duration(Number(value)) : String(value)];
+    });
   return [...all.filter((fact): fact is [string, string] => fact[1] !== null), ...measured];
 }
 
@@ -113,13 +120,25 @@ function card(first: Item): Row<Item> {
 export function findings(): LiveSection {
   const cards = h("ol", { class: "findings" });
   const none = h("p", { class: "note" }, "Nothing found so far.");
-  const element = h("section", {}, h("h2", {}, "Findings"), none, cards);
+  const more = h("button", { type: "button", "aria-expanded": "false" });
+  const element = h("section", {}, h("h2", {}, "Findings"), none, cards, more);
+  let all = false;
+  let last: Shown | null = null;
+  more.addEventListener("click", () => {
+    all = !all;
+    if (last) update(last);
+  });
   const update = (shown: Shown) => {
+    last = shown;
     const items = newest(shown);
+    const older = items.length - FIRST;
     show(none, items.length === 0);
+    show(more, older > 0);
+    more.setAttribute("aria-expanded", String(all));
+    text(more, all ? `Only the newest ${FIRST}` : `${older} older`);
     keyed(
       cards,
-      items,
+      all ? items : items.slice(0, FIRST),
       ({ node, known, shown: { several } }) =>
         `${node.node} ${node.view?.started} ${known.finding.id} ${several}`,
       card,

@@ -22,9 +22,9 @@ const sum = (numbers: Iterable<number | null | undefined>): number => {
   return total;
 };
 
-/** Of the normal schedulers, as text. */
-function figures({ view, findings }: NodeState): string[] {
-  if (!view) return ["-", "-", "-", "-"];
+/** Of the normal schedulers now, as text. */
+function figures({ view, findings }: NodeState, live: boolean): string[] {
+  if (!view || !live) return ["-", "-", "-", "-"];
   const normal = view.schedulers.filter((s) => s.kind === "normal" && s.state !== "offline");
   const held = normal.filter((s) => (s.held_ms ?? 0) > 0);
   const longest = Math.max(0, ...held.map((s) => s.held_ms ?? 0));
@@ -52,7 +52,12 @@ function line(item: Line, select: (node: string | null) => void): Row<Line> {
     const { mark, word, tone } = statusOf(node, live, shown.connected);
     const heard = live ? "now" : clock(node.view?.at ?? null);
     const because = node.reason && node.status !== "up" ? `: ${node.reason}` : "";
-    const texts = [`${mark} ${word}${because}`, clock(node.since), ...figures(node), heard];
+    const texts = [
+      `${mark} ${word}${because}`,
+      clock(node.since ?? node.view?.started ?? null),
+      ...figures(node, live),
+      heard,
+    ];
     cells.forEach((cell, i) => {
       text(cell, texts[i] ?? "");
     });

@@ -31,7 +31,10 @@ function linesOf(node: NodeState, live: boolean): Line[] {
 export function pools(): LiveSection {
   const table = changing("Dirty pools", ["Pool", "Busy", "Waiting", "Wait", "Node"]);
   const element = h("section", {}, h("h2", {}, "Dirty pools"), table.element);
-  const update = ({ nodes, connected, now }: Shown) =>
-    table.update(nodes.flatMap((node) => linesOf(node, isLive(node, connected, now))));
+  const update = ({ nodes, several, connected, now }: Shown) =>
+    table.update(
+      nodes.flatMap((node) => linesOf(node, isLive(node, connected, now))),
+      several,
+    );
   return { element, update };
 }

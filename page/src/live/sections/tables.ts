@@ -12,7 +12,8 @@ export interface Line {
 
 export interface Changing {
   element: HTMLElement;
-  update: (lines: readonly Line[]) => void;
+  /** The last column says whose a line is, where that can be more than one node. */
+  update: (lines: readonly Line[], several?: boolean) => void;
 }
 
 function line(first: Line): Row<Line> {
@@ -51,6 +52,9 @@ export function changing(label: string, heads: readonly Child[]): Changing {
       body,
     ),
   );
-  const update = (lines: readonly Line[]) => keyed(body, lines, ({ key }) => key, line);
+  const update = (lines: readonly Line[], several = true) => {
+    classes(element, several ? "scroll" : "scroll one-node");
+    keyed(body, lines, ({ key }) => key, line);
+  };
   return { element, update };
 }

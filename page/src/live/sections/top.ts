@@ -1,7 +1,7 @@
 // The native functions that take the schedulers' time, as bars; of several nodes their sums.
 import { h } from "../../dom.ts";
 import { duration, percent } from "../../format.ts";
-import { keyed, type Row, shown as show, text } from "../keyed.ts";
+import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
 import type { LiveSection, Shown } from "../section.ts";
 
 const MOST = 15;
@@ -88,6 +88,7 @@ export function top(): LiveSection {
     const items = bars(shown);
     show(none, items.length === 0);
     show(table, items.length > 0);
+    classes(table, shown.several ? "scroll" : "scroll one-node");
     keyed(body, items, ({ label }) => label, row);
   };
   return { element, update };

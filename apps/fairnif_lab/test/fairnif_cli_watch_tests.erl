@@ -1,0 +1,46 @@
+-module(fairnif_cli_watch_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% ---- usage: exit 2, before anything is connected to ----
+
+what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
+    [{string:join(Args, " "),
+      fun() ->
+              {Code, Complaint} = fairnif_cli_tests:run(["watch" | Args]),
+              ?assertEqual({2, Complaint}, {Code, Complaint}),
+              ?assertNotEqual({Complaint, nomatch}, {Complaint, string:find(Complaint, Part)})
+      end}
+     || {Args, Part} <-
+            [{[], "watch needs the name of a node"},
+             {["a@b@c"], "`a@b@c' is no name of a node"},
+             {["a@b", "c@d.e"], "some of these names are long and some are short"},
+             {["a@b", "--colour"], "`--colour' is no option"},
+             {["a@b", "--json", "x.json"], "`--json' needs `--once'"},
+             {["a@b", "--token", "0123456789abcdef"], "`--token' needs `--http'"},
+             {["a@b", "--once", "--http", "127.0.0.1:80"], "`--once' contradicts `--http'"},
+             {["a@b", "--once", "--self-test"], "`--once' contradicts `--self-test'"},
+             {["a@b", "--cookie", "c", "--cookie-file", "f"],
+              "`--cookie' contradicts `--cookie-file'"},
+             {["a@b", "--cookie-file", "/nowhere/at/all"], "cannot read /nowhere/at/all"},
+             {["a@b", "--cookie", ""], "the cookie is empty"},
+             {["a@b", "--seconds", "0"], "at least 1"},
+             {["a@b", "--warn", "10"], "`10' is no time"},
+             {["a@b", "--http", "localhost:80"], "is no address and port"},
+             {["a@b", "--http", "127.0.0.1:70000"], "is no address and port"},
+             {["a@b", "--tls", "/nowhere/at/all"], "there is no file /nowhere/at/all"},
+             {["a@b", "--cookie", "c", "--name", "x@y.z"], "must have the form of the nodes'"},
+             {["a@b", "--once", "--json", "/nowhere/at/all.json"], "cannot write"}]].
+
+an_address_may_be_a_port_alone_or_of_either_family_test_() ->
+    [?_assertEqual(Address, fairnif_cli_watch:address(Text))
+     || {Text, Address} <- [{"8080", {{127, 0, 0, 1}, 8080}},
+                            {"0.0.0.0:0", {{0, 0, 0, 0}, 0}},
+                            {"[::1]:8080", {{0, 0, 0, 0, 0, 0, 0, 1}, 8080}}]].
+
+the_help_names_every_option_test() ->
+    Help = lists:flatten(fairnif_cli_watch:help()),
+    [?assertNotEqual({Name, nomatch}, {Name, string:find(Help, Name)})
+     || {Name, _, _} <- fairnif_cli_watch:options()],
+    ?assertEqual([], [Line || Line <- string:split(Help, "\n", all), length(Line) > 100]),
+    ?assertEqual({0, ""}, fairnif_cli_tests:run(["watch", "--help"])).

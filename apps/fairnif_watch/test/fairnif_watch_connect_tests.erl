@@ -1,0 +1,53 @@
+-module(fairnif_watch_connect_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+the_form_of_a_name_is_its_hosts_test_() ->
+    [?_assertEqual(Expected, fairnif_watch_connect:node_name(Text))
+     || {Text, Expected} <- [{"a@b", {ok, 'a@b', shortnames}},
+                             {"a@b.c", {ok, 'a@b.c', longnames}},
+                             {"a@127.0.0.1", {ok, 'a@127.0.0.1', longnames}},
+                             {"a@::1", {ok, 'a@::1', longnames}}]].
+
+a_name_without_a_host_is_of_this_machine_test() ->
+    {ok, Host} = inet:gethostname(),
+    ?assertEqual({ok, list_to_atom("a@" ++ hd(string:split(Host, "."))), shortnames},
+                 fairnif_watch_connect:node_name("a")).
+
+what_is_no_name_is_told_test_() ->
+    [{Text, ?_assertMatch({error, _}, fairnif_watch_connect:node_name(Text))}
+     || Text <- ["", "@b", "a@", "a@b@c", "a b@c", "a@b c", "a;b@c",
+                 lists:duplicate(300, $a) ++ "@b"]].
+
+a_cookie_is_the_first_line_of_its_file_test() ->
+    File = filename:join(os:getenv("TMPDIR", "/tmp"),
+                         "fairnif_watch_cookie_" ++ os:getpid()),
+    ok = file:write_file(File, "secret\nmore\n"),
+    try
+        ?assertEqual({ok, secret}, fairnif_watch_connect:cookie({file, File}))
+    after
+        ok = file:delete(File)
+    end,
+    ?assertMatch({error, _}, fairnif_watch_connect:cookie({file, File})).
+
+a_cookie_that_cannot_be_one_is_told_and_not_shown_test_() ->
+    [fun() ->
+             {error, Text} = fairnif_watch_connect:cookie({text, Cookie}),
+             ?assertEqual(nomatch, string:find(lists:flatten(Text), "xxx"))
+     end || Cookie <- ["", lists:duplicate(256, $x)]].
+
+without_a_cookie_file_none_is_made_test() ->
+    Home = filename:join(os:getenv("TMPDIR", "/tmp"), "fairnif_watch_home_" ++ os:getpid()),
+    ok = file:make_dir(Home),
+    Before = [{Name, os:getenv(Name)} || Name <- ["HOME", "XDG_CONFIG_HOME"]],
+    [os:putenv(Name, Home) || {Name, _} <- Before],
+    try
+        ?assertMatch({error, _}, fairnif_watch_connect:cookie(default)),
+        ?assertEqual({ok, []}, file:list_dir(Home)),
+        ok = file:write_file(filename:join(Home, ".erlang.cookie"), "at_home"),
+        ?assertEqual({ok, at_home}, fairnif_watch_connect:cookie(default))
+    after
+        [case Value of false -> os:unsetenv(Name); _ -> os:putenv(Name, Value) end
+         || {Name, Value} <- Before],
+        ok = file:del_dir_r(Home)
+    end.

@@ -1,0 +1,407 @@
+// The live page as somebody sees it: real nodes that are really held, in headless Chromium.
+import assert from "node:assert/strict";
+import { mkdirSync, statSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { launch, PHONE, seriousFindings, tooWide, WIDE } from "./chromium.ts";
+import { ErlangNode, Watch } from "./nodes.ts";
+import { file, HOSTILE, OUT } from "./reports.ts";
+
+const PAGE = "../apps/fairnif_watch/priv/page/live.html";
+const TOKEN = "a-token.of_24~characters";
+/** Part of a node's name: other runs of this test have others. */
+const RUN = `${process.pid}`;
+/** Nothing that is waited for takes longer, on a busy machine either. */
+const PATIENCE = { timeout: 30_000 };
+
+let browser: Browser;
+let node: ErlangNode;
+let url: string;
+
+/** Serves the page of the own node, as the application does; on any port, or on this one. */
+const START = (port = 0) => `begin
+  application:load(fairnif_watch),
+  application:set_env(fairnif_watch, http, {{127,0,0,1}, ${port}}),
+  {ok, _} = application:ensure_all_started(fairnif_watch),
+  [Web] = [P || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)],
+    {'$initial_call', {fairnif_watch_web, init, 1}} <- D],
+  binary_to_list(fairnif_watch_web:url(Web))
+end`;
+
+const NAME = "atom_to_list(node())";
+
+const hold = (ms: number) => `spawn(fun() -> spinsleep:spinsleep(${ms * 1000}) end)`;
+
+async function startWatch(on: ErlangNode, port = 0): Promise<string> {
+  const answer = await on.eval(START(port));
+  assert.match(answer, /^"http:/, answer);
+  return JSON.parse(answer);
+}
+
+before(
+  async () => {
+    mkdirSync(OUT, { recursive: true });
+    browser = await launch();
+    node = new ErlangNode(`page${RUN}`);
+    url = await startWatch(node);
+    assert.equal(await node.eval("spinsleep:echo(loaded)"), "loaded");
+  },
+  { timeout: 60_000 },
+);
+
+after(async () => {
+  await browser?.close();
+  await node?.stop();
+});
+
+interface Opened {
+  page: Page;
+  /** Errors of the page and of its console, and requests to anywhere else. */
+  complaints: string[];
+}
+
+async function open(address = url, connected = true): Promise<Opened> {
+  const page = await browser.newPage({ viewport: WIDE });
+  const complaints: string[] = [];
+  page.on("console", (m) => {
+    if (m.type() === "error" || m.type() === "warning") complaints.push(`console: ${m.text()}`);
+  });
+  page.on("pageerror", (e) => complaints.push(`error: ${e.message}`));
+  page.on("request", (r) => {
+    if (new URL(r.url()).host !== new URL(address).host && !r.url().startsWith("data:"))
+      complaints.push(`request: ${r.url()}`);
+  });
+  await page.goto(address);
+  if (connected) await live(page);
+  return { page, complaints };
+}
+
+async function live(page: Page): Promise<void> {
+  await page.waitForSelector("#connection.live", PATIENCE);
+  await page.waitForSelector(".nodes tbody tr:not(.stale)", PATIENCE);
+}
+
+const connection = (page: Page): Promise<string> => page.locator("#connection").innerText();
+
+/** The findings of a text that are not among these ids of their elements. */
+const cards = (page: Page, text: string) => page.locator(".finding", { hasText: text });
+
+/** Milliseconds from the call until its function is named on the page, beside its scheduler. */
+async function untilNamed(page: Page, ms: number): Promise<number> {
+  const known = await cards(page, "spinsleep").count();
+  const found = page.waitForFunction(
+    (n) =>
+      [...document.querySelectorAll(".finding")].filter((f) =>
+        /scheduler \d[\s\S]*spinsleep/.test(f.textContent ?? ""),
+      ).length > n,
+    known,
+    { polling: 20, ...PATIENCE },
+  );
+  const began = performance.now();
+  await node.eval(hold(ms));
+  await found;
+  return performance.now() - began;
+}
+
+/** As long as the card says it was held, or has been. */
+const heldFor = async (page: Page): Promise<number> => {
+  const text = await page.locator(".finding .when").first().innerText();
+  const [, amount, unit] = text.match(/([\d.]+) (ms|s)\b/) ?? [];
+  assert.ok(amount, text);
+  return Number(amount) * (unit === "s" ? 1000 : 1);
+};
+
+describe("the live page", { timeout: 300_000 }, () => {
+  test("it is one small file", () => {
+    const { size } = statSync(PAGE);
+    assert.ok(size < 64_000, `${size} bytes`);
+  });
+
+  test("a NIF that holds a scheduler for 300 ms appears, named, within one second", async (t) => {
+    const { page, complaints } = await open();
+    // Findings on the page stay: each try looks for one more. The machine may be busy.
+    const times: number[] = [];
+    for (let i = 0; i < 3 && !times.some((time) => time < 1000); i++)
+      times.push(await untilNamed(page, 300));
+    t.diagnostic(`named after ${times.map(Math.round).join(", ")} ms`);
+    assert.ok(
+      times.some((time) => time < 1000),
+      `named after ${times.join(", ")} ms`,
+    );
+    const card = page.locator(".finding", { hasText: "spinsleep" }).first();
+    await page.waitForFunction(() => !document.querySelector(".finding.ongoing"), null, PATIENCE);
+    assert.match(await card.innerText(), /held for \d+ ms/);
+    assert.match(await card.innerText(), /Remedy: /);
+    await card.locator("summary", { hasText: "stack" }).click();
+    assert.match(await card.locator(".frames").innerText(), /spinsleep/);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("while it is held its time counts, and afterwards stands still; the strip is marked", async () => {
+    const { page } = await open();
+    await node.eval(hold(3000));
+    await page.waitForSelector(".finding.ongoing", PATIENCE);
+    assert.match(await page.locator(".finding .when").first().innerText(), /going on/);
+    assert.match(await page.title(), /^1 ongoing/);
+    const first = await heldFor(page);
+    await page.waitForTimeout(700);
+    assert.ok((await heldFor(page)) > first + 300, "it does not count");
+    await page.waitForSelector(".finding:not(.ongoing)", PATIENCE);
+    await page.waitForFunction(() => !document.querySelector(".finding.ongoing"), null, PATIENCE);
+    const last = await heldFor(page);
+    assert.ok(last > 2400 && last < 3600, `${last} ms`);
+    await page.waitForTimeout(600);
+    assert.equal(await heldFor(page), last);
+
+    const strip = page.locator(".strips canvas[aria-label*='at most']").first();
+    assert.match((await strip.getAttribute("aria-label")) ?? "", /held \d+x, .* at most/);
+    const marked = await strip.evaluate((canvas: HTMLCanvasElement) => {
+      const pixels = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data;
+      let red = 0;
+      for (let i = 0; i < (pixels?.length ?? 0); i += 4)
+        if ((pixels?.[i] ?? 0) > 150 && (pixels?.[i + 2] ?? 255) < 80) red += 1;
+      return red;
+    });
+    assert.ok(marked > 30, `${marked} pixels`);
+    await page.close();
+  });
+
+  test("nothing serious from axe: light, dark, unfolded, on a phone; nothing scrolls sideways", async () => {
+    const { page, complaints } = await open();
+    await page.evaluate(() => {
+      for (const details of document.querySelectorAll("details")) details.open = true;
+    });
+    assert.deepEqual(await seriousFindings(page), []);
+    await page.screenshot({ path: file("live-light.png"), fullPage: true });
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.deepEqual(await seriousFindings(page, ["color-contrast"]), []);
+    await page.screenshot({ path: file("live-dark.png"), fullPage: true });
+    await page.setViewportSize(PHONE);
+    assert.ok((await tooWide(page)) <= 0, "scrolls sideways");
+    assert.deepEqual(await seriousFindings(page), []);
+    await page.screenshot({ path: file("live-phone.png"), fullPage: true });
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("when the server goes the page says so and shows nothing as now; when it is back it goes on", async () => {
+    const { page } = await open();
+    const port = Number(new URL(url).port);
+    await node.eval("application:stop(fairnif_watch)");
+    await page.waitForSelector("#connection.lost", PATIENCE);
+    assert.match(await connection(page), /Connection lost at \d\d:\d\d:\d\d/);
+    assert.match(await page.title(), /^not connected/);
+    await page.waitForSelector(".nodes tr.stale", PATIENCE);
+    assert.equal(await page.locator(".nodes tbody tr:not(.stale)").count(), 0);
+    for (const now of await page.locator(".strips .now").allInnerTexts())
+      if (now !== "") assert.equal(now, "not known");
+    assert.equal((await page.locator(".nodes tbody td").last().innerText()) === "now", false);
+    assert.deepEqual(await seriousFindings(page), []);
+    await page.screenshot({ path: file("live-lost.png"), fullPage: true });
+    url = await startWatch(node, port);
+    await live(page);
+    assert.match(await connection(page), /Live/);
+    await page.close();
+  });
+
+  test("a server that falls silent, its connections open, is lost too", async () => {
+    const { page } = await open();
+    node.signal("SIGSTOP");
+    try {
+      await page.waitForSelector("#connection.lost", PATIENCE);
+      assert.match(await connection(page), /fallen silent|does not answer/);
+    } finally {
+      node.signal("SIGCONT");
+    }
+    await live(page);
+    await page.close();
+  });
+
+  test("a connection that breaks is made again, and what came meanwhile is there", async () => {
+    const { page } = await open();
+    const before = await page.locator(".finding").count();
+    await node.eval(`[exit(P, shutdown) || P <- processes(),
+      {dictionary, D} <- [process_info(P, dictionary)],
+      {'$initial_call', {httpd_request_handler, init, 1}} <- D]`);
+    await node.eval(hold(200));
+    await page.waitForSelector("#connection.lost", PATIENCE);
+    await live(page);
+    await page.waitForFunction(
+      (n) => document.querySelectorAll(".finding").length > n,
+      before,
+      PATIENCE,
+    );
+    await page.close();
+  });
+
+  test("the keyboard reaches everything: skip link, theme, stacks", async () => {
+    const { page } = await open();
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement?.className), "skip");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "theme");
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await paper();
+    await page.keyboard.press("Enter");
+    assert.notEqual(await paper(), light);
+    // The element, since what is first may be another soon.
+    const details = await page.locator(".finding details:not([hidden])").first().elementHandle();
+    assert.ok(details);
+    await (await details.$("summary"))?.focus();
+    await page.keyboard.press("Enter");
+    // What is unfolded and has the focus keeps both while views come.
+    await page.waitForTimeout(2500);
+    assert.ok(
+      await page
+        .locator(".finding details")
+        .first()
+        .evaluate((d) => d.matches("[open]")),
+    );
+    assert.equal(await page.evaluate(() => document.activeElement?.tagName), "SUMMARY");
+    await page.close();
+  });
+
+  test("what a node sends is text, never markup nor script", async () => {
+    const text = `<<${JSON.stringify(HOSTILE)}/utf8>>`;
+    const answer = await node.eval(`begin
+      T = ${text}, At = erlang:system_time(microsecond),
+      V = (fairnif_watch:report())#{blind := [T], findings := [], top := [#{function => {T, T}, label => T,
+          samples => 1, share => 1.0, ns_per_s => 5}], detectors := [#{name => T, verdict => warn,
+          sentence => T, looks_for => T, remedy => T}]},
+      F = #{schema_version => 1, id => 1, node => node(), detector => scheduler_blocked, severity => error,
+          at => At, since => At, duration_ms => 5.0, ongoing => false, subject => {scheduler, 1},
+          sentence => T, stack => [#{address => 1, library => T, offset => 1, function_offset => none,
+          symbol => T, symbol_offset => 0, in => library, nif => none, by => symtab}], remedy => T,
+          culprit => #{kind => nif, name => T, mfa => none, pid => none, registered => T,
+          current_function => T, library => T, symbol => T, offset => none, module => T, syscall => T},
+          evidence => #{T => T}},
+      Source = #{subscribe => fun(P) -> P ! {fairnif_watch, binary_to_atom(T), {view, V}},
+          P ! {fairnif_watch, binary_to_atom(T), {finding, F}}, {ok, x} end, unsubscribe => fun(_) -> ok end},
+      {ok, Pid} = fairnif_watch_web:start_link(#{source => Source}),
+      binary_to_list(fairnif_watch_web:url(Pid))
+    end`);
+    const { page, complaints } = await open(JSON.parse(answer));
+    await page.waitForSelector(".finding", PATIENCE);
+    await page.evaluate(() => {
+      for (const details of document.querySelectorAll("details")) details.open = true;
+    });
+    assert.ok((await page.locator(".finding").first().innerText()).includes("</script><img"));
+    assert.ok((await page.locator(".nodes").innerText()).includes("</script><img"));
+    assert.equal(await page.locator("img, main script").count(), 0);
+    assert.notEqual(await page.title(), "taken");
+    // Were it otherwise, the page's policy would still not run it.
+    const ran = await page.evaluate(() => {
+      const script = document.createElement("script");
+      script.textContent = "globalThis.ran = true";
+      document.body.append(script);
+      return "ran" in globalThis;
+    });
+    assert.equal(ran, false);
+    assert.deepEqual(
+      complaints.filter((c) => !c.includes("Content Security Policy")),
+      [],
+    );
+    await page.close();
+  });
+
+  test("a token is brought once in the address and then kept out of sight", async () => {
+    const answer = await node.eval(`begin
+      {ok, Pid} = fairnif_watch_web:start_link(#{token => <<"${TOKEN}">>}),
+      binary_to_list(fairnif_watch_web:url(Pid))
+    end`);
+    const address = JSON.parse(answer) as string;
+    const refused = await browser.newPage();
+    assert.equal((await refused.goto(address))?.status(), 401);
+    await refused.close();
+    const { page } = await open(`${address}?token=${TOKEN}`);
+    assert.equal(page.url(), address);
+    assert.equal(await page.evaluate(() => document.cookie), "");
+    await page.reload();
+    await live(page);
+    await page.close();
+  });
+});
+
+describe("the live page of a cluster", { timeout: 300_000 }, () => {
+  test("two nodes, watched from outside: each is shown, chosen, and told when it is gone", async () => {
+    const nodes = ["one", "two"].map((name) => new ErlangNode(`${name}${RUN}`));
+    const names = await Promise.all(nodes.map(async (n) => JSON.parse(await n.eval(NAME))));
+    for (const one of nodes) await one.eval("spinsleep:echo(loaded)");
+    const watch = await Watch.start(...names);
+    try {
+      const { page, complaints } = await open(watch.url);
+      await page.waitForFunction(
+        () => document.querySelectorAll(".nodes tbody tr:not(.stale)").length === 2,
+        null,
+        PATIENCE,
+      );
+      const titles = () => page.locator("section h3").allInnerTexts();
+      for (const name of names) assert.ok((await titles()).includes(name), `${name} has a part`);
+
+      // What one of them does is not the other's.
+      await nodes[1]?.eval(hold(300));
+      const card = page.locator(".finding", { hasText: "spinsleep" });
+      await card.first().waitFor(PATIENCE);
+      assert.match(await card.first().locator("h3").innerText(), new RegExp(`of ${names[1]}`));
+
+      await page.locator(".nodes button", { hasText: names[0] }).click();
+      await page.waitForFunction(() => !document.querySelector(".finding"), null, PATIENCE);
+      assert.equal(await page.locator(".strips").count(), 2);
+      assert.match(page.url(), new RegExp(`#.*${RUN}`));
+      await page.reload();
+      await live(page);
+      assert.equal(await page.locator(".nodes button[aria-pressed=true]").innerText(), names[0]);
+      await page.getByRole("button", { name: "All nodes" }).click();
+      await card.first().waitFor(PATIENCE);
+      assert.deepEqual(await seriousFindings(page), []);
+      await page.screenshot({ path: file("live-two.png"), fullPage: true });
+      await page.setViewportSize(PHONE);
+      assert.ok((await tooWide(page)) <= 0, "scrolls sideways");
+      await page.setViewportSize(WIDE);
+
+      await nodes[0]?.stop();
+      const row = page.locator(".nodes tr", { hasText: names[0] });
+      await page.waitForFunction(
+        (name) =>
+          [...document.querySelectorAll(".nodes tr")].some(
+            (tr) => tr.textContent?.includes(name) && /down|gone/.test(tr.textContent ?? ""),
+          ),
+        names[0],
+        PATIENCE,
+      );
+      assert.match((await row.getAttribute("class")) ?? "", /stale/);
+      assert.match(await page.locator(".nodes tr", { hasText: names[1] }).innerText(), /up/);
+      assert.match(await connection(page), /Live/);
+      assert.deepEqual(complaints, []);
+      await page.close();
+    } finally {
+      await watch.stop();
+      for (const one of nodes) await one.stop();
+    }
+  });
+
+  test("a node that hangs is said to hang, and the page goes on", async () => {
+    const hangs = new ErlangNode(`hang${RUN}`);
+    const name = JSON.parse(await hangs.eval(NAME)) as string;
+    const watch = await Watch.start(name);
+    try {
+      const { page } = await open(watch.url);
+      hangs.signal("SIGSTOP");
+      await page.waitForSelector(".nodes tr.stale", PATIENCE);
+      await page.waitForFunction(
+        () => /silent|hanging/.test(document.querySelector(".nodes tbody")?.textContent ?? ""),
+        null,
+        PATIENCE,
+      );
+      assert.match(await connection(page), /Live/);
+      hangs.signal("SIGCONT");
+      await live(page);
+      await page.close();
+    } finally {
+      hangs.signal("SIGCONT");
+      await watch.stop();
+      await hangs.stop();
+    }
+  });
+});
