@@ -106,6 +106,8 @@ static bool gone(const struct seat *seat, struct watch__stat *t)
 {
     int error = watch__thread_stat(seat->tid, t);
 
+    if (error)
+        memset(t, 0, sizeof *t);
     return error == ENOENT || error == ESRCH
         || (!error && (t->started != seat->started || t->state == 'Z'
                        || t->state == 'X'));

@@ -44,6 +44,7 @@ struct watch__image {
 
     bool module_sought;
     char module[64];            /* of its ErlNifEntry; "": it has none */
+    uint64_t entry;             /* where it lies */
     uint64_t nifs;              /* its table of functions */
     unsigned nif_count;
 };

@@ -66,6 +66,7 @@ static bool take_entry(struct watch__image *image, uint64_t at)
         || !read_name(e.vm_variant, variant) || strncmp(variant, "beam.", 5))
         return false;
     memcpy(image->module, name, sizeof name);
+    image->entry = at;
     image->nifs = e.funcs;
     image->nif_count = e.count;
     return true;
@@ -144,6 +145,8 @@ void watch__nif_of(struct watch__maps *maps, struct watch__image *image,
     if (!image->module_sought) {
         find_entry(maps, image);
         image->module_sought = true;
+    } else if (image->entry) {
+        take_entry(image, image->entry);    /* the table may be another one */
     }
     memcpy(frame->module, image->module, sizeof frame->module);
     if (frame->module[0] && frame->start && find_func(maps, image, frame))

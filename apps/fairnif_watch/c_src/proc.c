@@ -93,7 +93,7 @@ bool watch__thread_blocks(int tid, int signal)
     char text[4096], *p;
 
     if (read_file(tid, "status", text, sizeof text))
-        return false;
+        return true;
     p = strstr(text, key);
     return p && strtoull(p + sizeof key - 1, NULL, 16) >> (signal - 1) & 1;
 }

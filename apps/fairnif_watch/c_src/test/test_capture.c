@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -230,6 +231,23 @@ TEST(pending, "a signal that a thread never takes is dropped at the end")
     CHECK(watch__stack_stop());
     CHECK_NUMBERS(our_signal(), ==, 0);
     block(&spinners[0], false);         /* else it would die of it now */
+    stop(&spinners[0]);
+}
+
+TEST(unseen, "where threads can't be looked at none is said to be out of the "
+     "handler")
+{
+    struct rlimit files, none = {0};
+
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    start(&spinners[0]);
+    CHECK_NUMBERS(take_patiently(&spinners[0]), ==, TAKEN);
+    CHECK_NUMBERS(getrlimit(RLIMIT_NOFILE, &files), ==, 0);
+    none.rlim_max = files.rlim_max;
+    CHECK_NUMBERS(setrlimit(RLIMIT_NOFILE, &none), ==, 0);
+    CHECK_NUMBERS(take(&spinners[0], LONG_NS), ==, TAKEN_DENIED);
+    CHECK(!watch__stack_stop());
+    CHECK_NUMBERS(setrlimit(RLIMIT_NOFILE, &files), ==, 0);
     stop(&spinners[0]);
 }
 
