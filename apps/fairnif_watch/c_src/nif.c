@@ -221,11 +221,12 @@ static ERL_NIF_TERM heart(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
                                            enif_make_int(env, tid)));
     enif_self(env, &t->heart.pid);
     SET(t->heart.beats, GET(t->heart.poked));
+    SET(t->heart.roused, 0);
     atomic_store_explicit(&t->heart.there, 1, memory_order_release);
     return atom(env, "ok");
 }
 
-/* beat(Watch, Number) -> ok: the heart's answer to a poke. */
+/* beat(Watch, Number) -> ok: the heart's answer to any message. */
 static ERL_NIF_TERM beat(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct watch *w = get_watch(env, argv[0]);
@@ -235,6 +236,7 @@ static ERL_NIF_TERM beat(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!t)
         return enif_make_badarg(env);
+    SET(t->heart.roused, 0);
     SET(t->heart.beat_at, now);
     SET(t->heart.beat_cpu, watch__cpu(CLOCK_THREAD_CPUTIME_ID));
     SET(w->offset, (int64_t)enif_monotonic_time(ERL_NIF_NSEC) - (int64_t)now);

@@ -26,6 +26,7 @@ enum {
 };
 #define LATE_NS (20 * NS_PER_MS)
 #define ROUSE_NS (20 * NS_PER_MS)
+#define ACTIVATE_NS (500 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
 /* How long a thread that is to be told of may take to show its stack. */
 #define STACK_WAIT_NS (5 * NS_PER_MS)
@@ -165,14 +166,15 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
 
 /* Whom a report is for, and whom that one tells, may have run on the held
  * scheduler last: woken, a process waits in that queue until another scheduler
- * looks for work, and one that sleeps does not.  A heart that is sent anything
- * else than a poke does nothing, and then its scheduler looks.  Only while a hold
- * lasts that was told. */
+ * looks for work.  One that sleeps does not look, and one that the VM does without
+ * (little work is kept on few schedulers) does not either, awake or not.  So while a
+ * hold lasts that was told, the hearts of the idle ones are woken, and now and then
+ * told to make theirs one that the VM counts on. */
 static void rouse(struct watch *w)
 {
-    ERL_NIF_TERM word;
     unsigned online = GET(w->online);
-    bool told = false;
+    bool told = false, activate;
+    ERL_NIF_TERM word;
 
     if (w->now - w->roused_at < ROUSE_NS)
         return;
@@ -181,13 +183,18 @@ static void rouse(struct watch *w)
     if (!told)
         return;
     w->roused_at = w->now;
-    word = enif_make_atom(w->env, "rouse");
+    activate = w->now - w->activated_at >= ACTIVATE_NS;
+    if (activate)
+        w->activated_at = w->now;
+    word = enif_make_atom(w->env, activate ? "activate" : "rouse");
     for (unsigned i = 0; i < online && i < w->normal; i++) {
         struct watch__thread *t = &w->threads[i];
 
-        if (!t->id && atomic_load_explicit(&t->heart.there,
-                                           memory_order_acquire))
-            enif_send(NULL, &t->heart.pid, NULL, word);
+        if (t->class != C_IDLE || GET(t->heart.roused)
+            || !atomic_load_explicit(&t->heart.there, memory_order_acquire))
+            continue;
+        SET(t->heart.roused, 1);
+        enif_send(NULL, &t->heart.pid, NULL, word);
     }
 }
 

@@ -169,6 +169,7 @@ struct watch__heart {
     watch__u64 poked;           /* how many pokes were sent: the thread's */
     watch__u64 beats;           /* how many came back: the heart's, as */
     watch__u64 beat_at, beat_cpu;   /* these */
+    _Atomic int roused;         /* sent, and no beat since */
 };
 
 enum watch__state { ST_UNKNOWN, ST_IDLE, ST_BUSY, ST_NATIVE,
@@ -315,7 +316,7 @@ struct watch {
     uint64_t next_id, next_sample, sampled;
     uint64_t tokens_at, suppressed, suppressed_at;
     double tokens;
-    uint64_t emergency_at, late_at, roused_at;
+    uint64_t emergency_at, late_at, roused_at, activated_at;
     struct watch__pressure pressure;
     uint64_t throttled, stolen;
 };

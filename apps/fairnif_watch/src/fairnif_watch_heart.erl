@@ -3,9 +3,14 @@
 %%
 %% It must never do more than that: it runs before everything else on its scheduler.  It makes no
 %% garbage.
+%%
+%% While another scheduler is held, who is to hear of it may wait in that one's queue. What idle
+%% schedulers are then told makes them look for work elsewhere: see `rouse' in watch.c.
 -module(fairnif_watch_heart).
 
 -export([start_link/2, start_link/3, start_clock/3]).
+
+-define(TURNS, 4400).
 
 %% @doc A heart that answers the watch thread.  Linked to the caller.
 -spec start_link(Scheduler :: pos_integer(), fairnif_watch_native:watch()) -> pid().
@@ -35,17 +40,37 @@ clock(Watchdog, Ms) ->
 %% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see which
 %% tuple it is.
 bound(Scheduler, Fun) ->
+    bound(Scheduler, Fun, max).
+
+bound(Scheduler, Fun, Priority) ->
     Bind = list_to_tuple([scheduler, Scheduler]),
-    spawn_opt(Fun, [link, Bind, {priority, max}]).
+    spawn_opt(Fun, [link, Bind, {priority, Priority}]).
 
 answer_thread(Scheduler, Watch) ->
     receive
         poke ->
             ok = fairnif_watch_native:beat(Watch, Scheduler),
             answer_thread(Scheduler, Watch);
+        rouse ->
+            ok = fairnif_watch_native:beat(Watch, Scheduler),
+            answer_thread(Scheduler, Watch);
+        activate ->
+            _ = bound(Scheduler, fun() -> use(?TURNS) end, low),
+            ok = fairnif_watch_native:beat(Watch, Scheduler),
+            answer_thread(Scheduler, Watch);
         _ ->
             answer_thread(Scheduler, Watch)
     end.
+
+%% The VM keeps little work on few schedulers; the others take work from nobody, whoever waits. Which
+%% they are it decides anew by the reductions of the last two periods of 4,000,000 reductions: this
+%% uses them up in 1 to 3 ms. Half as many turns were not enough in 3 of 9 tries.
+use(0) ->
+    ok;
+use(Turns) ->
+    true = erlang:bump_reductions(4000),
+    true = erlang:yield(),
+    use(Turns - 1).
 
 answer_process(Scheduler, Watchdog) ->
     receive
