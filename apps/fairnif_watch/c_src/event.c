@@ -230,14 +230,13 @@ static void put_stack(struct watch *w, struct watch__thread *t,
 }
 
 /* The end of a hold tells what was seen last while it lasted. */
-static void keep(struct watch *w, struct watch__thread *t, ERL_NIF_TERM map)
+static void keep(struct watch__thread *t, ERL_NIF_TERM map)
 {
     if (!t->last_env)
         t->last_env = enif_alloc_env();
     if (!t->last_env)
         return;
     enif_clear_env(t->last_env);
-    (void)w;
     t->last = enif_make_copy(t->last_env, map);
 }
 
@@ -245,13 +244,21 @@ static void keep(struct watch *w, struct watch__thread *t, ERL_NIF_TERM map)
 
 void watch__send_held(struct watch *w, struct watch__thread *t)
 {
-    ERL_NIF_TERM map = event(w, "held");
+    ERL_NIF_TERM map;
 
-    put_number(w, &map, "id", t->id);
-    put_thread(w, t, &map);
-    put_stack(w, t, &map);
+    if (w->stack->taken != TAKEN && t->has_stack) {
+        map = enif_make_copy(w->env, t->last);
+        put(w, &map, "stack_note", binary(w, "an earlier stack: a newer one "
+                                          "could not be had"));
+    } else {
+        map = event(w, "held");
+        put_number(w, &map, "id", t->id);
+        put_thread(w, t, &map);
+        put_stack(w, t, &map);
+    }
     put_hold(w, t, &map);
-    keep(w, t, map);
+    keep(t, map);
+    t->has_stack = t->has_stack || w->stack->taken == TAKEN;
     send(w, map);
 }
 

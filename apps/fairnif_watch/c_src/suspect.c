@@ -96,8 +96,8 @@ static enum watch__does answered(struct watch__hold *h,
     return reported ? DO_RELEASE : DO_NOTHING;
 }
 
-/* Held by what runs on it, for long enough to be told?  What counts is the time
- * that it was not waiting for a processor. */
+/* Held by what runs on it, for long enough to be told?  For that the time counts
+ * in which it was not waiting for a processor; how bad it is, all of it. */
 static enum watch__does still_held(struct watch__hold *h,
                                    const struct watch__limits *limits,
                                    const struct watch__seen *seen)
@@ -107,7 +107,7 @@ static enum watch__does still_held(struct watch__hold *h,
 
     sum_up(h, seen, seen->now, seen->cpu);
     own = less(h->held, h->delay);
-    level = own >= limits->error_ns ? 2 : own >= limits->warn_ns ? 1 : 0;
+    level = own < limits->warn_ns ? 0 : h->held < limits->error_ns ? 1 : 2;
     if (level > h->level
         || (level && h->level
             && less(seen->now, h->reported_at) >= NS_PER_S)) {

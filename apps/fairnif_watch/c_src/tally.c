@@ -101,7 +101,7 @@ static struct watch__thread *next_busy(struct watch *w)
     for (unsigned i = 0; i < w->count; i++) {
         struct watch__thread *t = &w->threads[w->sampled++ % w->count];
 
-        if (t->class == C_RUNS && t->used > t->gap / 4)
+        if (t->class == C_RUNS && t->used > 0)
             return t;
     }
     return NULL;

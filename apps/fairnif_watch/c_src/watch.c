@@ -26,7 +26,8 @@ enum {
 #define LATE_NS (20 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
 /* How long a thread that is to be told of may take to show its stack. */
-#define STACK_WAIT_NS (10 * NS_PER_MS)
+#define STACK_WAIT_NS (5 * NS_PER_MS)
+enum { TRIES = 10 };            /* before a hold is told without a stack */
 
 /* -- one thread -------------------------------------------------------------- */
 
@@ -119,6 +120,7 @@ static void poke(struct watch *w, struct watch__thread *t)
     t->throttled = w->throttled;
     t->stolen = w->stolen;
     t->doubted = false;
+    t->tries = 0;
     ADD(t->heart.poked, 1);
     ADD(w->counters.pokes, 1);
     if (!enif_send(NULL, &t->heart.pid, NULL, w->poke)) {
@@ -126,6 +128,13 @@ static void poke(struct watch *w, struct watch__thread *t)
         atomic_store(&t->heart.there, 0);
         t->hold.poked = false;
     }
+}
+
+/* Not told yet, but at the next look. */
+static void put_off(struct watch__thread *t)
+{
+    t->hold.level = 0;
+    t->hold.reported_at = 0;
 }
 
 /* Before a hold is told for the first time: where no native code is in sight,
@@ -145,8 +154,7 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
         ADD(w->counters.pardoned, 1);
         watch__pardon(&t->hold, w->now, t->cpu);
     } else {
-        t->hold.level = 0;      /* it will be reported at the next look */
-        t->hold.reported_at = 0;
+        put_off(t);
     }
     t->doubted = true;
     t->process = process;
@@ -178,6 +186,10 @@ static void report(struct watch *w, struct watch__thread *t)
         return;
     }
     watch__take(w, t, STACK_WAIT_NS);
+    if (w->stack->taken == TAKEN_LATE && !t->told && t->tries++ < TRIES) {
+        put_off(t);             /* it gets no processor now */
+        return;
+    }
     if (is_doubtful(w, t))
         return;
     if (!t->id)
@@ -195,7 +207,7 @@ static void release(struct watch *w, struct watch__thread *t)
     if (t->told)
         watch__send_released(w, t);
     t->id = 0;
-    t->told = false;
+    t->told = t->has_stack = false;
 }
 
 static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)

@@ -199,11 +199,13 @@ struct watch__thread {
     bool told;                  /* of it, the owner */
     uint64_t process;           /* at the first look at this hold; 0: none */
     bool doubted;               /* and whether there was a first look */
+    unsigned tries;             /* to get a stack for the first report */
     uint64_t throttled, stolen; /* at the poke */
     const struct fair_running *fair;    /* under the lock; NULL: none */
     uint64_t at[WATCH__WINDOWS], used_at[WATCH__WINDOWS];
     unsigned window;
-    ErlNifEnv *last_env;        /* of the last stack; NULL: there was none */
+    bool has_stack;             /* the report that is kept, of this hold */
+    ErlNifEnv *last_env;        /* of the last report; NULL: there was none */
     ERL_NIF_TERM last;
     /* for others */
     _Atomic int state;

@@ -199,15 +199,15 @@ tick(#state{tick_at = Last} = State) ->
     Full = fairnif_watch_pools:add(Sample, Pools),
     count(views, 1, State),
     fairnif_watch_ask:expire(Looked#state.asks),
-    Fresh = Looked#state{looks = [], sample = Full, tick_at = Next - ?TICK_MS, due = Next, pools = Pools,
-                         budget = ?EVENTS},
+    Fresh = Looked#state{looks = [], sample = Full, tick_at = Next - ?TICK_MS, due = Next,
+                         pools = Pools, budget = ?EVENTS},
     Observed = observe({sample, Full}, Fresh),
     tell_view(Observed),
     look_again(Observed).
 
 %% A process that is woken goes to the queue of the scheduler that it last ran on, and is moved only
-%% by one that has nothing else to do, or seldom. Bound to another it does not wait for that; but then
-%% nobody can take it over from there: so only for a while, and only after it was late.
+%% by one that has nothing else to do, or seldom. Bound to another it does not wait for that; but
+%% then nobody can take it over from there: so only for a while, and only after it was late.
 keep_away(Now, Late, State) when Late > ?LATE_MS ->
     Here = erlang:system_info(scheduler_id),
     Held = [N || #{kind := normal, number := N, held_ns := Ns}

@@ -89,14 +89,15 @@ from_frame({emulator, Frame}, Event) ->
             Base#{kind := bif, mfa := Mfa, module := M, name := fairnif_watch_finding:mfa(M, F, A)}
     end.
 
-%% The emulator calls the C function of a BIF Module_Function_Arity, or Function_Arity where the module
-%% is erlang. It is that BIF if exactly one reading of the name is one.
+%% The emulator calls the C function of a BIF Module_Function_Arity, or Function_Arity where the
+%% module is erlang. It is that BIF if exactly one reading of the name is one.
 bif(Symbol) when is_binary(Symbol) ->
     case string:split(Symbol, "_", trailing) of
         [Name, Digits] ->
             try binary_to_integer(Digits) of
                 Arity ->
-                    Read = [{M, F, Arity} || {M, F} <- readings(Name), erlang:is_builtin(M, F, Arity)],
+                    Read = [{M, F, Arity} || {M, F} <- readings(Name),
+                                             erlang:is_builtin(M, F, Arity)],
                     case Read of
                         [Mfa] -> Mfa;
                         _ -> none

@@ -65,9 +65,10 @@ known(Old, New) ->
     end.
 
 rank(#{kind := none}) -> 0;
-rank(#{kind := Kind}) when Kind =:= emulator; Kind =:= bif; Kind =:= gc -> 1;
-rank(#{mfa := none}) -> 2;
-rank(_) -> 3.
+rank(#{kind := Kind}) when Kind =:= emulator; Kind =:= gc -> 1;
+rank(#{kind := bif}) -> 2;
+rank(#{mfa := none}) -> 3;
+rank(_) -> 4.
 
 %% @doc The finding, over: for findings whose detector does not see them any more.
 -spec finish(finding(), Now :: integer()) -> finding().

@@ -1,8 +1,8 @@
 %% @doc The watch without its native part: the watchdog process itself pokes the hearts.
 %%
 %% It pokes only schedulers that have something to do, by `statistics(active_tasks_all)', which
-%% waits for nobody: an idle one is never woken, but for the two whose clocks it needs, since timers stand
-%% still with their scheduler. It cannot see what runs there, nor a dirty scheduler, nor
+%% waits for nobody: an idle one is never woken, but for the two whose clocks it needs, since timers
+%% stand still with their scheduler. It cannot see what runs there, nor a dirty scheduler, nor
 %% anything while all normal schedulers are blocked.
 -module(fairnif_watch_plain).
 

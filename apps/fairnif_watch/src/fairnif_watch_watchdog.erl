@@ -192,11 +192,17 @@ handle_info(_, State) ->
 terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts, clocks = Clocks}) ->
     end_processes(maps:keys(Hearts) ++ Clocks);
 terminate(_Reason, #state{watch = Watch, hearts = Hearts, reaper = Reaper}) ->
-    ok = fairnif_watch_native:stop(Watch),
+    ok = stop_thread(Watch),
     Monitor = monitor(process, Reaper),
     Reaper ! {done, self()},
     receive {'DOWN', Monitor, process, _, _} -> ok end,
     end_processes(maps:keys(Hearts)).
+
+%% Somebody may have purged the module: then the last term of the watch ends the thread.
+stop_thread(Watch) ->
+    try fairnif_watch_native:stop(Watch)
+    catch error:_ -> ok
+    end.
 
 %% What the thread cannot know by itself.
 keep_up(State = #state{watch = {plain, _}}) ->
@@ -247,7 +253,7 @@ reaper(Watch) ->
                   Monitor = monitor(process, Watchdog),
                   receive
                       {done, Watchdog} -> ok;
-                      {'DOWN', Monitor, process, _, _} -> fairnif_watch_native:stop(Watch)
+                      {'DOWN', Monitor, process, _, _} -> stop_thread(Watch)
                   end
           end).
 

@@ -45,9 +45,13 @@ fairnif_names_its_own_functions_exactly_test() ->
                  fairnif_watch_culprit:of_event(Event)).
 
 a_bif_is_the_outermost_function_of_the_emulator_above_the_code_test() ->
-    ?assertMatch(#{kind := emulator, name := <<"binary_split_3 (emulator)">>},
+    ?assertMatch(#{kind := bif, mfa := {binary, split, 3}, name := <<"binary:split/3">>},
                  of_stack([libc(), emulator(<<"search">>), emulator(<<"binary_split_3">>), jit(),
                            emulator(<<"process_main">>)])).
+
+a_function_of_the_emulator_that_is_no_bif_is_named_as_it_is_test() ->
+    ?assertMatch(#{kind := emulator, mfa := none, name := <<"no_such_bif_3 (emulator)">>},
+                 of_stack([emulator(<<"no_such_bif_3">>), jit()])).
 
 without_a_symbol_it_is_emulator_and_offset_test() ->
     ?assertMatch(#{kind := emulator, name := <<"emulator+0x12f0">>},

@@ -62,17 +62,17 @@ every_metric_stands_in_the_manual_test() -> ?assertEqual([], missing(metrics()))
 every_threshold_stands_in_the_manual_with_its_reason_test() ->
     ?assertEqual([], missing(lists:append([Rows || {_, Rows} <- thresholds()]))).
 
-%% A row that describes what is not there any more is as bad.
+%% A row that describes what is not there any more is as bad. The tables that are not tested have
+%% their first column in backquotes.
 the_manual_has_no_row_more_test() ->
     Known = settings() ++ detectors() ++ counters() ++ metrics()
         ++ lists:append([Rows || {_, Rows} <- thresholds()]),
-    First = <<"<!-- tested -->">>,
-    {_, [First | Tested]} = lists:splitwith(fun(Line) -> Line =/= First end, manual()),
+    {_, [_ | Tested]} = lists:splitwith(fun(Line) -> Line =/= <<"<!-- tested -->">> end, manual()),
     Heads = [<<"| setting |">>, <<"| detector |">>, <<"| counter |">>, <<"| metric |">>,
-             <<"| threshold |">>, <<"|---|">>],
+             <<"| threshold |">>, <<"| key |">>, <<"| kind |">>, <<"| `">>],
     Rows = [Line || <<"| ", _/binary>> = Line <- Tested,
                     not lists:any(fun(Head) -> string:prefix(Line, Head) =/= nomatch end, Heads)],
-    ?assertEqual([], lists:usort(Rows) -- lists:usort(Known)).
+    ?assertEqual([], Rows -- Known).
 
 all_that_the_watchdog_counts_stands_in_the_list_test_() ->
     {timeout, 30,
