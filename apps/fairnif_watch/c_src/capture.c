@@ -102,7 +102,7 @@ static bool handled(const struct seat *seat)
     return seat->sent == atomic_load(&seat->handled);
 }
 
-static bool gone(const struct seat *seat, struct watch__thread *t)
+static bool gone(const struct seat *seat, struct watch__stat *t)
 {
     int error = watch__thread_stat(seat->tid, t);
 
@@ -115,7 +115,7 @@ static bool gone(const struct seat *seat, struct watch__thread *t)
  * with the signal blocked and never sleeps. */
 static bool is_out(const struct seat *seat)
 {
-    struct watch__thread t;
+    struct watch__stat t;
 
     if (seat->sent == 0 || gone(seat, &t))
         return true;
@@ -215,7 +215,7 @@ static enum watch__taken why(int error)
 enum watch__taken watch__take_running(struct watch__snapshot *s, int tid,
                                       uint64_t wait_ns)
 {
-    struct watch__thread t;
+    struct watch__stat t;
     struct seat *seat;
     uint64_t ticket;
     int error;
@@ -316,7 +316,7 @@ int watch__stack_start(bool signals)
  * from there to the handler before any code of its own. */
 static bool is_dropped(const struct seat *seat, uint64_t ticks)
 {
-    struct watch__thread t;
+    struct watch__stat t;
 
     return gone(seat, &t) || t.state == 'S' || t.user_ticks > ticks + 1;
 }
@@ -366,7 +366,7 @@ bool watch__stack_stop(void)
     }
     if (!out && restore) {
         for (int i = 0; i < SEATS; i++) {
-            struct watch__thread t;
+            struct watch__stat t;
 
             if (seats[i].tid && !gone(&seats[i], &t))
                 ticks[i] = t.user_ticks;

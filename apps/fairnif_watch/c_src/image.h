@@ -92,6 +92,7 @@ struct watch__maps {
     char exe[1024];
     struct watch__text *text;   /* paths */
     struct watch__row rows[WATCH__ROWS];
+    unsigned rows_read;
     struct watch__kept_name names[WATCH__SYMBOLS];
     unsigned char scratch[WATCH__SCRATCH];
 };

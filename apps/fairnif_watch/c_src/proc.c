@@ -30,7 +30,7 @@ static int read_file(int tid, const char *name, char *text, size_t size)
 }
 
 /* 17 (beam.smp) R 1 ...: the name may hold anything, a parenthesis too. */
-int watch__thread_stat(int tid, struct watch__thread *t)
+int watch__thread_stat(int tid, struct watch__stat *t)
 {
     enum { UTIME = 14, STARTTIME = 22 };
     char text[1024], *p;

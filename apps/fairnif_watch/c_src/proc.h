@@ -6,7 +6,7 @@
 
 #include "stack.h"
 
-struct watch__thread {
+struct watch__stat {
     char state;                 /* R S D T Z X */
     uint64_t started;           /* ticks since boot; tells it from a later
                                    thread of the same id */
@@ -20,7 +20,7 @@ struct watch__call {
 };
 
 /* 0 or an errno: ENOENT and ESRCH say that there is no such thread. */
-WATCH_HIDDEN int watch__thread_stat(int tid, struct watch__thread *t);
+WATCH_HIDDEN int watch__thread_stat(int tid, struct watch__stat *t);
 WATCH_HIDDEN int watch__thread_call(int tid, struct watch__call *c);
 /* Does it block the signal?  False too where that can't be seen. */
 WATCH_HIDDEN bool watch__thread_blocks(int tid, int signal);

@@ -13,6 +13,7 @@ enum {
     FDE_MOST = 60 * 1024,       /* bytes of one entry */
     CIE_MOST = 1024,
     NEAR = 256,                 /* table entries that are read at once */
+    WAYS = 4,                   /* places where a row may be kept */
 
     DW_PCREL = 0x10, DW_DATAREL = 0x30, DW_INDIRECT = 0x80, DW_OMIT = 0xff
 };
@@ -269,11 +270,14 @@ static bool read_row(struct watch__maps *maps, struct watch__image *image,
 const struct watch__row *watch__row_of(struct watch__maps *maps,
                                        struct watch__image *image, uint64_t pc)
 {
-    uint64_t key = (pc ^ image->serial << 20) * 0x9e3779b97f4a7c15u >> 32;
-    struct watch__row *row = &maps->rows[key % WATCH__ROWS];
+    uint64_t h = (pc ^ image->serial << 20) * 0x9e3779b97f4a7c15u >> 32;
+    struct watch__row *set = &maps->rows[h % (WATCH__ROWS / WAYS) * WAYS];
+    struct watch__row *row;
 
-    if (row->serial == image->serial && row->pc == pc)
-        return row;
+    for (unsigned i = 0; i < WAYS; i++)
+        if (set[i].serial == image->serial && set[i].pc == pc)
+            return &set[i];
+    row = &set[maps->rows_read++ % WAYS];
     memset(row, 0, sizeof *row);
     if (image->table_count == 0 || !read_row(maps, image, pc, row)) {
         row->serial = 0;

@@ -25,8 +25,8 @@ run_all([Dir]) ->
               [erlang:system_info(otp_release), length(Results) - Failed, Failed]),
     halt(min(Failed, 1)).
 
-%% What a snapshot and its frames cost, in microseconds: with nothing kept (maps, tables and names are
-%% read), and the median of 300 once they are.
+%% What a snapshot and its frames cost, in microseconds: with nothing kept (maps, tables and names
+%% are read), and the median of 300 once they are.
 cost(Args) ->
     spawn_opt(fun() -> measure(Args) end, [{scheduler, 2}]).
 
