@@ -88,8 +88,11 @@ run(Opts, Names) ->
 quietly(Run) ->
     #{level := Level} = logger:get_primary_config(),
     ok = logger:set_primary_config(level, none),
+    %% To end at once is in order: the node and the terminal are put back without us.
+    ok = os:set_signal(sigterm, default),
     try Run()
     after
+        ok = os:set_signal(sigterm, handle),
         ok = logger:set_primary_config(level, Level)
     end.
 

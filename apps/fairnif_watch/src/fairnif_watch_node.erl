@@ -90,27 +90,34 @@ connect_again(Why, W) ->
 connected(#worker{options = #{node := Node, cookie := Cookie}}) ->
     fairnif_watch_connect:connect(Node, Cookie).
 
-attach(#worker{options = #{node := Node}, identity = Before} = W) ->
+attach(#worker{options = #{node := Node, to := To}} = W) ->
     true = erlang:monitor_node(Node, true),
-    case fairnif_watch_attach:identity(Node) of
-        {ok, Identity} when Before =:= none; Before =:= Identity ->
-            bring(W#worker{identity = Identity});
-        {ok, {_, OsPid} = Other} ->
-            W1 = status(replaced, ["another node has this name now: process ", OsPid], W),
-            bring(W1#worker{identity = Other});
-        {error, {Status, Why}} ->
-            later(Status, Why, W)
-    end.
-
-bring(#worker{options = #{node := Node, attach := Options}} = W) ->
-    case fairnif_watch_attach:attach(Node, Options) of
+    %% What follows may take long, and nothing else is done meanwhile.
+    Hanging = {status, hanging, <<"it is connected and cannot be attached to yet: is a scheduler "
+                                  "held?">>},
+    Timer = erlang:send_after(?SILENT_MS, To, {?MODULE, self(), Node, Hanging}),
+    {Result, W1} = bring(fairnif_watch_attach:identity(Node), W),
+    _ = erlang:cancel_timer(Timer),
+    case Result of
         {ok, Attached} ->
             Watch = fairnif_watch_attach:watch(Attached),
-            watch(timer(W#worker{attached = Attached, monitor = erlang:monitor(process, Watch),
-                                 heard = now_ms(), tries = 0}));
+            watch(timer(W1#worker{attached = Attached, monitor = erlang:monitor(process, Watch),
+                                  heard = now_ms(), tries = 0}));
         {error, {Status, Why}} ->
-            later(Status, Why, W)
+            later(Status, Why, W1)
     end.
+
+bring({ok, Identity}, #worker{options = #{node := Node, attach := Options},
+                              identity = Before} = W) ->
+    W1 = replaced(Before, Identity, W),
+    {fairnif_watch_attach:attach(Node, Options), W1#worker{identity = Identity}};
+bring({error, _} = Error, W) ->
+    {Error, W}.
+
+replaced(none, _, W) -> W;
+replaced(Same, Same, W) -> W;
+replaced(_, {_, OsPid}, W) ->
+    status(replaced, ["another node has this name now: process ", OsPid], W).
 
 %% Nothing else to do until then; what still comes of an earlier try is of no interest.
 later(Status, Why, #worker{tries = Tries} = W) ->

@@ -17,6 +17,7 @@
          goes_on_without_a_native_part_that_cannot_be_loaded/1,
          takes_back_what_a_node_cannot_load/1,
          a_node_that_hangs_goes_and_is_replaced_is_told/1,
+         waits_for_a_node_whose_scheduler_is_held/1,
          follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes/1,
          one_look_keeps_to_its_schema/1, tests_the_watch_of_a_node/1,
          shows_a_screen_and_puts_the_terminal_back/1,
@@ -43,7 +44,7 @@ groups() ->
      {inside, [],
       [leaves_it_so_when_nothing_is_heard_of_the_watcher,
        goes_on_without_a_native_part_that_cannot_be_loaded, takes_back_what_a_node_cannot_load,
-       a_node_that_hangs_goes_and_is_replaced_is_told,
+       a_node_that_hangs_goes_and_is_replaced_is_told, waits_for_a_node_whose_scheduler_is_held,
        follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes]}].
 
 init_per_suite(Config) ->
@@ -321,6 +322,24 @@ no_repeats([A, A | Rest]) -> no_repeats([A | Rest]);
 no_repeats([A | Rest]) -> [A | no_repeats(Rest)];
 no_repeats([]) -> [].
 
+%% Code is loaded when every scheduler has passed by.
+waits_for_a_node_whose_scheduler_is_held(Config) ->
+    {Peer, Node} = node_up(Config, #{args => paths() ++ ["+S", "2:2"]}),
+    ok = peer:call(Peer, fairnif_watch_probe, load, [#{probe_library => default}]),
+    peer:cast(Peer, fairnif_watch_probe, block, [10000]),
+    timer:sleep(200),
+    Cluster = cluster([Node], #{}),
+    %% Its connection may have been that scheduler's to accept, or not.
+    #{reason := Why} = status(Cluster, Node, hanging),
+    {match, _} = re:run(Why, "cannot be attached to yet|accepts a connection and says nothing"),
+    up(Cluster, Node),
+    ok = fairnif_watch_cluster:stop(Cluster, 10000),
+    until(fun() -> not is_attached(Peer) end, "the watch is gone"),
+    %% It was there before.
+    ?assertEqual([fairnif_watch_probe],
+                 [M || M <- peer:call(Peer, erlang, loaded, []),
+                       lists:prefix("fairnif_watch", atom_to_list(M))]).
+
 follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes(Config) ->
     {A, NodeA} = node_up(Config),
     {B, NodeB} = node_up(Config),
@@ -391,7 +410,7 @@ puts_the_terminal_back_when_it_is_killed(Config) ->
     [begin
          #{restored := true, entered := true, exit := Exit, error := null} =
              terminal(Config, [Node], ["{\"wait\": \"run queues\"}", Step])
-     end || {Step, Exit} <- [{"{\"signal\": 9}", -9}, {"{\"signal\": 15}", 0},
+     end || {Step, Exit} <- [{"{\"signal\": 9}", -9}, {"{\"signal\": 15}", -15},
                              {"{\"keys\": \"\\u0003\"}", 0}]],
     until(fun() -> not is_attached(Peer) end, "the watch is gone").
 
