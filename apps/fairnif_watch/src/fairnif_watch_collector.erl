@@ -19,6 +19,8 @@
 -define(TICK_MS, 1000).
 %% Between two looks while something waits: whether it waits all the time cannot be told from one.
 -define(LOOK_MS, 100).
+%% Between two looks while nothing does.
+-define(IDLE_LOOK_MS, 250).
 %% Reports of the watchdog looked at in a second; it sends 50 at most, so this is for what is wrong.
 -define(EVENTS, 200).
 %% Findings under way to fairnif_watch_out.
@@ -41,6 +43,8 @@
                 sample = none :: none | map(),
                 tick_at :: integer(),
                 due :: integer(),
+                %% Was a pool full at the last tick?
+                full = false :: boolean(),
                 look_timer = none :: none | reference(),
                 away = none :: none | {until, integer()},
                 budget = ?EVENTS :: integer(),
@@ -135,7 +139,11 @@ handle_info({fairnif_watch, #{event := Kind} = Event}, #state{budget = Budget} =
 handle_info({tick, Due}, #state{due = Due} = State) ->
     {noreply, tick(State)};
 handle_info(look, State) ->
-    {noreply, look_again(look(State#state{look_timer = none}))};
+    Looked = look(State#state{look_timer = none}),
+    case is_newly_full(Looked) of
+        true -> {noreply, tick(Looked)};
+        false -> {noreply, look_again(Looked)}
+    end;
 handle_info({fairnif_watch_out, Done}, #state{out = Out} = State) ->
     {noreply, State#state{out = max(0, Out - Done)}};
 handle_info({fairnif_watch_count, Name, Value}, State) ->
@@ -189,7 +197,7 @@ overdue(#state{due = Due} = State) ->
 tick(#state{tick_at = Last} = State) ->
     Now = erlang:monotonic_time(millisecond),
     %% Late by more than a second: go on from here instead of catching up.
-    Next = max(Last + 2 * ?TICK_MS, Now + ?TICK_MS div 2),
+    Next = max(min(Last + 2 * ?TICK_MS, Now + ?TICK_MS), Now + ?TICK_MS div 2),
     _ = erlang:send_after(Next, self(), {tick, Next}, [{abs, true}]),
     Looked = look(keep_away(Now, Now - Last - ?TICK_MS, State)),
     Sample = fairnif_watch_sample:take(lists:reverse(Looked#state.looks), max(1, Now - Last),
@@ -199,7 +207,8 @@ tick(#state{tick_at = Last} = State) ->
     Full = fairnif_watch_pools:add(Sample, Pools),
     count(views, 1, State),
     fairnif_watch_ask:expire(Looked#state.asks),
-    Fresh = Looked#state{looks = [], sample = Full, tick_at = Next - ?TICK_MS, due = Next,
+    IsFull = is_newly_full(Looked#state{full = false}),
+    Fresh = Looked#state{looks = [], full = IsFull, sample = Full, tick_at = Next - ?TICK_MS, due = Next,
                          pools = Pools, budget = ?EVENTS},
     Observed = observe({sample, Full}, Fresh),
     tell_view(Observed),
@@ -238,12 +247,22 @@ look(#state{looks = Looks} = State) ->
     Look = fairnif_watch_sample:look(),
     State#state{last_look = Look, looks = lists:sublist([Look | Looks], 20)}.
 
+%% A pool that has just become full is looked into at once: a finding must be there within a second.
+is_newly_full(#state{looks = Looks, full = Known}) ->
+    Last = lists:sublist(Looks, 3),
+    length(Last) =:= 3 andalso not Known
+        andalso lists:any(fun(Kind) ->
+                                  lists:all(fun(Look) -> element(1, maps:get(Kind, Look)) > 0 end,
+                                            Last)
+                          end, [dirty_cpu, dirty_io]).
+
 %% Looks closely only while something waits: else an idle node would be woken ten times a second.
 look_again(#state{look_timer = none, last_look = Last} = State) ->
-    case fairnif_watch_sample:waits(Last) of
-        true -> State#state{look_timer = erlang:send_after(?LOOK_MS, self(), look)};
-        false -> State
-    end;
+    Ms = case fairnif_watch_sample:waits(Last) of
+             true -> ?LOOK_MS;
+             false -> ?IDLE_LOOK_MS
+         end,
+    State#state{look_timer = erlang:send_after(Ms, self(), look)};
 look_again(State) ->
     State.
 

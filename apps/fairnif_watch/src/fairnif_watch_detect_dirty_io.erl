@@ -24,12 +24,12 @@ remedy() ->
       "fair_offload).">>.
 
 %% @private
--spec init() -> tuple().
+-spec init() -> none | integer().
 init() -> fairnif_watch_detect_pool:init().
 
 %% @private
--spec observe(fairnif_watch_detector:observation(), map(), tuple()) ->
-          {same | [fairnif_watch_finding:issue()], tuple()}.
+-spec observe(fairnif_watch_detector:observation(), map(), none | integer()) ->
+          {same | [fairnif_watch_finding:issue()], none | integer()}.
 observe(Observation, Limits, State) ->
     Pool = #{kind => dirty_io, what => "dirty I/O", remedy => remedy()},
     fairnif_watch_detect_pool:observe(Pool, Observation, Limits, State).

@@ -12,7 +12,7 @@
 thresholds() ->
     fairnif_watch_detector:thresholds(
       [{looks, 3, looks, <<"a queue that is there at each look, not one that a burst left">>},
-       {seconds, 2, s, <<"a burst of jobs that is done within a second needs nothing done">>},
+       {full_ms, 250, ms, <<"a burst of jobs that is done in less needs nothing done">>},
        {wait_ms, 10, ms,
         <<"what a job waits: above it collections of large heaps, which run there too, delay their "
           "process as a blocked scheduler would">>},
@@ -20,36 +20,40 @@ thresholds() ->
         <<"the wait that was measured for the call after one whose caller was killed was 1.9 s; "
           "callers' time-outs are 5 s">>}]).
 
-%% @doc Seconds in a row, and when the first began.
--spec init() -> {non_neg_integer(), integer()}.
-init() -> {0, 0}.
+%% @doc Since when it is full.
+-spec init() -> none | integer().
+init() -> none.
 
 %% @doc As the callback, for one of the pools.
--spec observe(pool(), fairnif_watch_detector:observation(), map(), tuple()) ->
-          {same | [fairnif_watch_finding:issue()], tuple()}.
-observe(#{kind := Kind} = Pool, {sample, Sample}, #{seconds := Seconds} = Limits,
-        {Before, Since}) ->
-    #{at := At, interval_ms := Interval, waits := Waits} = Sample,
+-spec observe(pool(), fairnif_watch_detector:observation(), map(), none | integer()) ->
+          {same | [fairnif_watch_finding:issue()], none | integer()}.
+observe(#{kind := Kind} = Pool, {sample, Sample}, #{full_ms := FullMs} = Limits, Since) ->
+    #{at := At, interval_ms := Interval, waits := Waits, looks := Looks} = Sample,
     Wait = maps:get(Kind, Waits, none),
-    case is_full(Kind, Sample, Limits) of
-        false ->
-            {[], init()};
-        true ->
-            Start = case Before of 0 -> At - Interval * 1000; _ -> Since end,
-            Issues = case Before + 1 >= Seconds andalso severity(Wait, Limits) of
-                         false -> [];
-                         none -> [];
-                         Severity -> [issue(Pool, Severity, Wait, Sample, Start)]
-                     end,
-            {Issues, {Before + 1, Start}}
+    case full_looks(Kind, Looks) of
+        0 ->
+            {[], none};
+        Full ->
+            %% Looks are evenly spaced, near enough.
+            Start = case Since of
+                        none -> At - Interval * 1000 * Full div length(Looks);
+                        _ -> Since
+                    end,
+            Long = Full >= maps:get(looks, Limits) andalso At - Start >= FullMs * 1000,
+            case Long andalso severity(Wait, Limits) of
+                false -> {[], Start};
+                none -> {[], Start};
+                Severity -> {[issue(Pool, Severity, Wait, Sample, Start)], Start}
+            end
     end;
-observe(_, _, _, State) ->
-    {same, State}.
+observe(_, _, _, Since) ->
+    {same, Since}.
 
-%% With a job in the queue no thread of the pool is idle for longer than it takes to wake.
-is_full(Kind, #{looks := Looks}, #{looks := Least}) ->
-    length(Looks) >= Least
-        andalso lists:all(fun(Look) -> {Queued, _} = maps:get(Kind, Look), Queued > 0 end, Looks).
+%% How many of the last looks found it so. With a job in the queue no thread of the pool is idle for
+%% longer than it takes to wake.
+full_looks(Kind, Looks) ->
+    length(lists:takewhile(fun(Look) -> {Queued, _} = maps:get(Kind, Look), Queued > 0 end,
+                           lists:reverse(Looks))).
 
 %% How long jobs wait is measured by one more job. While that one itself waits, it is so long at
 %% least.

@@ -59,8 +59,12 @@ observe(_, _, State) ->
 
 %% Native time of each function in that second. A fairnif function is charged by the clock, so it
 %% cannot be the one; nor can the emulator's own, which counts as it goes.
-second(#{top := Top, reductions := Reductions, interval_ms := Interval}) ->
-    #{ms => Interval, reductions => max(0, Reductions),
+%% The table does not tell normal schedulers from dirty ones, where other rules hold: so as much of any
+%% function's time as the dirty ones were busy may be theirs.
+second(#{top := Top, reductions := Reductions, interval_ms := Interval, threads := Threads}) ->
+    Dirty = lists:sum([Busy || #{kind := Kind, busy := Busy} <- Threads,
+                               Kind =/= normal, is_number(Busy)]),
+    #{ms => Interval, reductions => max(0, Reductions), dirty => Dirty * 1.0e9,
       native => maps:from_list([{Function, {Label, Ns}}
                                 || #{function := Function, label := Label, ns_per_s := Ns} = Row
                                        <- Top,
@@ -79,8 +83,10 @@ is_emulator(_) -> false.
 issues(Last, Sample, #{reductions_per_ms := Price, factor := Factor, busy := Busy}) ->
     Ms = lists:sum([M || #{ms := M} <- Last]),
     Reductions = lists:sum([R || #{reductions := R} <- Last]),
-    Native = total([N || #{native := N} <- Last], length(Last)),
-    Sum = lists:sum([Ns || {_, _, Ns} <- Native]),
+    Dirty = lists:sum([D || #{dirty := D} <- Last]) / length(Last),
+    Native = [{F, Label, Ns - Dirty}
+              || {F, Label, Ns} <- total([N || #{native := N} <- Last], length(Last))],
+    Sum = lists:sum([Ns + Dirty || {_, _, Ns} <- Native]) - Dirty,
     %% ns of native time a second; what all reductions would pay for at that price, in ns a second.
     Paid = Reductions / Price * 1.0e9 / Ms,
     case Sum >= Busy * 1.0e9 andalso Sum > Factor * Paid of

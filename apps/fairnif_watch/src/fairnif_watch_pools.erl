@@ -48,9 +48,11 @@ sample(#{looks := Looks, threads := Threads, at := At}, Pools) ->
     Still = still(Threads, lists:last(Looks), Next),
     {Next#pools.counts, Still#pools{counts = []}}.
 
+%% At the last three looks, or at all that there were.
 is_full(Kind, Looks) ->
-    Looks =/= []
-        andalso lists:all(fun(Look) -> {Queued, _} = maps:get(Kind, Look), Queued > 0 end, Looks).
+    Last = lists:sublist(lists:reverse(Looks), 3),
+    Last =/= []
+        andalso lists:all(fun(Look) -> {Queued, _} = maps:get(Kind, Look), Queued > 0 end, Last).
 
 %% One job at a time tells how long jobs wait; there is none while the pool is not full.
 probe(Kind, #pools{probes = true, full = Full, probe = Probes, counts = Counts} = Pools) ->
@@ -225,9 +227,9 @@ showing(Mfa, Found, #pools{looks = Looks, threads = Threads}, At) ->
                           false
                   end].
 
-%% Of a thread that sleeps only the library may be known, and so the module.
-is_in(#{mfa := none, module := Module}, {Module, _, _}) -> true;
-is_in(#{mfa := Mfa}, Mfa) -> true;
+%% By the module: often no more is known, and one C function may stand in its table under several
+%% names.
+is_in(#{module := Module}, {Module, _, _}) -> true;
 is_in(_, _) -> false.
 
 is_running(Pid, Threads) ->

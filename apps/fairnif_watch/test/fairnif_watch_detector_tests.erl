@@ -285,6 +285,13 @@ little_native_time_is_nobodys_harm_test() ->
     Says = fun(Ns) -> {V, _} = lists:last(undercharged([{{my, f, 1}, Ns}], 0)), V end,
     ?assertEqual([ok, warn], [Says(Ns) || Ns <- [199999999, 200000000]]).
 
+time_that_may_have_been_on_dirty_schedulers_accuses_nobody_test() ->
+    Dirty = [#{kind => dirty_cpu, number => 1, busy => 0.9, state => busy, cpu_ns => 0}],
+    Second = #{top => top([{{my, f, 1}, 1000000000}]), reductions => 0,
+               threads => threads([1, 1, 1, 1]) ++ Dirty},
+    {Verdict, _} = lists:last(shown(fairnif_watch_detect_undercharged, seconds(3, Second))),
+    ?assertEqual(ok, Verdict).
+
 the_emulator_and_fairnif_are_not_accused_test() ->
     Only = fun(Row) ->
                    {V, _} = lists:last(shown(fairnif_watch_detect_undercharged,

@@ -103,7 +103,7 @@ full_pool() ->
          end,
     Found = wait_finding(Is, 30000),
     [exit(Job, kill) || Job <- Jobs],
-    ?assertMatch(#{evidence := #{wait_ms := Ms}} when Ms > 500, Found),
+    ?assertMatch(#{evidence := #{wait_ms := Ms}} when Ms >= 10, Found),
     #{evidence := #{jobs := Seen}, sentence := Sentence} = Found,
     ?assert(length(Seen) =< 2 * Threads),
     ?assertNotEqual(nomatch, string:find(Sentence, "seen there: fairnif_watch_block_nif:sleep_d")),
