@@ -96,12 +96,12 @@ sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind
 	$(MAKE) -C apps/fairnif/c_src sanitize
 
 # Who has no Node.js and cannot install it still gets everything but the page.
-compile: deps   ## the applications, the examples, the report page
+compile: deps   ## the applications, the examples, the pages
 	@$(REBAR) compile >&2
 	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
-	@$(MAKE) -s page || echo "the report page is not built: all works but --html" >&2
+	@$(MAKE) -s page || echo "the pages are not built: all works but --html and --http" >&2
 
-page:           ## the report page, which --html writes; needs Node.js 18 and npm
+page:           ## the report page and the live page; needs Node.js 18 and npm
 	@tools/setup page
 	@$(MAKE) -s -C page >&2
 
@@ -131,7 +131,7 @@ test-eunit: deps-test deps-http compile
 test-ct: deps-test compile
 	$(REBAR) ct
 
-# Every experiment, quick, and checks: their reports, looked at in Chromium.
+# Every experiment, quick, and checks: their reports, and live nodes, looked at in Chromium.
 test-page: deps-test deps-http compile
 	@tools/setup browser
 	$(MAKE) -C page test

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, ElementHandle, Page } from "playwright-core";
 import { launch, PHONE, seriousFindings, tooWide, WIDE } from "./chromium.ts";
 import { ErlangNode, Watch } from "./nodes.ts";
 import { file, HOSTILE, OUT } from "./reports.ts";
@@ -83,33 +83,44 @@ async function live(page: Page): Promise<void> {
 
 const connection = (page: Page): Promise<string> => page.locator("#connection").innerText();
 
-/** The findings of a text that are not among these ids of their elements. */
-const cards = (page: Page, text: string) => page.locator(".finding", { hasText: text });
+const named = (page: Page) => page.locator(".finding", { hasText: "spinsleep" });
 
-/** Milliseconds from the call until its function is named on the page, beside its scheduler. */
-async function untilNamed(page: Page, ms: number): Promise<number> {
-  const known = await cards(page, "spinsleep").count();
-  const found = page.waitForFunction(
-    (n) =>
-      [...document.querySelectorAll(".finding")].filter((f) =>
-        /scheduler \d[\s\S]*spinsleep/.test(f.textContent ?? ""),
-      ).length > n,
-    known,
-    { polling: 20, ...PATIENCE },
-  );
-  const began = performance.now();
-  await node.eval(hold(ms));
-  await found;
-  return performance.now() - began;
+/** A scheduler that got no processor meanwhile was not held, so says the watch: then once more. */
+const TRIES = 5;
+
+/**
+ * Holds a scheduler, and once more where need be, until one more finding than there were names the
+ * function beside its scheduler. Milliseconds from the last call until that is on the page.
+ */
+async function untilNamed(page: Page, ms: number, on = node): Promise<number> {
+  const known = await named(page).count();
+  for (let i = 0; i < TRIES; i++) {
+    const found = page.waitForFunction(
+      (n) =>
+        [...document.querySelectorAll(".finding")].filter((f) =>
+          /scheduler \d[\s\S]*spinsleep/.test(f.textContent ?? ""),
+        ).length > n,
+      known,
+      { polling: 20, timeout: 6000 },
+    );
+    const began = performance.now();
+    await on.eval(hold(ms));
+    const time = await found.then(
+      () => performance.now() - began,
+      () => null,
+    );
+    if (time !== null) return time;
+  }
+  throw new Error(`held ${TRIES} times for ${ms} ms, and never named`);
 }
 
-/** As long as the card says it was held, or has been. */
-const heldFor = async (page: Page): Promise<number> => {
-  const text = await page.locator(".finding .when").first().innerText();
+/** As many milliseconds as this card says it was held, or has been. */
+async function heldFor(card: ElementHandle): Promise<number> {
+  const text = (await (await card.$(".when"))?.innerText()) ?? "";
   const [, amount, unit] = text.match(/([\d.]+) (ms|s)\b/) ?? [];
   assert.ok(amount, text);
   return Number(amount) * (unit === "s" ? 1000 : 1);
-};
+}
 
 describe("the live page", { timeout: 300_000 }, () => {
   test("it is one small file", () => {
@@ -140,19 +151,23 @@ describe("the live page", { timeout: 300_000 }, () => {
 
   test("while it is held its time counts, and afterwards stands still; the strip is marked", async () => {
     const { page } = await open();
-    await node.eval(hold(3000));
-    await page.waitForSelector(".finding.ongoing", PATIENCE);
-    assert.match(await page.locator(".finding .when").first().innerText(), /going on/);
-    assert.match(await page.title(), /^1 ongoing/);
-    const first = await heldFor(page);
-    await page.waitForTimeout(700);
-    assert.ok((await heldFor(page)) > first + 300, "it does not count");
-    await page.waitForSelector(".finding:not(.ongoing)", PATIENCE);
+    await node.eval(hold(6000));
+    const card = await page.waitForSelector(".finding.ongoing", PATIENCE);
+    assert.match(await card.innerText(), /going on/);
+    assert.match(await page.title(), /^\d ongoing/);
+    const first = await heldFor(card);
+    // On a busy machine it may count late, not never.
+    let counted = first;
+    for (let i = 0; i < 8 && counted < first + 500; i++) {
+      await page.waitForTimeout(500);
+      counted = await heldFor(card);
+    }
+    assert.ok(counted >= first + 500, `${first} ms, then ${counted} ms`);
     await page.waitForFunction(() => !document.querySelector(".finding.ongoing"), null, PATIENCE);
-    const last = await heldFor(page);
-    assert.ok(last > 2400 && last < 3600, `${last} ms`);
+    const last = await heldFor(card);
+    assert.ok(last > 4800 && last < 7200, `${last} ms`);
     await page.waitForTimeout(600);
-    assert.equal(await heldFor(page), last);
+    assert.equal(await heldFor(card), last);
 
     const strip = page.locator(".strips canvas[aria-label*='at most']").first();
     assert.match((await strip.getAttribute("aria-label")) ?? "", /held \d+x, .* at most/);
@@ -220,18 +235,13 @@ describe("the live page", { timeout: 300_000 }, () => {
 
   test("a connection that breaks is made again, and what came meanwhile is there", async () => {
     const { page } = await open();
-    const before = await page.locator(".finding").count();
     await node.eval(`[exit(P, shutdown) || P <- processes(),
       {dictionary, D} <- [process_info(P, dictionary)],
       {'$initial_call', {httpd_request_handler, init, 1}} <- D]`);
-    await node.eval(hold(200));
+    const held = untilNamed(page, 200);
     await page.waitForSelector("#connection.lost", PATIENCE);
     await live(page);
-    await page.waitForFunction(
-      (n) => document.querySelectorAll(".finding").length > n,
-      before,
-      PATIENCE,
-    );
+    await held;
     await page.close();
   });
 
@@ -245,6 +255,7 @@ describe("the live page", { timeout: 300_000 }, () => {
     const light = await paper();
     await page.keyboard.press("Enter");
     assert.notEqual(await paper(), light);
+    if ((await page.locator(".finding").count()) === 0) await untilNamed(page, 300);
     // The element, since what is first may be another soon.
     const details = await page.locator(".finding details:not([hidden])").first().elementHandle();
     assert.ok(details);
@@ -340,9 +351,8 @@ describe("the live page of a cluster", { timeout: 300_000 }, () => {
       for (const name of names) assert.ok((await titles()).includes(name), `${name} has a part`);
 
       // What one of them does is not the other's.
-      await nodes[1]?.eval(hold(300));
-      const card = page.locator(".finding", { hasText: "spinsleep" });
-      await card.first().waitFor(PATIENCE);
+      await untilNamed(page, 300, nodes[1]);
+      const card = named(page);
       assert.match(await card.first().locator("h3").innerText(), new RegExp(`of ${names[1]}`));
 
       await page.locator(".nodes button", { hasText: names[0] }).click();

@@ -373,8 +373,10 @@ bool watch__stack_stop(void)
         }
         out = wait_for(is_done_or_dropped, ticks);
     }
-    /* Whoever took the signal over meanwhile keeps it. */
-    if (restore)
+    /* Whoever took the signal over meanwhile keeps it.  It stays ignored where
+     * one may still arrive, from a debugger that holds it back: by default it
+     * would end the process. */
+    if (restore && out)
         sigaction(signal_number, &before, NULL);
     signal_number = 0;
     if (out) {

@@ -68,14 +68,20 @@ static ERL_NIF_TERM event(struct watch *w, const char *name)
     return map;
 }
 
+static void clear(struct watch *w)
+{
+    enif_clear_env(w->env);
+    w->poke = enif_make_atom(w->env, "poke");
+}
+
 static void send(struct watch *w, ERL_NIF_TERM map)
 {
     ERL_NIF_TERM message = enif_make_tuple2(w->env, atom(w, "fairnif_watch"),
                                             map);
 
-    enif_send(NULL, &w->owner, w->env, message);
-    enif_clear_env(w->env);
-    w->poke = enif_make_atom(w->env, "poke");
+    /* A copy: what was made on the way, ten times as much, stays here. */
+    enif_send(NULL, &w->owner, NULL, message);
+    clear(w);
     ADD(w->counters.events, 1);
 }
 
@@ -242,7 +248,7 @@ static void keep(struct watch__thread *t, ERL_NIF_TERM map)
 
 /* -- the events ----------------------------------------------------------------- */
 
-void watch__send_held(struct watch *w, struct watch__thread *t)
+void watch__send_held(struct watch *w, struct watch__thread *t, bool now)
 {
     ERL_NIF_TERM map;
 
@@ -259,7 +265,10 @@ void watch__send_held(struct watch *w, struct watch__thread *t)
     put_hold(w, t, &map);
     keep(t, map);
     t->has_stack = t->has_stack || w->stack->taken == TAKEN;
-    send(w, map);
+    if (now)
+        send(w, map);
+    else
+        clear(w);
 }
 
 void watch__send_released(struct watch *w, struct watch__thread *t)

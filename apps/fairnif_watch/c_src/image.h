@@ -43,7 +43,9 @@ struct watch__image {
     uint64_t build_id_at;
 
     bool module_sought;
-    char module[64];            /* of its ErlNifEntry */
+    char module[64];            /* of its ErlNifEntry; "": it has none */
+    uint64_t nifs;              /* its table of functions */
+    unsigned nif_count;
 };
 
 /* How a register of the caller is found. */
@@ -80,9 +82,12 @@ struct watch__kept_name {
 };
 
 struct watch__maps {
-    struct watch__map *map;     /* executable ones and what files begin with,
-                                   by address */
+    struct watch__map *map;     /* executable ones and what their files begin
+                                   with, by address */
     unsigned count, room;
+    struct watch__map head;     /* while reading: what began a file, with */
+    char head_path[4096 + 64];
+    size_t head_length;         /* 0: nothing */
     struct watch__image image[WATCH__IMAGES];
     uint64_t serial;
     uint64_t read_at, read_cost;        /* ns, monotonic */

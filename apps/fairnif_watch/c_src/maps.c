@@ -2,8 +2,8 @@
  * maps.c - what is mapped where, from /proc/self/maps: read when an address is
  * in none of it, or something turned out to have changed, and now and then.
  *
- * Only executable mappings and those that a file begins with are kept: a node
- * may have 30,000 others, stacks of tasks.
+ * Only executable mappings are kept, and what begins a file that has one below:
+ * a node may have 30,000 others, stacks of tasks or files of a database.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -111,10 +111,50 @@ static bool make_room(struct watch__maps *maps)
     return true;
 }
 
+/* Of " (deleted)" behind a path: the length of what is before. */
+static size_t length_of(const char *path, bool *deleted)
+{
+    static const char gone[] = " (deleted)";
+    size_t length = strlen(path);
+
+    *deleted = length > sizeof gone - 1
+        && !strcmp(path + length - (sizeof gone - 1), gone);
+    return *deleted ? length - (sizeof gone - 1) : length;
+}
+
+static void keep(struct watch__maps *maps, struct watch__map m,
+                 const char *path, size_t length)
+{
+    if (!make_room(maps))
+        return;
+    m.path = length > 0 ? keep_text(maps, path, length) : NULL;
+    maps->map[maps->count++] = m;
+}
+
+/* What begins a file waits until something executable of that file follows. */
+static void take_head(struct watch__maps *maps, const struct watch__map *m,
+                      const char *path, size_t length)
+{
+    maps->head_length = length < sizeof maps->head_path ? length : 0;
+    if (maps->head_length == 0)
+        return;
+    maps->head = *m;
+    memcpy(maps->head_path, path, length);
+}
+
+static void keep_head(struct watch__maps *maps, const struct watch__map *m,
+                      const char *path, size_t length)
+{
+    if (maps->head_length > 0 && maps->head_length == length
+        && maps->head.ino == m->ino && maps->head.dev == m->dev
+        && !memcmp(maps->head_path, path, length))
+        keep(maps, maps->head, path, length);
+    maps->head_length = 0;
+}
+
 /* 7f4e10444000-7f4e1059a000 r-xp 00026000 fe:00 326269    /usr/lib/libc.so.6 */
 static void take_line(struct watch__maps *maps, const char *p)
 {
-    static const char gone[] = " (deleted)";
     struct watch__map m = {.image = -1};
     size_t length;
 
@@ -137,14 +177,13 @@ static void take_line(struct watch__maps *maps, const char *p)
     skip(&p, " ");
     if (!m.executable && (m.ino == 0 || m.offset != 0))
         return;
-    length = strlen(p);
-    m.deleted = length > sizeof gone - 1
-        && !strcmp(p + length - (sizeof gone - 1), gone);
-    if (length > 0)
-        m.path = keep_text(maps, p, m.deleted ? length - (sizeof gone - 1)
-                                              : length);
-    if (make_room(maps))
-        maps->map[maps->count++] = m;
+    length = length_of(p, &m.deleted);
+    if (m.executable) {
+        keep_head(maps, &m, p, length);
+        keep(maps, m, p, length);
+    } else {
+        take_head(maps, &m, p, length);
+    }
 }
 
 static void read_lines(struct watch__maps *maps, int fd)
@@ -271,6 +310,7 @@ static void read_maps(struct watch__maps *maps)
     if (fd < 0)
         return;
     maps->count = 0;
+    maps->head_length = 0;
     read_lines(maps, fd);
     close(fd);
     find_images(maps);
@@ -282,12 +322,15 @@ static void read_maps(struct watch__maps *maps)
 struct watch__maps *watch__maps_new(void)
 {
     struct watch__maps *maps = watch__pages(sizeof *maps);
+    bool deleted;
     ssize_t n;
 
     if (!maps)
         return NULL;
     n = readlink("/proc/self/exe", maps->exe, sizeof maps->exe - 1);
     maps->exe[n > 0 ? n : 0] = 0;
+    /* So it says once the emulator's package was upgraded. */
+    maps->exe[length_of(maps->exe, &deleted)] = 0;
     read_maps(maps);
     return maps;
 }

@@ -1,16 +1,20 @@
 /*
  * niftable.c - the Erlang function that a native function is, and the module
- * that its library belongs to: from the library's own table of NIFs, as it lies
- * in its data.  Works on stripped libraries too.
+ * that its library belongs to: from the library's own table of NIFs.  Works on
+ * stripped libraries too.
  *
- * Any words may look like such a table: each field is checked, and everything
- * it points to must lie in the same library.
+ * The library's ErlNifEntry lies in its data and is looked for.  Any words may
+ * look like one: each field is checked, and what it points to must lie in the
+ * same library.  Only the functions may lie elsewhere: other languages make
+ * that table when they are loaded.  What looks like a function and is not in
+ * that table is no NIF.
  */
 #include <string.h>
 
 #include "image.h"
 
-enum { PIECE = 32 * 1024, DATA_MOST = 64 << 20, FUNCTIONS_MOST = 100000 };
+enum { PIECE = 32 * 1024, DATA_MOST = 64 << 20, FUNCTIONS_MOST = 100000,
+       MINOR_MOST = 1000 };
 
 /* erl_nif.h: ErlNifFunc, ErlNifEntry.  The fields since NIF 2.0, 64 bits. */
 struct func {
@@ -28,15 +32,11 @@ struct entry {
 };
 
 /* Of an atom; ends with NUL within 64. */
-static bool read_name(const struct watch__image *image, uint64_t at,
-                      char name[64])
+static bool read_name(uint64_t at, char name[64])
 {
     char bytes[64];
-    size_t n;
+    size_t n = watch__read(bytes, at, sizeof bytes);
 
-    if (!watch__image_has(image, at))
-        return false;
-    n = watch__read(bytes, at, sizeof bytes);
     if (n == 0 || bytes[0] == 0 || !memchr(bytes, 0, n))
         return false;
     for (const char *p = bytes; *p; p++)
@@ -47,29 +47,41 @@ static bool read_name(const struct watch__image *image, uint64_t at,
     return true;
 }
 
-/* Calls `is` with where each word of the library's writable data lies that
- * passes `maybe`; until it answers true. */
-struct search {
-    uint64_t wanted;
-    bool (*maybe)(uint64_t word, uint64_t wanted);
-    bool (*is)(const struct watch__image *image, uint64_t at,
-               struct watch__frame *frame);
-};
+static bool in_or_null(const struct watch__image *image, uint64_t p)
+{
+    return p == 0 || watch__image_has(image, p);
+}
 
-static bool search_piece(const struct watch__image *image,
-                         const struct search *x, uint64_t at,
-                         const uint64_t *words, size_t count,
-                         struct watch__frame *frame)
+static bool take_entry(struct watch__image *image, uint64_t at)
+{
+    char name[64], variant[64];
+    struct entry e;
+
+    if (!watch__read_all(&e, at, sizeof e) || e.major != 2
+        || e.minor >= MINOR_MOST || e.count > FUNCTIONS_MOST
+        || !in_or_null(image, e.load) || !in_or_null(image, e.reload)
+        || !in_or_null(image, e.upgrade) || !in_or_null(image, e.unload)
+        || !watch__image_has(image, e.name) || !read_name(e.name, name)
+        || !watch__image_has(image, e.vm_variant)
+        || !read_name(e.vm_variant, variant) || strncmp(variant, "beam.", 5))
+        return false;
+    memcpy(image->module, name, sizeof name);
+    image->nifs = e.funcs;
+    image->nif_count = e.count;
+    return true;
+}
+
+static bool take_entry_of(struct watch__image *image, uint64_t at,
+                          const uint64_t *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (x->maybe(words[i], x->wanted) && x->is(image, at + 8 * i, frame))
+        if ((uint32_t)words[i] == 2 && words[i] >> 32 < MINOR_MOST
+            && take_entry(image, at + 8 * i))
             return true;
     return false;
 }
 
-static bool search_data(struct watch__maps *maps,
-                        const struct watch__image *image,
-                        const struct search *x, struct watch__frame *frame)
+static bool find_entry(struct watch__maps *maps, struct watch__image *image)
 {
     uint64_t *words = (uint64_t *)(void *)maps->scratch;
 
@@ -83,7 +95,7 @@ static bool search_data(struct watch__maps *maps,
             size_t want = end - at < PIECE ? (size_t)(end - at) : PIECE;
             size_t got = watch__read(words, at, want);
 
-            if (search_piece(image, x, at, words, got / 8, frame))
+            if (take_entry_of(image, at, words, got / 8))
                 return true;
             if (got < want)
                 break;
@@ -93,52 +105,35 @@ static bool search_data(struct watch__maps *maps,
     return false;
 }
 
-static bool equals(uint64_t word, uint64_t wanted)
+static bool take_func(const struct func *f, struct watch__frame *frame)
 {
-    return word == wanted;
-}
-
-static bool is_func(const struct watch__image *image, uint64_t at,
-                    struct watch__frame *frame)
-{
-    struct func f;
     char name[64];
 
-    if (!watch__read_all(&f, at - offsetof(struct func, pointer), sizeof f)
-        || f.arity > 255 || f.flags > 2 || !read_name(image, f.name, name))
+    if (f->arity > 255 || f->flags > 2 || !read_name(f->name, name))
         return false;
     memcpy(frame->function, name, sizeof name);
-    frame->arity = f.arity;
+    frame->arity = f->arity;
     return true;
 }
 
-/* Major version 2, any minor one. */
-static bool begins_entry(uint64_t word, uint64_t wanted)
+static bool find_func(struct watch__maps *maps,
+                      const struct watch__image *image,
+                      struct watch__frame *frame)
 {
-    (void)wanted;
-    return (uint32_t)word == 2 && word >> 32 < 1000;
-}
+    struct func *funcs = (struct func *)(void *)maps->scratch;
+    enum { MOST = PIECE / sizeof *funcs };
 
-static bool in_or_null(const struct watch__image *image, uint64_t p)
-{
-    return p == 0 || watch__image_has(image, p);
-}
+    for (unsigned i = 0; i < image->nif_count; i += MOST) {
+        unsigned n = image->nif_count - i < MOST ? image->nif_count - i : MOST;
 
-static bool is_entry(const struct watch__image *image, uint64_t at,
-                     struct watch__frame *frame)
-{
-    char name[64], variant[64];
-    struct entry e;
-
-    if (!watch__read_all(&e, at, sizeof e) || e.count > FUNCTIONS_MOST
-        || !in_or_null(image, e.load) || !in_or_null(image, e.reload)
-        || !in_or_null(image, e.upgrade) || !in_or_null(image, e.unload)
-        || !read_name(image, e.name, name)
-        || !read_name(image, e.vm_variant, variant)
-        || strncmp(variant, "beam.", 5))
-        return false;
-    memcpy(frame->module, name, sizeof name);
-    return true;
+        if (!watch__read_all(funcs, image->nifs + i * sizeof *funcs,
+                             n * sizeof *funcs))
+            return false;
+        for (unsigned k = 0; k < n; k++)
+            if (funcs[k].pointer == frame->start)
+                return take_func(&funcs[k], frame);
+    }
+    return false;
 }
 
 /* frame->function, arity where the frame is a NIF itself; frame->module where
@@ -146,18 +141,11 @@ static bool is_entry(const struct watch__image *image, uint64_t at,
 void watch__nif_of(struct watch__maps *maps, struct watch__image *image,
                    struct watch__frame *frame)
 {
-    const struct search func = {frame->start, equals, is_func};
-    const struct search entry = {0, begins_entry, is_entry};
-
     if (!image->module_sought) {
-        struct watch__frame found = {0};
-
-        search_data(maps, image, &entry, &found);
-        memcpy(image->module, found.module, sizeof image->module);
+        find_entry(maps, image);
         image->module_sought = true;
     }
     memcpy(frame->module, image->module, sizeof frame->module);
-    if (frame->module[0] && frame->start
-        && search_data(maps, image, &func, frame))
+    if (frame->module[0] && frame->start && find_func(maps, image, frame))
         frame->named = NAMED_NIF_TABLE;
 }

@@ -93,7 +93,8 @@ struct watch__maps;
  * this processor).  watch__stack_stop waits, up to
  * two seconds, until no thread has a signal of ours pending or is in the
  * handler, and restores what was there before.  False: one could not be
- * accounted for; then this library must never be unmapped. */
+ * accounted for; then the signal stays ignored, and this library must never be
+ * unmapped. */
 WATCH_HIDDEN int watch__stack_start(bool signals);
 WATCH_HIDDEN bool watch__stack_stop(void);
 

@@ -179,7 +179,9 @@ static enum watch__end step(const struct watch__snapshot *s,
 
 static bool is_jit(const struct watch__map *map)
 {
-    return !map->path || !strncmp(map->path, "/memfd:", 7)
+    if (!map->path)
+        return map->ino == 0;   /* else it is a file, of too many */
+    return !strncmp(map->path, "/memfd:", 7)
         || !strncmp(map->path, "[anon", 5) || !strncmp(map->path, "/dev/", 5);
 }
 

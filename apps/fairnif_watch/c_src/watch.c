@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,9 +180,26 @@ static void rouse(struct watch *w)
     }
 }
 
+/* Where every normal scheduler is held nobody can read what is sent.  Then a
+ * hold is told once at each level, and what is seen later at its end: else
+ * messages would pile up for as long as that lasts. */
+static bool is_unread(const struct watch *w, const struct watch__thread *t)
+{
+    unsigned online = GET(w->online);
+
+    if (!t->told || t->told_level != t->hold.level || online > w->normal)
+        return false;
+    for (unsigned i = 0; i < online; i++)
+        if (!w->threads[i].id)
+            return false;
+    return true;
+}
+
 static void report(struct watch *w, struct watch__thread *t)
 {
-    if (!watch__admit(w)) {
+    bool unread = is_unread(w, t);
+
+    if (!unread && !watch__admit(w)) {
         t->id = t->id ? t->id : ++w->next_id;
         return;
     }
@@ -197,7 +215,8 @@ static void report(struct watch *w, struct watch__thread *t)
     if (!t->told)
         ADD(w->counters.held, 1);
     t->told = true;
-    watch__send_held(w, t);
+    t->told_level = t->hold.level;
+    watch__send_held(w, t, !unread);
     rouse(w);
 }
 
@@ -292,6 +311,14 @@ static void show(struct watch *w, struct watch__thread *t)
 
 /* -- all of them ------------------------------------------------------------------ */
 
+/* One that nobody empties must not hold us up. */
+static bool can_write(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+    return poll(&p, 1, 0) == 1 && p.revents & POLLOUT;
+}
+
 /* Nobody else can say it then. */
 static void emergency(struct watch *w)
 {
@@ -318,7 +345,7 @@ static void emergency(struct watch *w)
     n = snprintf(line, sizeof line, "fairnif_watch: all %u normal schedulers "
                  "of this node have been blocked for at least %lu ms\n", held,
                  (unsigned long)(least / NS_PER_MS));
-    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+    if (can_write(STDERR_FILENO) && write(STDERR_FILENO, line, (size_t)n) < 0)
         return;                 /* then there is nobody to tell */
 }
 

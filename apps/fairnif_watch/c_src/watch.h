@@ -197,6 +197,7 @@ struct watch__thread {
     uint64_t busy_since;        /* 0: idle */
     uint64_t id;                /* of the hold that was reported */
     bool told;                  /* of it, the owner */
+    unsigned told_level;
     uint64_t process;           /* at the first look at this hold; 0: none */
     bool doubted;               /* and whether there was a first look */
     unsigned tries;             /* to get a stack for the first report */
@@ -356,8 +357,9 @@ WATCH_HIDDEN void watch__sample(struct watch *w);
 
 /* event.c: one event at a time, in w->env */
 WATCH_HIDDEN bool watch__admit(struct watch *w);
-/* w->stack is of it. */
-WATCH_HIDDEN void watch__send_held(struct watch *w, struct watch__thread *t);
+/* w->stack is of it.  Not `now`: it is kept for the end. */
+WATCH_HIDDEN void watch__send_held(struct watch *w, struct watch__thread *t,
+                                   bool now);
 WATCH_HIDDEN void watch__send_released(struct watch *w,
                                        struct watch__thread *t);
 WATCH_HIDDEN void watch__send_starved(struct watch *w,

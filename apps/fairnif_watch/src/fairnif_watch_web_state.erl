@@ -85,13 +85,16 @@ change({finding, #{id := Id} = Finding}, #{node := Node, findings := Findings} =
 %% Sent again, as a cluster's view of a node that does not answer is.
 change({view, #{at := At}}, #{view := #{at := At}} = Entry) ->
     {[], Entry};
-change({view, View}, Entry) ->
+change({view, #{} = View}, Entry) ->
     case same_run(View, Entry) of
         true -> next_view(View, Entry);
         %% Another run of a node of this name, or other schedulers: nothing from before fits.
         false -> {_, After} = next_view(View, Entry#{findings => #{}, history => []}),
                  {replaced, After}
-    end.
+    end;
+%% From a node whose watch is of another version.
+change(_, Entry) ->
+    {[], Entry}.
 
 same_run(View, #{view := Last}) when is_map(Last) ->
     maps:get(started, View, none) =:= maps:get(started, Last, none)

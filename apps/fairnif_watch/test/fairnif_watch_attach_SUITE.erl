@@ -326,7 +326,8 @@ no_repeats([]) -> [].
 waits_for_a_node_whose_scheduler_is_held(Config) ->
     {Peer, Node} = node_up(Config, #{args => paths() ++ ["+S", "2:2"]}),
     ok = peer:call(Peer, fairnif_watch_probe, load, [#{probe_library => default}]),
-    peer:cast(Peer, fairnif_watch_probe, block, [10000]),
+    %% Long enough for this side to come to a conclusion on a busy machine, too.
+    peer:cast(Peer, lists, foreach, [fun fairnif_watch_probe:block/1, [10000, 9000]]),
     timer:sleep(200),
     Cluster = cluster([Node], #{}),
     %% Its connection may have been that scheduler's to accept, or not.

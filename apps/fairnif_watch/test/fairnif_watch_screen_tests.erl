@@ -50,7 +50,8 @@ several_nodes_have_a_line_each_the_troubled_first_test() ->
     ?assertMatch("fairnif watch  2 of 3 nodes up" ++ _, Head),
     ?assertMatch(["c@h  down     since " ++ _, "bb@h up       " ++ _, "a@h  up       " ++ _, "",
                   "findings: 1", "> " ++ _ | _], Lines),
-    ?assertNotEqual(nomatch, string:find(lists:nth(2, Lines), "] queue 12  findings: 1, going on: 1")),
+    ?assertNotEqual(nomatch, string:find(lists:nth(2, Lines),
+                                         "] queue 12  findings: 1, going on: 1")),
     ?assertNotEqual(nomatch, string:find(lists:nth(6, Lines), "bb@h blocked scheduler 2")).
 
 a_hundred_nodes_and_findings_fit_24_lines_of_80_test_() ->

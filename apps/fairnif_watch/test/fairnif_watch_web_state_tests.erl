@@ -82,3 +82,8 @@ a_node_that_is_down_keeps_its_last_view_test() ->
     Down = {node, #{status => down, since => 7, reason => <<"nodedown">>}},
     ?assertMatch(#{status := down, view := #{at := 1}},
                  the(play([{a, {view, view(1)}}, {a, Down}]))).
+
+what_is_not_understood_changes_nothing_test() ->
+    {_, State} = play([{a, {view, view(1, [finding(1)])}}]),
+    [?assertEqual({[], State}, fairnif_watch_web_state:update({a, Odd}, State))
+     || Odd <- [tomorrow, {tomorrow, 1}, {finding, #{}}, {finding, none}, {view, none}]].

@@ -182,7 +182,8 @@ it_can_only_be_read_test_() ->
                       ?assertEqual({Method, 405}, {Method, Code}),
                       ?assertEqual(<<"GET, HEAD">>, maps:get(<<"allow">>, Headers))
                   end || Method <- ["POST", "PUT", "DELETE", "PATCH"]],
-                 [?assertEqual({Method, 501}, {Method, code(ask(Web, Method, "/view", []))})
+                 %% inets answers what it does not know itself; OPTIONS it knows from OTP 29 on.
+                 [?assert(lists:member(code(ask(Web, Method, "/view", [])), [405, 501]), Method)
                   || Method <- ["OPTIONS", "BREW"]],
                  ?assertEqual(404, code(get(Web, "/etc/passwd"))),
                  ?assertEqual(404, code(get(Web, "/../../../../etc/passwd"))),

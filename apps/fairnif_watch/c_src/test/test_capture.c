@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -227,6 +230,61 @@ TEST(pending, "a signal that a thread never takes is dropped at the end")
     CHECK(watch__stack_stop());
     CHECK_NUMBERS(our_signal(), ==, 0);
     block(&spinners[0], false);         /* else it would die of it now */
+    stop(&spinners[0]);
+}
+
+/* A debugger, in a process of its own: says 'a' once it is attached, 's' once
+ * the thread stands with a signal, and gives it that signal when told. */
+static void debug(int tid, int out, int in)
+{
+    int status = 0, n;
+    char c;
+
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0 || write(out, "a", 1) != 1
+        || waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status)
+        || write(out, "s", 1) != 1 || read(in, &c, 1) != 1)
+        _exit(1);
+    n = WSTOPSIG(status);
+    ptrace(PTRACE_CONT, tid, NULL, (void *)(uintptr_t)n);
+    /* Its end is ours, and the other way round. */
+    read(in, &c, 1);
+    _exit(0);
+}
+
+TEST(debugger, "a signal that a debugger holds back does no harm after the end")
+{
+    int there[2], back[2];
+    pid_t debugger;
+    char c = 0;
+
+    if (check_emulated())
+        return;
+    CHECK(pipe(there) == 0 && pipe(back) == 0);
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    start(&spinners[0]);
+    while (__atomic_load_n(&spinners[0].tid, __ATOMIC_ACQUIRE) == 0)
+        usleep(1000);
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    if ((debugger = fork()) == 0) {
+        close(there[0]);
+        close(back[1]);
+        debug(spinners[0].tid, there[1], back[0]);
+    }
+    close(there[1]);
+    close(back[0]);
+    if (read(there[0], &c, 1) == 1 && c == 'a') {
+        /* Perhaps not at the first try: it may have stood just then. */
+        while (take(&spinners[0], LONG_NS) == TAKEN)
+            usleep(1000);
+        CHECK_NUMBERS(read(there[0], &c, 1), ==, 1);
+        CHECK(!watch__stack_stop());
+        CHECK_NUMBERS(write(back[1], &c, 1), ==, 1);
+        usleep(100000);         /* else it would die of it now */
+    } else {
+        CHECK(watch__stack_stop()); /* the system allows no debugger */
+    }
+    close(back[1]);
+    waitpid(debugger, NULL, 0);
     stop(&spinners[0]);
 }
 

@@ -139,16 +139,16 @@ TEST(replaced, "a file that is not the one that is mapped gives no names")
     watch__maps_free(maps);
 }
 
-TEST(nifs, "a stripped NIF library tells module, function and arity")
+static void check_nifs(const char *library)
 {
     struct watch__maps *maps = watch__maps_new();
     struct runner r = {.chain = {.yields = true}, .nif = "climb"};
     unsigned n, found = 0;
 
     CHECK_NUMBERS(watch__stack_start(true), ==, 0);
-    runner_start(&r, "chain_nifs.so");
+    runner_start(&r, library);
     n = named(maps, &r);
-    CHECK_NUMBERS(of_library(n, "chain_nifs.so"), ==, 7);
+    CHECK_NUMBERS(of_library(n, library), ==, 7);
     for (unsigned i = 0; i < n; i++) {
         if (!frames[i].library || !strstr(frames[i].library, "chain_nifs"))
             continue;
@@ -163,6 +163,17 @@ TEST(nifs, "a stripped NIF library tells module, function and arity")
     runner_stop(&r);
     CHECK(watch__stack_stop());
     watch__maps_free(maps);
+}
+
+TEST(nifs, "a stripped NIF library tells module, function and arity, by the "
+     "table that its entry points to")
+{
+    check_nifs("chain_nifs.so");
+}
+
+TEST(nifs_made, "also where that table is made when it is loaded")
+{
+    check_nifs("chain_nifs3.so");
 }
 
 /* The loader often puts the second where the first one was. */
