@@ -7,6 +7,7 @@ SIZE         ?= 536870912
 SOAK_SECONDS ?= 600
 SOAK_KILLS   ?= 1000000
 SOAK_TASKS   ?= 100000
+WATCH_SECONDS ?= 3600
 REBAR        ?= rebar3
 DIST         ?= trixie
 RUNS         ?= 10
@@ -84,8 +85,9 @@ clean:          ## removes everything built
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock
 
-soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000]
+soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600]
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
+		WATCH_SECONDS=$(WATCH_SECONDS) \
 		$(REBAR) ct --suite \
 		$$(echo apps/*/test/*_soak_SUITE.erl | tr ' ' ',')
 

@@ -1,9 +1,9 @@
-%% What watching a node costs: CPU time of a second, on an idle node, on one whose schedulers are all
-%% busy with ordinary Erlang work, and on one where native code holds each of them again and again
-%% for longer than the threshold; and what is left of that work.
+%% What watching a node costs: CPU time of a second, on an idle node, on one whose schedulers are
+%% all busy with ordinary Erlang work, and on one where native code holds each of them again and
+%% again for longer than the threshold; and what is left of that work.
 %%
 %% On an idle node it is the CPU time of the whole VM, watched and not. On a busy one that would be
-%% the whole machine's either way: there it is the watch thread's CPU time and what its processes ran
+%% the whole machine either way: there it is the watch thread's CPU time and what its processes ran
 %% by the VM's trace events (wall time, so too long where other programs want the processors).
 -module(fairnif_bench_watch).
 

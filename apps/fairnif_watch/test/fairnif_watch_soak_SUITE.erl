@@ -75,8 +75,9 @@ true(#{detector := Detector}) ->
 counts(Names) ->
     lists:foldl(fun(N, Map) -> maps:update_with(N, fun(I) -> I + 1 end, 1, Map) end, #{}, Names).
 
-%% The last third of the rounds against the first.
-flat(Resident) when length(Resident) < 3 ->
+%% The last third of the rounds against the first. Fewer rounds than these say nothing: the load
+%% itself warms up.
+flat(Resident) when length(Resident) < 9 ->
     ok;
 flat(Resident) ->
     Third = length(Resident) div 3,

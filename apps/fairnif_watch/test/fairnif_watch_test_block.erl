@@ -52,8 +52,8 @@ plain(Module, Function, Names) ->
       culprit => #{kind => nif, module => Module, library => {contains, [atom_to_binary(Module)]},
                    name => {contains, Names}}}.
 
-%% The NIF, from its table. 32 KiB of stack is all that is copied: where that does not reach it, what
-%% is found is the library's outermost function before that.
+%% The NIF, from its table. 32 KiB of stack is all that is copied: where that does not reach it,
+%% what is found is the library's outermost function before that.
 names(Module, deep) -> [nif(Module, deep), <<"way_down (">>];
 names(Module, Function) -> [nif(Module, Function)].
 

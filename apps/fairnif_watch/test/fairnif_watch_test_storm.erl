@@ -63,7 +63,7 @@ with_load(Fun) ->
         timer:sleep(100)
     end.
 
-%% A turn is over after each call: a NIF is charged next to nothing, and thousands would be one turn.
+%% A turn is over after each call: a NIF is charged next to nothing, and thousands would be one.
 forever(Fun) ->
     Fun(),
     true = erlang:bump_reductions(4000),
@@ -132,7 +132,8 @@ hammer(Ms) ->
     Loads = fairnif_watch_test_load:start([ports, files, sockets, timers], none),
     timer:sleep(Ms),
     Units = fairnif_watch_test_load:stop(Loads),
-    Interrupted = [begin P ! {Me, stop}, receive {P, N} -> {Way, N} end end || {Way, P} <- Sleepers],
+    Interrupted = [begin P ! {Me, stop}, receive {P, N} -> {Way, N} end end
+                   || {Way, P} <- Sleepers],
     [begin unlink(P), exit(P, kill) end || P <- Spinners],
     #{counters := Counters} = fairnif_watch:report(),
     ok = fairnif_watch:stop(),
