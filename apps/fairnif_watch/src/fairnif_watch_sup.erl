@@ -32,13 +32,20 @@ start_link(Config) ->
             Error
     end.
 
-%% Loading a module reads a file, on a dirty I/O scheduler: with that pool full the watch would wait
-%% for what it has to report.
+%% Loading a module reads a file, on a dirty I/O scheduler, and waits until every scheduler has given
+%% way once: the watch would wait for what it has to report. OTP's modules too, where they are loaded
+%% as they are used.
 load() ->
-    case application:get_key(fairnif_watch, modules) of
-        {ok, Modules} -> lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, Modules);
-        undefined -> ok
-    end.
+    Ours = case application:get_key(fairnif_watch, modules) of
+               {ok, Modules} -> Modules;
+               undefined -> []
+           end,
+    lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, Ours ++ otp()).
+
+%% What a finding needs on its way.
+otp() ->
+    [binary, calendar, filename, io, io_lib, io_lib_format, io_lib_pretty, logger_formatter,
+     proplists, queue, string, unicode, unicode_util].
 
 %% @private
 -spec init(top | {parts, fairnif_watch_config:config()}) ->
