@@ -208,8 +208,8 @@ tick(#state{tick_at = Last} = State) ->
     count(views, 1, State),
     fairnif_watch_ask:expire(Looked#state.asks),
     IsFull = is_newly_full(Looked#state{full = false}),
-    Fresh = Looked#state{looks = [], full = IsFull, sample = Full, tick_at = Next - ?TICK_MS, due = Next,
-                         pools = Pools, budget = ?EVENTS},
+    Fresh = Looked#state{looks = [], full = IsFull, sample = Full, tick_at = Next - ?TICK_MS,
+                         due = Next, pools = Pools, budget = ?EVENTS},
     Observed = observe({sample, Full}, Fresh),
     tell_view(Observed),
     look_again(Observed).

@@ -20,7 +20,7 @@ table() ->
       "a normal scheduler held for longer is a finding"},
      {error_ms, 100, {integer, 1, 600000},
       "held for longer than this its severity is error; at least warn_ms"},
-     {sample_hz, 20, {integer, 0, 1000},
+     {sample_hz, 5, {integer, 0, 1000},
       "stacks taken each second for the table of native functions; 0: none"},
      {signals, true, boolean,
       "may running threads be stopped for some microseconds to copy their stack"},

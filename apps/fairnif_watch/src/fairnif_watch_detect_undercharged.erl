@@ -29,7 +29,9 @@ thresholds() ->
           "its time by a factor of two on each of two counts is left alone">>},
        {busy, 0.2, 'schedulers',
         <<"a fifth of one scheduler: less does not crowd out anybody">>},
-       {seconds, 3, s, <<"with 20 samples a second a share is known to a tenth after three">>}]).
+       {seconds, 3, s,
+        <<"with 5 samples a second a share is known to an eighth after three; the factor leaves "
+          "room for it">>}]).
 
 %% @private
 -spec remedy() -> binary().
@@ -59,8 +61,8 @@ observe(_, _, State) ->
 
 %% Native time of each function in that second. A fairnif function is charged by the clock, so it
 %% cannot be the one; nor can the emulator's own, which counts as it goes.
-%% The table does not tell normal schedulers from dirty ones, where other rules hold: so as much of any
-%% function's time as the dirty ones were busy may be theirs.
+%% The table does not tell normal schedulers from dirty ones, where other rules hold: so as much of
+%% any function's time as the dirty ones were busy may be theirs.
 second(#{top := Top, reductions := Reductions, interval_ms := Interval, threads := Threads}) ->
     Dirty = lists:sum([Busy || #{kind := Kind, busy := Busy} <- Threads,
                                Kind =/= normal, is_number(Busy)]),

@@ -37,8 +37,8 @@ clock(Watchdog, Ms) ->
     Watchdog ! tick,
     clock(Watchdog, Ms).
 
-%% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see which
-%% tuple it is.
+%% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see
+%% which tuple it is.
 bound(Scheduler, Fun) ->
     bound(Scheduler, Fun, max).
 
@@ -62,9 +62,9 @@ answer_thread(Scheduler, Watch) ->
             answer_thread(Scheduler, Watch)
     end.
 
-%% The VM keeps little work on few schedulers; the others take work from nobody, whoever waits. Which
-%% they are it decides anew by the reductions of the last two periods of 4,000,000 reductions: this
-%% uses them up in 1 to 3 ms. Half as many turns were not enough in 3 of 9 tries.
+%% The VM keeps little work on few schedulers; the others take work from nobody, whoever waits.
+%% Which they are it decides anew by the reductions of the last two periods of 4,000,000 reductions:
+%% this uses them up in 1 to 3 ms. Half as many turns were not enough in one of three tries.
 use(0) ->
     ok;
 use(Turns) ->

@@ -32,9 +32,9 @@ start_link(Config) ->
             Error
     end.
 
-%% Loading a module reads a file, on a dirty I/O scheduler, and waits until every scheduler has given
-%% way once: the watch would wait for what it has to report. OTP's modules too, where they are loaded
-%% as they are used.
+%% Loading a module reads a file, on a dirty I/O scheduler, and waits until every scheduler has
+%% given way once: the watch would wait for what it has to report. OTP's modules too, where they are
+%% loaded as they are used.
 load() ->
     Ours = case application:get_key(fairnif_watch, modules) of
                {ok, Modules} -> Modules;

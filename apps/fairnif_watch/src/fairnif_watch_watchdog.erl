@@ -303,7 +303,7 @@ load(_) ->
     end.
 
 defaults() ->
-    #{period_ms => 5, warn_ms => 10, error_ms => 100, sample_hz => 20, events_per_s => 50,
+    #{period_ms => 5, warn_ms => 10, error_ms => 100, sample_hz => 5, events_per_s => 50,
       emergency_ms => 1000, signals => true, native => true}.
 
 native_config(Config) ->

@@ -2,8 +2,8 @@
 %% more memory: for WATCH_SECONDS, seconds in `make test', an hour in `make soak'.
 %%
 %% A finding that says somebody blocked a scheduler is a false alarm here. What says that dirty
-%% schedulers were all taken, or that the machine gave too little time, may be true: such are
-%% checked against their own evidence.
+%% schedulers were all taken, or that the machine gave too little time, may be true of this load on
+%% a busy machine: such are counted in the comment and not judged.
 -module(fairnif_watch_soak_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
@@ -70,7 +70,7 @@ round(Peer, Echo, Seconds) ->
 %% Two dirty CPU schedulers, which collections of garbage and slices of fairnif functions share with
 %% one plain job, are taken now and then: true where the finding has them all busy and a queue.
 true(#{detector := Detector}) ->
-    lists:member(Detector, [starved, dirty_cpu_saturated, dirty_io_saturated, dirty]).
+    lists:member(Detector, [starved, dirty_cpu_saturated, dirty_io_saturated]).
 
 counts(Names) ->
     lists:foldl(fun(N, Map) -> maps:update_with(N, fun(I) -> I + 1 end, 1, Map) end, #{}, Names).
