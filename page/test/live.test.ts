@@ -160,10 +160,10 @@ describe("the live page", { timeout: 300_000 }, () => {
 
   test("while it is held its time counts, and afterwards stands still; the strip is marked", async (t) => {
     const { page } = await open();
-    // With two schedulers what tells may itself wait behind the one that is held: then once more.
+    // With two schedulers, both busy, what tells may wait behind the one that is held: then once more.
     let card: ElementHandle | null = null;
     let tries = 0;
-    for (; tries < 4 && !card; tries++) {
+    for (; tries < 2 && !card; tries++) {
       await node.eval(hold(6000));
       card = await page.waitForSelector(ONGOING, { timeout: 8000 }).catch(() => null);
     }

@@ -4,6 +4,7 @@
 -behaviour(fairnif_watch_detector).
 
 -export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
+-export([remedy/1]).
 
 %% @private
 -spec name() -> scheduler_blocked.
@@ -31,7 +32,8 @@ thresholds() ->
 -spec remedy() -> binary().
 remedy() -> remedy(nif).
 
-%% By the kind of culprit.
+%% @private By the kind of culprit, which may become known later.
+-spec remedy(Kind :: atom()) -> binary().
 remedy(fairnif) ->
     <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
       "FAIR_THREADED.">>;

@@ -117,8 +117,8 @@ learned(Id, Facts, Collections, #store{findings = Findings} = Store) ->
         #{Id := #{culprit := Old, evidence := Evidence} = Finding} ->
             All = Facts#{gc => collected(Finding, Collections)},
             More = maps:with([current_stacktrace, initial_call, candidates], Facts),
-            New = Finding#{culprit := fairnif_watch_culprit:complete(Old, All),
-                           evidence := maps:merge(Evidence, More)},
+            New = advised(Finding#{culprit := fairnif_watch_culprit:complete(Old, All),
+                                   evidence := maps:merge(Evidence, More)}),
             case New of
                 Finding -> {[], Store};
                 _ -> {[{changed, New}], keep(New, Store)}
@@ -126,6 +126,12 @@ learned(Id, Facts, Collections, #store{findings = Findings} = Store) ->
         #{} ->
             {[], Store}
     end.
+
+%% What helps depends on who it was.
+advised(#{detector := scheduler_blocked, culprit := #{kind := Kind}} = Finding) ->
+    Finding#{remedy := fairnif_watch_detect_blocked:remedy(Kind)};
+advised(Finding) ->
+    Finding.
 
 %% Was that a collection? One that ended when the finding did, of the process if that is known, and
 %% that took most of the time.

@@ -1,9 +1,10 @@
-%% Nothing is loaded while a scheduler is held: loading waits for that scheduler.
+%% What a hold is told through gets to run while it lasts: nothing is loaded then, which would wait
+%% for the held scheduler, and what waits in that one's queue is taken over.
 -module(fairnif_watch_load_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([after_a_finding/0]).
+-export([after_a_finding/0, told_after/2]).
 
 %% In a fresh VM, where nothing else has loaded anything.
 a_finding_loads_no_module_test_() ->
@@ -16,6 +17,44 @@ a_finding_loads_no_module_test_() ->
                  fairnif_watch_test:stop(Peer)
              end
      end}.
+
+%% On two schedulers, nothing else to do: the VM keeps all on one of them, which may be the held one.
+a_hold_is_told_while_it_lasts_test_() ->
+    {timeout, 60,
+     fun() ->
+             Peer = fairnif_watch_test:peer(["+S", "2:2"]),
+             try
+                 Told = fairnif_watch_test:call(Peer, ?MODULE, told_after, [6, 1000]),
+                 %% On a busy machine the watch itself may be late now and then.
+                 ?assertMatch([_, _, _, _ | _], [Ms || Ms <- Told, Ms < 700], Told)
+             after
+                 fairnif_watch_test:stop(Peer)
+             end
+     end}.
+
+%% @private After how many ms a reader hears of each hold.
+told_after(Holds, Ms) ->
+    {ok, _} = application:ensure_all_started(fairnif_watch),
+    {ok, _} = fairnif_watch:subscribe(self()),
+    timer:sleep(1500),
+    [told(Ms) || _ <- lists:seq(1, Holds)].
+
+told(Ms) ->
+    Begin = erlang:monotonic_time(millisecond),
+    {Blocked, Monitor} = spawn_monitor(fun() -> fairnif_watch_probe:block(Ms) end),
+    Told = receive
+               {fairnif_watch, _, {finding, #{detector := scheduler_blocked}}} ->
+                   erlang:monotonic_time(millisecond) - Begin
+           after 5 * Ms ->
+                   never
+           end,
+    receive {'DOWN', Monitor, process, Blocked, _} -> ok end,
+    timer:sleep(500),
+    flush(),
+    Told.
+
+flush() ->
+    receive {fairnif_watch, _, _} -> flush() after 0 -> ok end.
 
 %% @private
 after_a_finding() ->

@@ -83,6 +83,13 @@ a_long_collection_at_that_time_is_what_it_was_test() ->
     ?assertEqual(emulator, gc_named([{Now - 1000, self(), 190}], Store)),
     ?assertEqual(emulator, gc_named([], Store)).
 
+what_helps_depends_on_what_it_was_test() ->
+    {Now, Store} = held(#{}),
+    {_, Next} = fairnif_watch_store:learned(1, #{}, [{Now + 1000, self(), 190}], Store),
+    Remedy = fairnif_watch_detect_blocked:remedy(gc),
+    ?assertMatch([#{remedy := Remedy}], fairnif_watch_store:findings(Next)),
+    ?assertNotEqual(Remedy, fairnif_watch_detect_blocked:remedy()).
+
 a_collection_of_another_process_is_not_it_test() ->
     Culprit = (fairnif_watch_culprit:none())#{kind := emulator, pid := self()},
     {Now, Store} = held(#{culprit => Culprit}),
