@@ -168,22 +168,25 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
  * scheduler last: woken, a process waits in that queue until another scheduler
  * looks for work.  One that sleeps does not look, and one that the VM does without
  * (little work is kept on few schedulers) does not either, awake or not.  So while a
- * hold lasts that was told, the hearts of the idle ones are woken, and now and then
- * told to make theirs one that the VM counts on. */
+ * hold lasts that was told, the hearts of the idle ones are woken; and while one lasts
+ * that is an error, told now and then to make theirs one that the VM counts on,
+ * which costs some milliseconds of it. */
 static void rouse(struct watch *w)
 {
     unsigned online = GET(w->online);
-    bool told = false, activate;
+    bool told = false, activate = false;
     ERL_NIF_TERM word;
 
     if (w->now - w->roused_at < ROUSE_NS)
         return;
-    for (unsigned i = 0; i < w->normal && !told; i++)
-        told = w->threads[i].told;
+    for (unsigned i = 0; i < w->normal; i++) {
+        told = told || w->threads[i].told;
+        activate = activate || w->threads[i].told_level == 2;
+    }
     if (!told)
         return;
     w->roused_at = w->now;
-    activate = w->now - w->activated_at >= ACTIVATE_NS;
+    activate = activate && w->now - w->activated_at >= ACTIVATE_NS;
     if (activate)
         w->activated_at = w->now;
     word = enif_make_atom(w->env, activate ? "activate" : "rouse");
@@ -194,6 +197,7 @@ static void rouse(struct watch *w)
             || !atomic_load_explicit(&t->heart.there, memory_order_acquire))
             continue;
         SET(t->heart.roused, 1);
+        ADD(w->counters.activations, activate);
         enif_send(NULL, &t->heart.pid, NULL, word);
     }
 }
@@ -245,6 +249,7 @@ static void release(struct watch *w, struct watch__thread *t)
         watch__send_released(w, t);
     t->id = 0;
     t->told = t->has_stack = false;
+    t->told_level = 0;
 }
 
 static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)

@@ -235,6 +235,7 @@ struct watch__thread {
     COUNTER(failed_stacks)  /* that could not be taken */                   \
     COUNTER(classified)     /* stacks of sleeping threads */                \
     COUNTER(looks)          /* asked for */                                 \
+    COUNTER(activations)    /* idle schedulers told to take work */         \
     COUNTER(emergencies)    /* all normal schedulers held at once */
 
 struct watch__counters {

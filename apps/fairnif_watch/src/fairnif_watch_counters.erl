@@ -48,6 +48,8 @@ list() ->
      {longest_gap_ns, gauge, ns, native, "the longest of these"},
      {events, counter, reports, native, "reports that the watch thread has sent"},
      {suppressed, counter, reports, native, "reports not sent because there were too many"},
+     {activations, counter, schedulers, native,
+      "times an idle scheduler was made to take over what waits for a held one"},
      {emergencies, counter, lines, native, "lines on standard error: all normal schedulers held"},
      {watch_cpu_ns, counter, ns, native, "CPU time of the watch thread"}].
 

@@ -8,9 +8,10 @@
 %% schedulers are then told makes them look for work elsewhere: see `rouse' in watch.c.
 -module(fairnif_watch_heart).
 
--export([start_link/2, start_link/3, start_clock/3]).
+-export([start_link/2, start_link/3, start_clock/3, activation/0]).
 
 -define(TURNS, 4400).
+-define(TURN, 4000).
 
 %% @doc A heart that answers the watch thread.  Linked to the caller.
 -spec start_link(Scheduler :: pos_integer(), fairnif_watch_native:watch()) -> pid().
@@ -36,6 +37,10 @@ clock(Watchdog, Ms) ->
     receive after Ms -> ok end,
     Watchdog ! tick,
     clock(Watchdog, Ms).
+
+%% @doc The reductions that making a scheduler active uses: they are in the node's sum.
+-spec activation() -> pos_integer().
+activation() -> ?TURNS * ?TURN.
 
 %% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see
 %% which tuple it is.
@@ -68,7 +73,7 @@ answer_thread(Scheduler, Watch) ->
 use(0) ->
     ok;
 use(Turns) ->
-    true = erlang:bump_reductions(4000),
+    true = erlang:bump_reductions(?TURN),
     true = erlang:yield(),
     use(Turns - 1).
 

@@ -23,21 +23,23 @@ waits(#{queues := Queues, dirty_cpu := {Cpu, _}, dirty_io := {Io, _}}) ->
 -spec take([fairnif_watch_detector:look()], pos_integer(), none | map()) -> map().
 take(Looks, IntervalMs, Before) ->
     Threads = from_watchdog(threads, []),
-    {Reductions, _} = erlang:statistics(reductions),
+    Native = from_watchdog(counters, #{}),
+    {All, _} = erlang:statistics(reductions),
+    Reductions = All - maps:get(activations, Native, 0) * fairnif_watch_heart:activation(),
     Cpu = lists:sum([Ns || #{kind := normal, cpu_ns := Ns} <- Threads, is_integer(Ns)]),
     Own = #{at => erlang:system_time(microsecond),
             interval_ms => IntervalMs,
             looks => Looks,
             threads => Threads,
             top => from_watchdog(top, []),
-            native => from_watchdog(counters, #{}),
+            native => Native,
             blind => from_watchdog(blind, [<<"the watchdog does not run">>]),
             online => #{normal => erlang:system_info(schedulers_online),
                         dirty_cpu => erlang:system_info(dirty_cpu_schedulers_online),
                         dirty_io => erlang:system_info(dirty_io_schedulers)},
             total_reductions => Reductions,
             total_cpu_ns => Cpu},
-    Own#{reductions => Reductions - before(total_reductions, Before, Reductions),
+    Own#{reductions => max(0, Reductions - before(total_reductions, Before, Reductions)),
          cpu_ns => case Threads of
                        [] -> none;
                        _ -> max(0, Cpu - before(total_cpu_ns, Before, Cpu))

@@ -7,6 +7,7 @@
 %% on the watch; limits and totals of which others say more.
 -define(NOT_SHOWN,
         [<<"erlang_vm_ets_limit">>,
+         <<"fairnif_watch_activations_total">>,
          <<"fairnif_watch_asks_failed_total">>,
          <<"fairnif_watch_asks_total">>,
          <<"fairnif_watch_beats_total">>,
@@ -21,8 +22,10 @@
          <<"fairnif_watch_longest_gap_seconds">>,
          <<"fairnif_watch_looks_total">>,
          <<"fairnif_watch_pardoned_total">>,
+         <<"fairnif_watch_period_seconds">>,
          <<"fairnif_watch_pokes_total">>,
          <<"fairnif_watch_released_total">>,
+         <<"fairnif_watch_reports_total">>,
          <<"fairnif_watch_samples_total">>,
          <<"fairnif_watch_signals_total">>,
          <<"fairnif_watch_starved_total">>,

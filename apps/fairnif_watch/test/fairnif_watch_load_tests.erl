@@ -18,7 +18,7 @@ a_finding_loads_no_module_test_() ->
              end
      end}.
 
-%% On two schedulers, nothing else to do: the VM keeps all on one of them, which may be the held one.
+%% On two schedulers, nothing else to do: the VM keeps all on one of them, maybe on the held one.
 a_hold_is_told_while_it_lasts_test_() ->
     {timeout, 60,
      fun() ->
