@@ -10,12 +10,15 @@
 -define(TOLERANCE, 0.2).
 
 %% @doc See {@link fairnif_watch:self_test/0}. Errors: `{not_seen, _}', `{not_named, Finding}',
-%% `{wrong_time, Finding, Ms}', `{late, Ms}', `{no_probe, _}' where its library cannot be loaded.
+%% `{wrong_time, Finding, Ms}', `{late, Ms}', `{no_probe, _}' where its library cannot be loaded,
+%% `not_running'.
 -spec run() -> {ok, map()} | {error, term()}.
 run() ->
-    case fairnif_watch_collector:probe() of
+    try fairnif_watch_collector:probe() of
         ok -> block();
         {error, Reason} -> {error, {no_probe, Reason}}
+    catch
+        exit:{noproc, _} -> {error, not_running}
     end.
 
 block() ->

@@ -56,6 +56,9 @@ told(Ms) ->
 flush() ->
     receive {fairnif_watch, _, _} -> flush() after 0 -> ok end.
 
+where_no_watch_runs_the_self_test_says_so_test() ->
+    ?assertEqual({error, not_running}, fairnif_watch:self_test()).
+
 %% @private
 after_a_finding() ->
     {ok, _} = application:ensure_all_started(fairnif_watch),

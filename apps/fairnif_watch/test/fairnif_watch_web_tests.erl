@@ -33,7 +33,16 @@ with(Test) -> with(#{}, Test).
 with(Options, Test) ->
     fun() ->
             Web = start(Options),
-            try Test(Web) after stop(Web) end
+            try Test(Web) after stop(Web), drain() end
+    end.
+
+%% What the source said goes to nobody else's test.
+drain() ->
+    receive
+        {source, _} -> drain();
+        unsubscribed -> drain()
+    after 0 ->
+            ok
     end.
 
 view(At) -> view(At, []).
@@ -375,6 +384,7 @@ stopped_it_leaves_nothing_behind_test_() ->
      fun() ->
              %% What httpd's modules do once, when they are loaded.
              stop(start()),
+             drain(),
              Before = here(),
              {Server, Port} = Web = start(),
              %% In this order: a connection that is being accepted while its server stops holds
@@ -384,6 +394,7 @@ stopped_it_leaves_nothing_behind_test_() ->
              {Us, ok} = timer:tc(fun() -> stop({Server, Port}) end),
              ?assert(Us < 3000000, Us),
              receive unsubscribed -> ok after 0 -> error(still_subscribed) end,
+             drain(),
              [?assertMatch({error, _}, drained(Socket)) || {Socket, _} <- Streams],
              [gen_tcp:close(Socket) || Socket <- Idle ++ [S || {S, _} <- Streams]],
              ?assertEqual({error, econnrefused}, gen_tcp:connect({127, 0, 0, 1}, Port, [])),
