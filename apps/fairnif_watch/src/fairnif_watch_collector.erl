@@ -7,8 +7,8 @@
 %% fairnif_watch_dirty looks for dirty jobs.
 %%
 %% Runs at priority high: it is wanted most when run queues are long, and works for well under a
-%% millisecond each second. Where it waits behind the culprit all the same (it last ran on that
-%% scheduler, and the others are too busy to take it over) it keeps away from there for a while.
+%% millisecond each second. It must not be bound to a scheduler: where that one is held nobody could
+%% take it over.
 -module(fairnif_watch_collector).
 
 -behaviour(gen_server).
@@ -25,9 +25,6 @@
 -define(EVENTS, 200).
 %% Findings under way to fairnif_watch_out.
 -define(OUT, 100).
-%% Late by so much it has waited behind something; for so long it then stays on another scheduler.
--define(LATE_MS, 500).
--define(AWAY_MS, 10000).
 %% Subscribers at most: each costs a copy of the view each second.
 -define(SUBSCRIBERS, 64).
 
@@ -46,7 +43,6 @@
                 %% Was a pool full at the last tick?
                 full = false :: boolean(),
                 look_timer = none :: none | reference(),
-                away = none :: none | {until, integer()},
                 budget = ?EVENTS :: integer(),
                 out = 0 :: non_neg_integer(),
                 collections = [] :: [{integer(), pid(), non_neg_integer()}],
@@ -199,7 +195,7 @@ tick(#state{tick_at = Last} = State) ->
     %% Late by more than a second: go on from here instead of catching up.
     Next = max(min(Last + 2 * ?TICK_MS, Now + ?TICK_MS), Now + ?TICK_MS div 2),
     _ = erlang:send_after(Next, self(), {tick, Next}, [{abs, true}]),
-    Looked = look(keep_away(Now, Now - Last - ?TICK_MS, State)),
+    Looked = look(State),
     Sample = fairnif_watch_sample:take(lists:reverse(Looked#state.looks), max(1, Now - Last),
                                        Looked#state.sample),
     {Counts, Pools} = fairnif_watch_pools:sample(Sample, Looked#state.pools),
@@ -213,35 +209,6 @@ tick(#state{tick_at = Last} = State) ->
     Observed = observe({sample, Full}, Fresh),
     tell_view(Observed),
     look_again(Observed).
-
-%% A process that is woken goes to the queue of the scheduler that it last ran on, and is moved only
-%% by one that has nothing else to do, or seldom. Bound to another it does not wait for that; but
-%% then nobody can take it over from there: so only for a while, and only after it was late.
-keep_away(Now, Late, State) when Late > ?LATE_MS ->
-    Here = erlang:system_info(scheduler_id),
-    Held = [N || #{kind := normal, number := N, held_ns := Ns}
-                     <- fairnif_watch_sample:from_watchdog(threads, []), Ns > 0],
-    Queues = maps:get(queues, fairnif_watch_sample:look()),
-    Others = [{Length, N} || {N, Length} <- lists:zip(lists:seq(1, length(Queues)), Queues),
-                             N =/= Here, not lists:member(N, Held)],
-    case lists:sort(Others) of
-        [{_, N} | _] ->
-            _ = bind(N),
-            State#state{away = {until, Now + ?AWAY_MS}};
-        [] ->
-            State
-    end;
-keep_away(Now, _, #state{away = {until, Until}} = State) when Now >= Until ->
-    _ = bind(0),
-    State#state{away = none};
-keep_away(_, _, State) ->
-    State.
-
-%% The flag that the spawn option `scheduler' sets: undocumented as that, and in no type. 0: none.
-bind(Scheduler) ->
-    try apply(erlang, process_flag, [scheduler, Scheduler])
-    catch error:badarg -> none
-    end.
 
 look(#state{looks = Looks} = State) ->
     Look = fairnif_watch_sample:look(),
