@@ -14,7 +14,7 @@
 %% Between two looks whether the monitor is still ours, or is free now.
 -define(LOOK_MS, 5000).
 
--record(state, {collector :: pid(), ours = false :: boolean()}).
+-record(state, {collector :: pid()}).
 
 %% @private
 -spec start_link(pid()) -> gen_server:start_ret().
@@ -26,7 +26,8 @@ start_link(Collector) ->
 init(Collector) ->
     _ = process_flag(trap_exit, true),
     _ = erlang:send_after(?LOOK_MS, self(), look),
-    {ok, take(#state{collector = Collector})}.
+    take(),
+    {ok, #state{collector = Collector}}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, {error, unknown}, #state{}}.
@@ -46,7 +47,8 @@ handle_info({monitor, Pid, long_gc, Info}, #state{collector = Collector} = State
     {noreply, State};
 handle_info(look, State) ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
-    {noreply, take(State)};
+    take(),
+    {noreply, State};
 handle_info(_, State) ->
     {noreply, State}.
 
@@ -59,18 +61,16 @@ terminate(_, _) ->
     end.
 
 %% Between the look and the taking somebody else may have come: then it is theirs again.
-take(State) ->
+take() ->
     case erlang:system_monitor() of
         undefined ->
             case erlang:system_monitor(self(), [{long_gc, ?LONG_GC_MS}]) of
-                undefined ->
-                    State#state{ours = true};
                 {Pid, Options} when Pid =/= self() ->
                     _ = erlang:system_monitor(Pid, Options),
-                    State#state{ours = false};
+                    ok;
                 _ ->
-                    State#state{ours = true}
+                    ok
             end;
-        {Pid, _} ->
-            State#state{ours = Pid =:= self()}
+        _ ->
+            ok
     end.
