@@ -13,17 +13,14 @@
 -spec load(fairnif_watch_config:config()) -> ok | {error, term()}.
 load(#{native := false}) ->
     {error, off};
-load(#{probe_library := false}) ->
-    {error, off};
-load(#{probe_library := Path}) ->
-    File = case Path of
-               default ->
-                   App = filename:dirname(filename:dirname(code:which(?MODULE))),
-                   filename:join([App, "priv", ?MODULE_STRING]);
-               _ ->
-                   unicode:characters_to_list(Path)
-           end,
-    try erlang:load_nif(File, 0) of
+load(#{probe_library := Setting}) ->
+    case fairnif_watch_library:path(Setting, ?MODULE) of
+        {ok, Path} -> load_from(Path);
+        {error, _} = Error -> Error
+    end.
+
+load_from(Path) ->
+    try erlang:load_nif(Path, 0) of
         ok -> ok;
         {error, {reload, _}} -> ok;
         {error, _} = Error -> Error

@@ -36,11 +36,20 @@ start_link(Config) ->
 %% given way once: the watch would wait for what it has to report. OTP's modules too, where they are
 %% loaded as they are used.
 load() ->
-    Ours = case application:get_key(fairnif_watch, modules) of
-               {ok, Modules} -> Modules;
-               undefined -> []
-           end,
-    lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, Ours ++ otp()).
+    lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, ours() ++ otp()).
+
+%% Started without the application they stand in its file; where all was brought there is none, and
+%% all is loaded.
+ours() ->
+    case application:get_key(fairnif_watch, modules) of
+        {ok, Modules} ->
+            Modules;
+        undefined ->
+            case file:path_consult(code:get_path(), "fairnif_watch.app") of
+                {ok, [{application, _, Keys}], _} -> proplists:get_value(modules, Keys);
+                {error, _} -> []
+            end
+    end.
 
 %% What a finding needs on its way.
 otp() ->
@@ -67,8 +76,7 @@ worker(Module, Function, Config) ->
 %% node must start all the same: the rest goes on without, and says so.
 -spec start_watchdog(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
 start_watchdog(Config) ->
-    Default = [Key || {Key, default} <- maps:to_list(Config)],
-    Options = #{owner => whereis(fairnif_watch_collector), config => maps:without(Default, Config)},
+    Options = #{owner => whereis(fairnif_watch_collector), config => Config},
     case fairnif_watch_watchdog:start_link(Options) of
         {ok, Pid} ->
             {ok, Pid};

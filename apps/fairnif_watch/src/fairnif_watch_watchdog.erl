@@ -291,20 +291,19 @@ start_thread(Watch, Config = #{signals := Signals}, Left) ->
             Error
     end.
 
-load(#{native_library := Path}) ->
-    fairnif_watch_native:load(Path);
-load(_) ->
-    case code:which(?MODULE) of
-        Beam when is_list(Beam), Beam =/= [] ->
-            Priv = filename:join(filename:dirname(filename:dirname(Beam)), "priv"),
-            fairnif_watch_native:load(filename:join(Priv, "fairnif_watch"));
-        _ ->
-            {error, no_library}
+load(Config) ->
+    Setting = maps:get(native_library, Config, default),
+    case fairnif_watch_library:path(Setting, fairnif_watch) of
+        {ok, Path} -> fairnif_watch_native:load(Path);
+        {error, _} = Error -> Error
     end.
 
+%% What the thread is told.
 defaults() ->
-    #{period_ms => 5, warn_ms => 10, error_ms => 100, sample_hz => 5, events_per_s => 50,
-      emergency_ms => 1000, signals => true, native => true}.
+    {ok, All} = fairnif_watch_config:check(#{}),
+    Settings = maps:with([period_ms, warn_ms, error_ms, sample_hz, emergency_ms, signals, native],
+                         All),
+    Settings#{events_per_s => 50}.
 
 native_config(Config) ->
     All = maps:map(fun(_, true) -> 1; (_, false) -> 0; (_, N) -> N end,

@@ -4,19 +4,29 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([after_a_finding/0, told_after/3]).
+-export([after_a_finding/1, no_library/0, told_after/3]).
 
 %% In a fresh VM, where nothing else has loaded anything.
 a_finding_loads_no_module_test_() ->
+    [{lists:concat(["started as ", How]),
+      {timeout, 60, fun() -> ?assertEqual([], in_peer(after_a_finding, [How], [])) end}}
+     || How <- [application, watch]].
+
+in_peer(Function, Arguments, Flags) ->
+    Peer = fairnif_watch_test:peer(Flags),
+    try fairnif_watch_test:call(Peer, ?MODULE, Function, Arguments)
+    after fairnif_watch_test:stop(Peer)
+    end.
+
+without_its_library_it_runs_and_says_so_test_() ->
     {timeout, 60,
-     fun() ->
-             Peer = fairnif_watch_test:peer([]),
-             try
-                 ?assertEqual([], fairnif_watch_test:call(Peer, ?MODULE, after_a_finding, []))
-             after
-                 fairnif_watch_test:stop(Peer)
-             end
-     end}.
+     fun() -> ?assertMatch(#{native := false, blind := [_ | _]}, in_peer(no_library, [], [])) end}.
+
+%% @private
+no_library() ->
+    {ok, _} = fairnif_watch:start(#{native_library => false}),
+    timer:sleep(1500),
+    fairnif_watch:report().
 
 %% On two schedulers. With little to do the VM keeps all on one of them, maybe on the held one, and
 %% the other takes over nothing.
@@ -25,14 +35,9 @@ a_hold_is_told_while_it_lasts_test_() ->
       {timeout, 60, fun() -> told_while_it_lasts(Percent) end}} || Percent <- [0, 40]].
 
 told_while_it_lasts(Percent) ->
-    Peer = fairnif_watch_test:peer(["+S", "2:2"]),
-    try
-        Told = fairnif_watch_test:call(Peer, ?MODULE, told_after, [6, 1000, Percent]),
-        %% On a busy machine the watch itself may be late now and then.
-        ?assertMatch([_, _, _, _ | _], [Ms || Ms <- Told, Ms < 700], Told)
-    after
-        fairnif_watch_test:stop(Peer)
-    end.
+    Told = in_peer(told_after, [6, 1000, Percent], ["+S", "2:2"]),
+    %% On a busy machine the watch itself may be late now and then.
+    ?assertMatch([_, _, _, _ | _], [Ms || Ms <- Told, Ms < 700], Told).
 
 %% @private After how many ms a reader hears of each hold.
 told_after(Holds, Ms, Percent) ->
@@ -75,8 +80,11 @@ where_no_watch_runs_the_self_test_says_so_test() ->
     ?assertEqual({error, not_running}, fairnif_watch:self_test()).
 
 %% @private
-after_a_finding() ->
-    {ok, _} = application:ensure_all_started(fairnif_watch),
+after_a_finding(How) ->
+    {ok, _} = case How of
+                  application -> application:ensure_all_started(fairnif_watch);
+                  watch -> fairnif_watch:start(#{})
+              end,
     Reader = spawn(fun Read() -> receive _ -> Read() end end),
     {ok, _} = fairnif_watch:subscribe(Reader),
     timer:sleep(1500),
