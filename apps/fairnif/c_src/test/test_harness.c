@@ -119,6 +119,9 @@ TEST_DIES(pointer, "a body that keeps a pointer into a term is caught",
 TEST_DIES(mutex, "a body that pauses with a mutex held is caught",
           "enif_mutex_unlock by a thread that does not hold it")
 {
+    /* Pays for a slow slice within its turn: turns go round the threads, and
+     * after two more it would be back on the one that locked. */
+    node_set("fair_ns", 1000000);
     pausing("keeps_a_mutex");
 }
 
