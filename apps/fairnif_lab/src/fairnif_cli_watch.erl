@@ -1,7 +1,8 @@
 %% The command `fairnif watch': its options, and which of the views is wanted.
 %%
-%% bin/fairnif has taken a cookie out of the arguments, named the terminal, and given the emulator
-%% what it needs for TLS. Everything else is the application fairnif_watch's.
+%% bin/fairnif has taken a cookie and a token out of the arguments (`-' stands there, and they are in
+%% the environment), named the terminal, and given the emulator what it needs for TLS. Everything
+%% else is the application fairnif_watch's.
 -module(fairnif_cli_watch).
 
 -export([options/0, help/0, run/2, address/1]).
@@ -76,6 +77,7 @@ run(Opts, Names) ->
     case code:ensure_loaded(fairnif_watch_cluster) of
         {module, _} ->
             sensible(Opts),
+            allowed(Opts),
             fairnif_cli_text:writable(Opts),
             quietly(fun() -> start(Opts, nodes_of(Names)) end);
         {error, _} ->
@@ -101,8 +103,9 @@ sensible(Opts) ->
     Needs = [{json, once}, {token, http}],
     [fairnif_cli_text:usage("`~ts' needs `~ts'", [option(Key), option(Needed)])
      || {Key, Needed} <- Needs, is_map_key(Key, Opts), not is_map_key(Needed, Opts)],
-    Excludes = [{once, http}, {once, self_test}, {self_test, cluster}, {self_test, http},
-                {cookie, cookie_file}],
+    Excludes = [{once, http}, {once, plain}, {cookie, cookie_file}]
+        ++ [{self_test, Key} || Key <- [once, cluster, http, erlang_only, warn, error, seconds,
+                                        plain]],
     [fairnif_cli_text:usage("`~ts' contradicts `~ts'", [option(A), option(B)])
      || {A, B} <- Excludes, is_map_key(A, Opts), is_map_key(B, Opts)],
     case Opts of
@@ -111,6 +114,24 @@ sensible(Opts) ->
                 orelse fairnif_cli_text:usage("there is no file ~ts", [File]);
         #{} -> ok
     end.
+
+%% What is wrong is said before any node is touched.
+allowed(Opts) ->
+    Settings = [{warn_ms, warn}, {error_ms, error}, {http, http}, {http_token, token}],
+    Page = case Opts of
+               #{http := Http} -> #{http => Http, http_token => token(Opts)};
+               #{} -> #{}
+           end,
+    case fairnif_watch_config:check(maps:merge(config(Opts), Page)) of
+        {ok, _} ->
+            ok;
+        {error, {bad_config, [{Setting, _, Allowed} | _]}} ->
+            {Setting, Key} = lists:keyfind(Setting, 1, Settings),
+            fairnif_cli_text:usage("`~ts' must be ~ts~ts", [option(Key), Allowed, unit(Key)])
+    end.
+
+unit(Key) when Key =:= warn; Key =:= error -> " (ms)";
+unit(_) -> "".
 
 option(Key) ->
     {Name, Key, _} = lists:keyfind(Key, 2, options()),
@@ -142,7 +163,7 @@ start(Opts, {Form, Nodes}) ->
             3
     end.
 
-cookie_source(#{cookie := Text}) -> {text, Text};
+cookie_source(#{cookie := Text}) when Text =/= "-" -> {text, Text};
 cookie_source(#{cookie_file := File}) -> {file, File};
 cookie_source(_) ->
     case os:getenv("FAIRNIF_COOKIE") of
@@ -193,8 +214,12 @@ self_test(Node, Cookie, Form) ->
     case fairnif_watch_once:self_test(Node, Cookie, Form) of
         {ok, Said} -> io:format("~ts: passed~n~ts", [Node, facts(Said)]), 0;
         {failed, Why} -> io:format("~ts: failed: ~0tp~n", [Node, Why]), 1;
-        {error, Why} -> fairnif_cli_text:complain([atom_to_list(Node), ": ", Why]), 3
+        {error, Why} -> not_seen(Node, Why), 3
     end.
+
+%% In it may be names as another machine has sent them.
+not_seen(Node, Why) ->
+    fairnif_cli_text:complain([atom_to_list(Node), ": ", fairnif_watch_screen:text(Why)]).
 
 facts(Said) when is_map(Said) ->
     [io_lib:format("  ~ts: ~0tp~n", [Key, Value]) || {Key, Value} <- maps:to_list(Said)];
@@ -230,8 +255,7 @@ text(Nodes, Findings, Seconds) ->
 live(Cluster, #{nodes := Nodes}, Opts) ->
     case [Status || #{status := Status} <- Nodes, lists:member(Status, [up, hanging, replaced])] of
         [] ->
-            [fairnif_cli_text:complain([atom_to_list(Node), ": ", Why])
-             || #{node := Node, reason := Why} <- Nodes],
+            [not_seen(Node, Why) || #{node := Node, reason := Why} <- Nodes],
             3;
         _ ->
             page(Cluster, Opts)
@@ -239,11 +263,7 @@ live(Cluster, #{nodes := Nodes}, Opts) ->
 
 page(Cluster, #{http := {Ip, Port}} = Opts) ->
     Web = fairnif_watch_web,
-    Token = case maps:get(token, Opts, os:getenv("FAIRNIF_TOKEN")) of
-                false -> none;
-                Text -> unicode:characters_to_binary(Text)
-            end,
-    case Web:start_link(#{ip => Ip, port => Port, token => Token,
+    case Web:start_link(#{ip => Ip, port => Port, token => token(Opts),
                           source => fairnif_watch_cluster:source(Cluster)}) of
         {ok, Pid} ->
             Code = view(Cluster, iolist_to_binary(["the live page: ", Web:url(Pid)]), Opts),
@@ -255,6 +275,14 @@ page(Cluster, #{http := {Ip, Port}} = Opts) ->
     end;
 page(Cluster, Opts) ->
     view(Cluster, none, Opts).
+
+token(#{token := Text}) when Text =/= "-" ->
+    unicode:characters_to_binary(Text);
+token(_) ->
+    case os:getenv("FAIRNIF_TOKEN") of
+        false -> none;
+        Text -> unicode:characters_to_binary(Text)
+    end.
 
 view(Cluster, Note, Opts) ->
     Common = #{seconds => maps:get(seconds, Opts, infinity), note => Note},

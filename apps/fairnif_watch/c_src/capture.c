@@ -292,7 +292,7 @@ int watch__stack_start(bool signals)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
 
-    if (!WATCH__UNWINDS)
+    if (!WATCH__UNWINDS && signals)
         return ENOTSUP;
     watch__read_start();
     if (!signals || signal_number)

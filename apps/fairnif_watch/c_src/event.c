@@ -115,8 +115,6 @@ static const char *state_name(const struct watch__thread *t)
         return "running";
     case RUN_SLEEPS:
         return watch__in_disk_sleep(t->tid) ? "disk" : "sleeping";
-    case RUN_DISK:
-        return "disk";
     default:
         return "unknown";
     }
@@ -284,6 +282,11 @@ void watch__send_released(struct watch *w, struct watch__thread *t)
     enif_clear_env(t->last_env);
 }
 
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
 void watch__send_starved(struct watch *w, struct watch__thread *t)
 {
     ERL_NIF_TERM map = event(w, "starved");
@@ -292,9 +295,12 @@ void watch__send_starved(struct watch *w, struct watch__thread *t)
     put_hold(w, t, &map);
     put_number(w, &map, "earlier_ns", t->hold.untold);
     t->hold.untold = 0;
+    /* Both are of all processors, and of up to a second before. */
     put_number(w, &map, "throttled_ns",
-               watch__less(w->throttled, t->throttled));
-    put_number(w, &map, "stolen_ns", watch__less(w->stolen, t->stolen));
+               at_most(watch__less(w->throttled, t->throttled),
+                       t->hold.delay));
+    put_number(w, &map, "stolen_ns",
+               at_most(watch__less(w->stolen, t->stolen), t->hold.delay));
     send(w, map);
 }
 

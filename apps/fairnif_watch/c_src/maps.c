@@ -227,7 +227,8 @@ static enum watch__in belongs(const struct watch__maps *maps,
 
     if (!base)
         return IN_UNKNOWN;
-    if (!strcmp(m->path, maps->exe))
+    /* The name too: it may have been started by a loader. */
+    if (!strcmp(m->path, maps->exe) || begins(base, "beam."))
         return IN_EMULATOR;
     for (size_t i = 0; i < sizeof libc / sizeof *libc; i++)
         if (begins(base, libc[i]))

@@ -83,16 +83,3 @@ void watch__name(struct watch__maps *maps, struct watch__frame *frame)
         frame->symbol_offset = k->frame.symbol_offset
             + (frame->offset - k->frame.offset);
 }
-
-bool watch__build_id(struct watch__maps *maps,
-                     const struct watch__frame *frame, char *hex, size_t size)
-{
-    const struct watch__image *image = image_of(maps, frame);
-
-    if (!image || image->build_id_size == 0
-        || size < 2 * image->build_id_size + 1)
-        return false;
-    for (unsigned i = 0; i < image->build_id_size; i++)
-        snprintf(hex + 2 * i, 3, "%02x", image->build_id[i]);
-    return true;
-}

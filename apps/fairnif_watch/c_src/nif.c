@@ -37,14 +37,6 @@ static struct watch *get_watch(ErlNifEnv *env, ERL_NIF_TERM term)
     return enif_get_resource(env, term, watch_type, &obj) ? obj : NULL;
 }
 
-/* interface() -> integer() */
-static ERL_NIF_TERM interface(ErlNifEnv *env, int argc,
-                              const ERL_NIF_TERM argv[])
-{
-    (void)argc, (void)argv;
-    return enif_make_int(env, 1);
-}
-
 /* -- life ----------------------------------------------------------------------- */
 
 static bool get_uint(ErlNifEnv *env, ERL_NIF_TERM map, const char *key,
@@ -155,9 +147,10 @@ static int64_t clock_offset(void)
     return (int64_t)theirs - (int64_t)watch__now();
 }
 
-/* start(Watch) -> {ok, Errno} | {error, busy | no_thread}.  Dirty: makes a
- * thread.  `Errno`: why signals are off, though asked for; 0: they are not.
- * `busy`: another watch of this library has not been stopped. */
+/* start(Watch) -> {ok, Errno, Hidden} | {error, busy | no_thread}.  Dirty:
+ * makes a thread.  `Errno`: why signals are off, though asked for; 0: they are
+ * not.  `Hidden`: the system does not show where threads sleep.  `busy`:
+ * another watch of this library has not been stopped. */
 static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct watch *w = get_watch(env, argv[0]);
@@ -169,8 +162,9 @@ static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     SET(w->offset, clock_offset());
     switch (watch__start(w)) {
     case START_OK:
-        return enif_make_tuple2(env, atom(env, "ok"),
-                                enif_make_int(env, w->signals_error));
+        return enif_make_tuple3(
+            env, atom(env, "ok"), enif_make_int(env, w->signals_error),
+            atom(env, w->sleepers_hidden ? "true" : "false"));
     case START_BUSY:
         w->started = false;
         return error(env, atom(env, "busy"));
@@ -238,7 +232,8 @@ static ERL_NIF_TERM beat(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
     SET(t->heart.roused, 0);
     SET(t->heart.beat_at, now);
-    SET(t->heart.beat_cpu, watch__cpu(CLOCK_THREAD_CPUTIME_ID));
+    /* Not its own: it may be on another one, when this one is offline. */
+    SET(t->heart.beat_cpu, watch__cpu(t->clock));
     SET(w->offset, (int64_t)enif_monotonic_time(ERL_NIF_NSEC) - (int64_t)now);
     atomic_store_explicit(&t->heart.beats, GET(t->heart.poked),
                           memory_order_release);
@@ -470,7 +465,6 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 }
 
 static ErlNifFunc nifs[] = {
-    {"interface", 0, interface, 0},
     {"new", 3, new, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"start", 1, start, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"stop", 1, stop, ERL_NIF_DIRTY_JOB_IO_BOUND},

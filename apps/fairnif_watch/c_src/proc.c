@@ -95,5 +95,5 @@ bool watch__thread_blocks(int tid, int signal)
     if (read_file(tid, "status", text, sizeof text))
         return true;
     p = strstr(text, key);
-    return p && strtoull(p + sizeof key - 1, NULL, 16) >> (signal - 1) & 1;
+    return !p || strtoull(p + sizeof key - 1, NULL, 16) >> (signal - 1) & 1;
 }

@@ -121,12 +121,6 @@ WATCH_HIDDEN void watch__name(struct watch__maps *maps,
  * looks like a local pid.  Else 0.  Whether such a process lives is the
  * caller's to ask.  docs/internals/watch-stacks.md: in which releases. */
 WATCH_HIDDEN uint64_t watch__process_of(const struct watch__regs *last);
-/* The build id of the frame's library in hexadecimal, for who looks the
- * address up elsewhere; false: it has none. */
-WATCH_HIDDEN bool watch__build_id(struct watch__maps *maps,
-                                  const struct watch__frame *frame, char *hex,
-                                  size_t size);
-
 /* Copies memory of this process that may not be there; bytes copied.  No lock,
  * no allocation, errno is kept. */
 WATCH_HIDDEN size_t watch__read(void *to, uint64_t from, size_t size);

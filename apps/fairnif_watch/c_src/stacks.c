@@ -11,7 +11,7 @@
 
 #include "watch.h"
 
-/* What an idle scheduler sleeps in; asked only where no stack can be had. */
+/* What an idle scheduler sleeps in. */
 static bool is_idle_call(long number)
 {
     switch (number) {
@@ -59,6 +59,15 @@ static bool unwind(struct watch *w)
     return s->count > 0;
 }
 
+void watch__open_syscall(struct watch__thread *t)
+{
+    if (t->syscall_fd == -1) {
+        t->syscall_fd = watch__open(t->tid, "syscall");
+        if (t->syscall_fd < 0)
+            t->syscall_fd = -2;
+    }
+}
+
 /* Takes and unwinds the stack of a thread, whatever it does; false: it could
  * not be had, and w->stack->taken says why. */
 bool watch__take(struct watch *w, struct watch__thread *t, uint64_t wait_ns)
@@ -69,8 +78,7 @@ bool watch__take(struct watch *w, struct watch__thread *t, uint64_t wait_ns)
     for (unsigned i = 0; i < 3 && s->taken == TAKEN_BUSY; i++) {
         struct watch__place place;
 
-        if (t->syscall_fd == -1)
-            t->syscall_fd = watch__open(t->tid, "syscall");
+        watch__open_syscall(t);
         if (watch__where(t->syscall_fd, &place) == RUN_SLEEPS) {
             t->run = RUN_SLEEPS;
             t->place = place;
@@ -84,6 +92,16 @@ bool watch__take(struct watch *w, struct watch__thread *t, uint64_t wait_ns)
     return unwind(w);
 }
 
+/* Called by the emulator; or the stack ends in a libc without unwind tables,
+ * as musl is, which tells as much as none. */
+static bool leads_nowhere_else(const struct watch__stack *s)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        if (s->frames[i].in == IN_EMULATOR || s->frames[i].in == IN_JIT)
+            return true;
+    return s->end == END_NO_TABLE;
+}
+
 /* Whether a thread that sleeps at t->place does so in native code. */
 enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
 {
@@ -93,15 +111,12 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
     s->taken = watch__take_sleeping(&s->snapshot, t->tid);
     if (s->taken == TAKEN_BUSY || s->taken == TAKEN_GONE)
         return C_RUNS;          /* by now */
-    if (!unwind(w))
-        return is_idle_call(t->place.syscall) ? C_IDLE : C_NATIVE;
-    if (watch__culprit(s))
+    if (unwind(w) && (watch__culprit(s) || !leads_nowhere_else(s)))
         return C_NATIVE;
-    /* The emulator's own sleep is called by the emulator. */
-    for (unsigned i = 0; i < s->count; i++)
-        if (s->frames[i].in == IN_EMULATOR || s->frames[i].in == IN_JIT)
-            return C_IDLE;
-    return C_NATIVE;
+    /* The emulator's own sleep, or its file or terminal driver's, or what can
+     * not be told from one. */
+    return t->place.syscall < 0 || is_idle_call(t->place.syscall)
+        ? C_IDLE : C_NATIVE;
 }
 
 /* The process that the emulator runs, where the stack tells and it lives. */

@@ -220,7 +220,7 @@ static uint64_t count_gnu(uint64_t hash)
                 last = piece[k];
     }
     if (last < h.first)
-        return h.first;
+        return h.first < SYMBOLS_MOST ? h.first : 0;
     while (last < SYMBOLS_MOST) {
         size_t n = watch__read(piece, chains + 4 * (uint64_t)(last - h.first),
                                64 * sizeof *piece) / sizeof *piece;

@@ -53,10 +53,13 @@ static bool name_frame(struct watch *w, struct watch__tally *x)
     }
     copy(x->library, sizeof x->library, f.library ? base_name(f.library)
          : "?");
+    /* Of the function, where that is known: one name wherever in it we look. */
     if (f.symbol[0])
         copy(x->name, sizeof x->name, f.symbol);
     else
-        snprintf(x->name, sizeof x->name, "0x%lx", (unsigned long)f.offset);
+        snprintf(x->name, sizeof x->name, "0x%lx", (unsigned long)
+                 (f.start && f.pc >= f.start ? f.offset - (f.pc - f.start)
+                  : f.offset));
     return true;
 }
 
@@ -66,15 +69,19 @@ static bool same(const struct watch__tally *a, const struct watch__tally *b)
         && strcmp(a->name, b->name) == 0 && strcmp(a->library, b->library) == 0;
 }
 
+/* Also while nothing is counted.  Under the lock. */
 static void halve(struct watch *w)
 {
-    if (w->now - w->tally_since < HALVE_NS)
+    uint64_t times = (w->now - w->tally_since) / HALVE_NS;
+
+    if (times == 0)
         return;
-    w->tally_since = w->now;
-    w->tallied /= 2;
-    w->other /= 2;
+    w->tally_since += times * HALVE_NS;
+    times = times < 63 ? times : 63;
+    w->tallied >>= times;
+    w->other >>= times;
     for (unsigned i = 0; i < WATCH__TALLIES; i++)
-        w->tallies[i].samples /= 2;
+        w->tallies[i].samples >>= times;
 }
 
 static void count(struct watch *w, const struct watch__tally *x)
@@ -116,6 +123,10 @@ void watch__sample(struct watch *w)
     if (!w->config.sample_hz || w->now < w->next_sample)
         return;
     w->next_sample = w->now + NS_PER_S / w->config.sample_hz;
+    if (pthread_mutex_trylock(&w->lock) == 0) {
+        halve(w);
+        pthread_mutex_unlock(&w->lock);
+    }
     t = next_busy(w);
     if (!t)
         return;
@@ -129,7 +140,6 @@ void watch__sample(struct watch *w)
     ADD(w->counters.samples, 1);
     if (pthread_mutex_trylock(&w->lock) != 0)
         return;                 /* somebody reads the table */
-    halve(w);
     w->tallied++;
     if (native)
         count(w, &x);

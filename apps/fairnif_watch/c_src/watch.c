@@ -88,8 +88,7 @@ static void look(struct watch *w, struct watch__thread *t)
         t->class = C_RUNS;
         return;
     }
-    if (t->syscall_fd == -1)
-        t->syscall_fd = watch__open(t->tid, "syscall");
+    watch__open_syscall(t);
     t->run = watch__where(t->syscall_fd, &place);
     t->place = place;
     switch (t->run) {
@@ -117,8 +116,17 @@ static uint64_t run_delay(struct watch__thread *t)
     return watch__run_delay(t->schedstat_fd, &ns) ? ns : WATCH__NEVER;
 }
 
+static void read_pressure(struct watch *w)
+{
+    w->pressure_at = w->now;
+    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+}
+
 static void poke(struct watch *w, struct watch__thread *t)
 {
+    /* What is told later is what came since then, about. */
+    if (w->now - w->pressure_at >= NS_PER_S)
+        read_pressure(w);
     t->hold.begin_waited = run_delay(t);
     t->throttled = w->throttled;
     t->stolen = w->stolen;
@@ -244,9 +252,10 @@ static void report(struct watch *w, struct watch__thread *t)
 
 static void release(struct watch *w, struct watch__thread *t)
 {
-    ADD(w->counters.released, 1);
-    if (t->told)
+    if (t->told) {
+        ADD(w->counters.released, 1);
         watch__send_released(w, t);
+    }
     t->id = 0;
     t->told = t->has_stack = false;
     t->told_level = 0;
@@ -282,7 +291,7 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
     case DO_STARVED:
         ADD(w->counters.starved, 1);
         if (watch__admit(w)) {
-            watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+            read_pressure(w);
             watch__send_starved(w, t);
         }
         break;
@@ -290,6 +299,9 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         release(w, t);
         break;
     case DO_NOTHING:
+        /* Its heart is gone; or nobody was told, and nobody will be. */
+        if (!t->hold.poked && t->id)
+            release(w, t);
         break;
     }
 }
@@ -399,7 +411,7 @@ static void note_late(struct watch *w, uint64_t gap)
     if (w->now - w->late_at < NS_PER_S || !watch__admit(w))
         return;
     w->late_at = w->now;
-    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+    read_pressure(w);
     watch__send_late(w, gap, watch__less(w->throttled, throttled),
                      watch__less(w->stolen, stolen));
 }
@@ -423,15 +435,16 @@ static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
     return w->limits.period_ns;
 }
 
-/* Whether nobody works. */
-static bool tick(struct watch *w, uint64_t meant)
+/* Meant for `due`. Whether nobody works. */
+static bool tick(struct watch *w, uint64_t due)
 {
-    uint64_t gap, total = 0, lost = 0;
+    uint64_t gap, overslept, total = 0, lost = 0;
     bool idle = true, late;
 
     w->now = watch__now();
     gap = w->now - w->before;
-    late = gap > meant + LATE_NS;
+    overslept = watch__less(w->now, due);
+    late = overslept > LATE_NS;
     w->before = w->now;
     w->tick++;
     ADD(w->counters.ticks, 1);
@@ -446,7 +459,7 @@ static bool tick(struct watch *w, uint64_t meant)
         total += t->used;
     }
     if (late && total < gap / 50)
-        lost = gap;             /* stopped, or the machine slept */
+        lost = overslept;       /* stopped, or the machine slept */
     watch__fair_look(w);
     for (unsigned i = 0; i < w->count; i++) {
         struct watch__thread *t = &w->threads[i];
@@ -457,7 +470,7 @@ static bool tick(struct watch *w, uint64_t meant)
         if (t->kind == K_NORMAL)
             judge(w, t, lost);
         show(w, t);
-        idle = idle && t->class == C_IDLE;
+        idle = idle && (t->class == C_IDLE || t->class == C_UNKNOWN);
     }
     if (late)
         note_late(w, gap);
@@ -489,7 +502,7 @@ static void *run(void *arg)
         }
         w->looked = false;
         pthread_mutex_unlock(&w->lock);
-        idle = tick(w, wait);
+        idle = tick(w, next);
         if (looked)
             serve_looks(w);
         wait = next_wait(w, own, idle);
@@ -561,7 +574,10 @@ enum watch__started watch__start(struct watch *w)
         atomic_store(&active, NULL);
         return START_FAILED;
     }
-    watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
+    w->now = watch__now();
+    read_pressure(w);
+    watch__open_syscall(&w->threads[0]);
+    w->sleepers_hidden = w->threads[0].syscall_fd < 0;
     w->threaded = enif_thread_create(name, &w->thread, run, w, NULL) == 0;
     if (!w->threaded) {
         watch__stack_stop();

@@ -49,8 +49,7 @@ extern WATCH_HIDDEN const char *const watch__kind_names[K_KINDS];
 enum watch__run {
     RUN_UNKNOWN,                /* the system does not say */
     RUN_RUNNING,                /* on a processor, or waiting for one */
-    RUN_SLEEPS,
-    RUN_DISK                    /* sleeps and takes no signal */
+    RUN_SLEEPS
 };
 
 /* Where a thread sleeps: tells one place from another. */
@@ -165,7 +164,6 @@ enum { WATCH__PLACES = 6 };     /* where it is known to sleep idle */
 struct watch__heart {
     ErlNifPid pid;              /* written by the heart, before `there` */
     _Atomic int there;
-    _Atomic int tid;            /* what the heart found; 0: not yet */
     watch__u64 poked;           /* how many pokes were sent: the thread's */
     watch__u64 beats;           /* how many came back: the heart's, as */
     watch__u64 beat_at, beat_cpu;   /* these */
@@ -294,6 +292,7 @@ struct watch {
     bool started;
     bool looked;                /* some of looks[] are taken */
     int signals_error;          /* errno of why signals are off; 0 */
+    bool sleepers_hidden;       /* the system does not show where they are */
     bool threaded;              /* the thread is to be joined */
     bool stop;
     struct watch__look looks[WATCH__LOOKS];
@@ -319,7 +318,7 @@ struct watch {
     double tokens;
     uint64_t emergency_at, late_at, roused_at, activated_at;
     struct watch__pressure pressure;
-    uint64_t throttled, stolen;
+    uint64_t throttled, stolen, pressure_at;    /* and when that was read */
 };
 
 static inline uint64_t watch__less(uint64_t a, uint64_t b)
@@ -348,6 +347,8 @@ WATCH_HIDDEN const struct watch__frame *watch__culprit(
     const struct watch__stack *s);
 WATCH_HIDDEN bool watch__process(const struct watch__stack *s, ErlNifPid *pid);
 WATCH_HIDDEN const char *watch__note(const struct watch__stack *s);
+/* t->syscall_fd; -2: the system does not show where its threads sleep. */
+WATCH_HIDDEN void watch__open_syscall(struct watch__thread *t);
 
 /* fair.c */
 WATCH_HIDDEN const struct fair_ops *watch__fair_bind(ErlNifEnv *env,

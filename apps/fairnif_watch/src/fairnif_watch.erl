@@ -43,7 +43,7 @@ report() ->
 %% has changed. Ends with {@link unsubscribe/1}, or with the process or the connection. What a full
 %% connection does not take is left out. Error `too_many' from the 65th on.
 -spec subscribe(pid()) -> {ok, reference()} | {error, too_many}.
-subscribe(Pid) ->
+subscribe(Pid) when is_pid(Pid) ->
     fairnif_watch_collector:subscribe(Pid).
 
 %% @doc Ends a subscription; one that is not there is no error.

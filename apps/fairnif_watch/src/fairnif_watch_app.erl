@@ -1,4 +1,5 @@
-%% The application: the watch of this node.
+%% The application: the watch of this node. One that somebody has brought from outside gives way to
+%% it, and its watchers find this one in its place.
 -module(fairnif_watch_app).
 
 -behaviour(application).
@@ -9,9 +10,18 @@
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     case fairnif_watch_config:read() of
-        {ok, Config} -> fairnif_watch_sup:start_link(Config);
-        {error, _} = Error -> Error
+        {ok, Config} ->
+            ok = alone(),
+            fairnif_watch_sup:start_link(Config);
+        {error, _} = Error ->
+            Error
     end.
+
+%% No function of the janitor's is called: what runs its code when that is purged is killed.
+alone() ->
+    Janitor = monitor(process, fairnif_watch_janitor),
+    catch fairnif_watch_janitor ! give_way,
+    receive {'DOWN', Janitor, process, _, _} -> ok end.
 
 %% @private
 -spec stop(term()) -> ok.

@@ -5,13 +5,12 @@
 %% load anything over what the node has: a module that is there already, and not the same, ends it.
 -module(fairnif_watch_attach).
 
--export([identity/1, attach/2, watch/1, how/1, renew/1, detach/2, schema/0]).
+-export([identity/1, attach/2, watch/1, renew/1, detach/2, schema/0]).
 
 -export_type([attached/0, options/0, reason/0, identity/0]).
 
 %% `janitor': none where the node runs the application by itself; `watch': what to monitor.
--opaque attached() :: #{node := node(), janitor := none | pid(), watch := pid(), ref := term(),
-                        how := brought | joined | application}.
+-opaque attached() :: #{node := node(), janitor := none | pid(), watch := pid(), ref := term()}.
 %% `config': settings of the watch that is brought. `libraries': paths of the native part without
 %% `.so', by their setting; those of this installation by default.
 -type options() :: #{config => map(), libraries => #{atom() => file:filename()},
@@ -87,17 +86,19 @@ locked(Node, Lock, Tries) ->
 
 found(Node, Options) ->
     case together(Node, [{erlang, whereis, [?JANITOR]}, {erlang, whereis, [?COLLECTOR]},
-                         {erlang, system_info, [otp_release]}]) of
-        {ok, [Janitor, _, _]} when is_pid(Janitor) -> join(Node, Janitor);
-        {ok, [_, Collector, _]} when is_pid(Collector) -> application(Node, Collector);
-        {ok, [_, _, Otp]} -> bring(Node, Otp, Options);
+                         {init, get_status, []}, {erlang, system_info, [otp_release]}]) of
+        {ok, [Janitor, _, _, _]} when is_pid(Janitor) -> join(Node, Janitor);
+        {ok, [_, Collector, _, _]} when is_pid(Collector) -> application(Node, Collector);
+        %% Its own application may be about to start: with the names taken the boot would fail.
+        {ok, [_, _, {starting, _}, _]} -> {error, {hanging, "it is still starting"}};
+        {ok, [_, _, _, Otp]} -> bring(Node, Otp, Options);
         {error, _} = Error -> Error
     end.
 
 join(Node, Janitor) ->
     case ?JANITOR:join(Janitor, #{schema => schema(), timeout => ?CALL_MS}) of
         {ok, Janitor} ->
-            subscribe(#{node => Node, janitor => Janitor, watch => Janitor, how => joined});
+            subscribe(#{node => Node, janitor => Janitor, watch => Janitor});
         {error, {schema, Theirs}} -> other_schema(Theirs);
         {error, timeout} -> {error, {hanging, "what another watcher brought does not answer"}};
         {error, _} -> {error, {hanging, "another watcher was just leaving"}}
@@ -107,7 +108,7 @@ application(Node, Collector) ->
     Schema = schema(),
     case call(Node, fairnif_watch, report, []) of
         {ok, #{schema_version := Schema}} ->
-            subscribe(#{node => Node, janitor => none, watch => Collector, how => application});
+            subscribe(#{node => Node, janitor => none, watch => Collector});
         {ok, #{schema_version := Theirs}} -> other_schema(Theirs);
         {ok, _} -> other_schema(unknown);
         {error, _} = Error -> Error
@@ -173,7 +174,8 @@ the_same(Loaded, Ours) ->
 
 send(Node, Otp, Missing, Options) ->
     {Janitor, Others} = lists:partition(fun({M, _, _}) -> M =:= ?JANITOR end, Missing),
-    Load = #{owner => self(), modules => Others, libraries => libraries(Options),
+    Load = #{owner => self(), modules => Others, itself => Janitor =/= [],
+             libraries => libraries(Options),
              config => maps:merge(config(), maps:get(config, Options, #{})),
              lease_ms => maps:get(lease_ms, Options, ?LEASE_MS), schema => schema()},
     %% One call, of OTP's functions only: were it two, and we killed between them, the janitor's
@@ -182,6 +184,8 @@ send(Node, Otp, Missing, Options) ->
         ++ [{?JANITOR, start, [Load]}],
     case together(Node, Calls, ?BRING_MS) of
         {ok, Results} -> brought(lists:last(Results), Node, Otp);
+        {error, {hanging, Why}} ->
+            {error, {hanging, [Why, what_it_waits_for(Node)]}};
         {error, {refused, _}} = Error ->
             case call(Node, code, load_binary, hd([A || {code, load_binary, A} <- Calls])) of
                 {ok, {error, Why}} -> unloadable(?JANITOR, Why, Otp);
@@ -190,8 +194,21 @@ send(Node, Otp, Missing, Options) ->
         {error, _} = Error -> Error
     end.
 
+%% The janitor goes on; when it is through, it finds that nobody is there.
+what_it_waits_for(Node) ->
+    case call(Node, erlang, statistics, [run_queue_lengths_all]) of
+        {ok, Queues} ->
+            case lists:last(Queues) of
+                0 -> ": is a scheduler held?";
+                N -> io_lib:format(": its dirty I/O schedulers are all taken, and ~b jobs wait for "
+                                   "one, ours among them", [N])
+            end;
+        {error, _} ->
+            ""
+    end.
+
 brought({ok, Janitor}, Node, _) ->
-    subscribe(#{node => Node, janitor => Janitor, watch => Janitor, how => brought});
+    subscribe(#{node => Node, janitor => Janitor, watch => Janitor});
 brought({error, {load, Module, Why}}, _, Otp) ->
     unloadable(Module, Why, Otp);
 brought({error, Why}, _, _) ->
@@ -229,10 +246,6 @@ library(Key, Path) ->
 %% @doc The process there that ends with the watch: to be monitored.
 -spec watch(attached()) -> pid().
 watch(#{watch := Watch}) -> Watch.
-
-%% @doc Was the watch brought, did another watcher bring it, or is it the node's own application?
--spec how(attached()) -> brought | joined | application.
-how(#{how := How}) -> How.
 
 %% @doc Says that we are there; to be called several times a lease (20 s).  Waits for nothing.
 -spec renew(attached()) -> ok.

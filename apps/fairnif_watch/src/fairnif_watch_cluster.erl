@@ -39,6 +39,8 @@
 %% A node that was found, went, and is known to no other any more stays in view for so long.
 -define(FORGET_US, 60000000).
 -define(LOOK_MS, 1000).
+%% Before a worker that failed is replaced: what made it fail may still be so.
+-define(RESTART_MS, 1000).
 
 %% @doc Watches these nodes; distribution runs (fairnif_watch_connect:start/2).
 -spec start_link(options()) -> {ok, pid()}.
@@ -135,18 +137,20 @@ handle_info(_, State) ->
 add(Node, Asked, #state{options = Options, nodes = Nodes, order = Order} = State) ->
     Entry = #{node => Node, status => down, since => now_us(), reason => <<"not reached yet">>,
               view => none},
-    Known = #known{worker = worker(Node, Options), entry = Entry, asked = Asked},
+    Known = #known{worker = worker(Node, 0, Options), entry = Entry, asked = Asked},
     State#state{nodes = Nodes#{Node => Known}, order = [Node | Order]}.
 
-worker(Node, #{cookie := Cookie, form := Form} = Options) ->
+worker(Node, DelayMs, #{cookie := Cookie, form := Form} = Options) ->
     fairnif_watch_node:start_link(#{node => Node, cookie => Cookie, form => Form, to => self(),
+                                    delay_ms => DelayMs,
                                     follow => maps:get(follow, Options, false),
                                     attach => maps:get(attach, Options, #{})}).
 
 restart(Node, Reason, #state{options = Options, nodes = Nodes} = State) ->
     #{Node := Known} = Nodes,
     Why = iolist_to_binary(io_lib:format("watching it failed: ~0tP", [Reason, 12])),
-    told({status, down, Why}, Node, Known#known{worker = worker(Node, Options)}, State).
+    Worker = worker(Node, ?RESTART_MS, Options),
+    told({status, down, Why}, Node, Known#known{worker = Worker}, State).
 
 told({view, View}, Node, Known, State) ->
     up(Node, Known, fun(Entry) -> Entry#{view := View} end, {view, View}, State);

@@ -152,14 +152,14 @@ handle_info({fairnif_watch_asked, _, _} = Answer, State) ->
     {noreply, asked(Answer, State)};
 handle_info({fairnif_watch_pools, Message}, #state{pools = Pools} = State) ->
     {noreply, State#state{pools = fairnif_watch_pools:told(Message, Pools)}};
-handle_info({'DOWN', Ref, process, _, _}, #state{subscribers = Subscribers} = State) ->
+handle_info({'DOWN', Ref, process, _, Why}, #state{subscribers = Subscribers} = State) ->
     case maps:is_key(Ref, Subscribers) of
         true ->
             {noreply, State#state{subscribers = maps:remove(Ref, Subscribers)}};
         false ->
             Now = erlang:system_time(microsecond),
             Asks = fairnif_watch_ask:down(Ref, State#state.asks),
-            Pools = fairnif_watch_pools:down(Ref, Now, State#state.pools),
+            Pools = fairnif_watch_pools:down(Ref, Why, Now, State#state.pools),
             {noreply, State#state{asks = Asks, pools = Pools}}
     end;
 handle_info(_, State) ->
@@ -174,11 +174,15 @@ terminate(_, #state{asks = Asks, pools = Pools}) ->
 %% Events.
 
 event(Kind, Event, State) when Kind =:= held; Kind =:= released; Kind =:= starved ->
-    observe({event, Event, erlang:system_time(microsecond)}, State);
+    observe({event, Event, seen_at(Event)}, State);
 event(looked, Event, #state{pools = Pools} = State) ->
     State#state{pools = fairnif_watch_pools:looked(Event, Pools)};
 event(_, _, State) ->
     State.
+
+%% When the thread saw it: where everybody is held the report comes much later.
+seen_at(#{since := Since, held_ns := Held}) ->
+    (Since + Held + erlang:time_offset(nanosecond)) div 1000.
 
 %% The second.
 

@@ -2,7 +2,7 @@
 %% Never reads anything but what it is given and the application's environment.
 -module(fairnif_watch_config).
 
--export([table/0, read/0, check/1]).
+-export([table/0, read/0, check/1, loopback/1, is_token/1]).
 
 -export_type([config/0, row/0]).
 
@@ -55,9 +55,9 @@ table() ->
 %% Error `{bad_config, [{Key, Value, Allowed}]}', `Allowed' being a sentence.
 -spec read() -> {ok, config()} | {error, {bad_config, [tuple()]}}.
 read() ->
-    Known = [Key || {Key, _, _, _} <- table()],
-    check(maps:from_list([{Key, Value} || {Key, Value} <- application:get_all_env(fairnif_watch),
-                                          lists:member(Key, Known)])).
+    %% OTP puts a key of its own there.
+    check(maps:from_list(proplists:delete(included_applications,
+                                          application:get_all_env(fairnif_watch)))).
 
 %% @doc `Given' over the defaults, if all of it is allowed. A key that no row has is an error.
 -spec check(config()) -> {ok, config()} | {error, {bad_config, [tuple()]}}.
@@ -76,7 +76,7 @@ check(Given) ->
 
 %% What no row can say by itself; only where each is right by itself.
 together([], #{warn_ms := Warn, error_ms := Error}) when Error < Warn ->
-    [{error_ms, Error, "an integer from warn_ms on"}];
+    [{error_ms, Error, "at least warn_ms"}];
 together([], #{http := {Ip, _}, http_token := none}) ->
     case loopback(Ip) of
         true -> [];
@@ -91,8 +91,8 @@ is_allowed(boolean, Value) ->
     is_boolean(Value);
 is_allowed(http, {Ip, Port}) ->
     is_integer(Port) andalso Port >= 0 andalso Port =< 65535 andalso inet:is_ip_address(Ip);
-is_allowed(token, Value) when is_binary(Value) ->
-    byte_size(Value) >= 16;
+is_allowed(token, Value) ->
+    is_token(Value);
 is_allowed(path, Value) ->
     Value =:= false orelse is_binary(Value) orelse io_lib:char_list(Value);
 is_allowed(_, _) ->
@@ -102,9 +102,19 @@ allowed({integer, Min, Max}) ->
     lists:flatten(io_lib:format("an integer from ~b to ~b", [Min, Max]));
 allowed(boolean) -> "true or false";
 allowed(http) -> "off, or {Address, Port} with an address as a tuple";
-allowed(token) -> "none, or a binary of 16 bytes or more";
+allowed(token) -> "none, or a binary of 16 to 256 letters, digits or ._~-";
 allowed(path) -> "default, false, or a path".
 
+%% @doc Whether an address is for this machine only.
+-spec loopback(inet:ip_address()) -> boolean().
 loopback({127, _, _, _}) -> true;
 loopback({0, 0, 0, 0, 0, 0, 0, 1}) -> true;
+loopback({0, 0, 0, 0, 0, 16#FFFF, High, _}) -> High bsr 8 =:= 127;
 loopback(_) -> false.
+
+%% @doc Whether it may be a token: one that is not guessed, and needs no escapes in an address or a
+%% cookie.
+-spec is_token(term()) -> boolean().
+is_token(Value) ->
+    is_binary(Value)
+        andalso re:run(Value, "^[A-Za-z0-9._~-]{16,256}\\z", [{capture, none}]) =:= match.

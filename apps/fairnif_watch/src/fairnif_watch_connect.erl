@@ -145,7 +145,9 @@ inet_addresses(Host) ->
 at_epmd(Name, Host, Address, Form) ->
     case erl_epmd:port_please(Name, Address, ?PROBE_MS) of
         {port, Port, _} -> at_port(Name, Host, Address, Port, Form);
-        noport -> no_such_node(Name, Host, Address)
+        noport -> no_such_node(Name, Host, Address);
+        closed -> {down, ["what answers at ", Host, ":", integer_to_list(epmd_port()),
+                          " closes the connection: it is no epmd"]}
     end.
 
 no_such_node(Name, Host, Address) ->

@@ -11,7 +11,7 @@
 -type facts() :: #{registered => none | atom(), current_function => none | mfa(),
                    initial_call => none | mfa(), current_stacktrace => [tuple()],
                    drivers => [binary()], module => none | module(), candidates => [module()],
-                   gc => boolean(), pid => none | pid()}.
+                   gc => boolean()}.
 %% What a look at the process, the loaded drivers and modules adds.
 
 %% @doc Nobody.
@@ -132,7 +132,8 @@ place(Frame, Culprit) ->
     Culprit#{library := maps:get(library, Frame, none), symbol := maps:get(symbol, Frame, none),
              offset := maps:get(offset, Frame, none)}.
 
-%% @doc A frame in words: symbol and library, or library and offset.
+%% @doc A frame in words: symbol and library, or library and offset: of the function, where the
+%% unwind table tells where that begins, so that it is the same wherever in it the thread was.
 -spec label(map()) -> binary().
 label(Frame) ->
     File = case maps:get(library, Frame, none) of
@@ -145,7 +146,11 @@ label(Frame) ->
             end,
     case {maps:get(symbol, Frame, none), maps:get(offset, Frame, none)} of
         {none, Offset} when is_integer(Offset) ->
-            iolist_to_binary([Where, "+0x", string:lowercase(integer_to_binary(Offset, 16))]);
+            Start = case Frame of
+                        #{function_offset := Within} when is_integer(Within) -> Offset - Within;
+                        #{} -> Offset
+                    end,
+            iolist_to_binary([Where, "+0x", string:lowercase(integer_to_binary(Start, 16))]);
         {none, _} ->
             Where;
         {Symbol, _} ->
@@ -156,12 +161,7 @@ label(Frame) ->
 %% the module that loaded it, whether it was a collection.
 -spec complete(fairnif_watch_finding:culprit(), facts()) -> fairnif_watch_finding:culprit().
 complete(Culprit, Facts) ->
-    Seen = maps:merge(Culprit, maps:with([registered, current_function], Facts)),
-    WithPid = case {maps:get(pid, Seen), maps:get(pid, Facts, none)} of
-                  {none, Pid} -> Seen#{pid := Pid};
-                  _ -> Seen
-              end,
-    named(WithPid, Facts).
+    named(maps:merge(Culprit, maps:with([registered, current_function], Facts)), Facts).
 
 named(#{kind := emulator} = Culprit, #{gc := true}) ->
     Culprit#{kind := gc, name := <<"garbage collection">>};

@@ -69,7 +69,7 @@ longest(_, _) ->
 
 of_look(Queues, #{longest := Longest, ratio := Ratio}) when length(Queues) > 1 ->
     Sorted = lists:sort(Queues),
-    Median = max(1, lists:nth(length(Sorted) div 2, Sorted)),
+    Median = max(1, lists:nth((length(Sorted) + 1) div 2, Sorted)),
     {Max, N} = lists:max(lists:zip(Queues, lists:seq(1, length(Queues)))),
     case Max >= Longest andalso Max >= Ratio * Median of
         true -> N;

@@ -44,19 +44,18 @@ observe({sample, #{at := Now}}, #{window_ms := Window, lost_ms := Lost}, Seen) -
     Recent = [E || {At, _, _, _, _} = E <- Seen, Now - At =< Window * 1000],
     Delay = lists:sum([Ns || {_, _, Ns, _, _} <- Recent]),
     case Delay >= Lost * 1000000 of
-        true -> {[issue(Recent, Delay, Window, Now)], Recent};
+        true -> {[issue(Recent, Delay, Window)], Recent};
         false -> {[], Recent}
     end;
 observe(_, _, State) ->
     {same, State}.
 
-issue(Recent, Delay, Window, Now) ->
+issue(Recent, Delay, Window) ->
     Throttled = lists:sum([Ns || {_, _, _, Ns, _} <- Recent]),
     Stolen = lists:sum([Ns || {_, _, _, _, Ns} <- Recent]),
     Who = who(Delay, Throttled, Stolen),
     #{key => node, subject => node, severity => warning, ongoing => true,
       since => lists:min([At || {At, _, _, _, _} <- Recent]),
-      duration_ms => (Now - lists:min([At || {At, _, _, _, _} <- Recent])) / 1000,
       remedy => remedy(),
       culprit => fairnif_watch_culprit:os(Who),
       sentence => iolist_to_binary(

@@ -59,8 +59,8 @@ observe({sample, _}, _, _) ->
 observe(_, _, State) ->
     {same, State}.
 
-%% Native time of each function in that second. A fairnif function is charged by the clock, so it
-%% cannot be the one; nor can the emulator's own, which counts as it goes.
+%% Native time of each function in that second. The emulator's own counts as it goes, so it cannot
+%% be the one. (A fairnif function is charged by the clock, which is among all reductions.)
 %% The table does not tell normal schedulers from dirty ones, where other rules hold: so as much of
 %% any function's time as the dirty ones were busy may be theirs.
 second(#{top := Top, reductions := Reductions, interval_ms := Interval, threads := Threads}) ->
@@ -68,14 +68,12 @@ second(#{top := Top, reductions := Reductions, interval_ms := Interval, threads 
                                Kind =/= normal, is_number(Busy)]),
     #{ms => Interval, reductions => max(0, Reductions), dirty => Dirty * 1.0e9,
       native => maps:from_list([{Function, {Label, Ns}}
-                                || #{function := Function, label := Label, ns_per_s := Ns} = Row
-                                       <- Top,
-                                   is_foreign(Function, Row), Ns > 0])}.
+                                || #{function := Function, label := Label, ns_per_s := Ns} <- Top,
+                                   is_native(Function), Ns > 0])}.
 
-is_foreign(_, #{fair := true}) -> false;
-is_foreign({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> true;
-is_foreign({Library, _}, _) when is_binary(Library) -> not is_emulator(filename:basename(Library));
-is_foreign(_, _) -> false.
+is_native({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> true;
+is_native({Library, _}) when is_binary(Library) -> not is_emulator(filename:basename(Library));
+is_native(_) -> false.
 
 is_emulator(<<"beam", _/binary>>) -> true;
 is_emulator(<<"emulator", _/binary>>) -> true;

@@ -102,8 +102,18 @@ batch(Pids, #{collector := Collector} = State) ->
 
 ask(Pids, To) ->
     lists:foreach(fun(Pid) ->
-                          To ! {self(), Pid, job(Pid)}
+                          To ! {self(), Pid, twice(Pid)}
                   end, Pids).
+
+twice(Pid) ->
+    case job(Pid) of
+        none -> none;
+        Job ->
+            case job(Pid) of
+                Job -> Job;
+                _ -> none
+            end
+    end.
 
 answers(_, Ref, [], State) ->
     true = erlang:demonitor(Ref, [flush]),
@@ -125,8 +135,7 @@ answers(Asker, Ref, [Pid | Rest], State) ->
 flush(Asker) ->
     receive {Asker, _, _} -> flush(Asker) after 0 -> ok end.
 
-%% Told when seen for the second time in the same function; again each time, so that the collector
-%% knows it goes on.
+%% Told each time, so that the collector knows it goes on.
 answer(Pid, none, #{found := Found, collector := Collector} = State) ->
     case lists:member(Pid, Found) of
         true ->
@@ -136,14 +145,8 @@ answer(Pid, none, #{found := Found, collector := Collector} = State) ->
             State
     end;
 answer(Pid, Job, #{found := Found, collector := Collector} = State) ->
-    case lists:member(Pid, Found) orelse job(Pid) =:= Job of
-        true ->
-            Collector ! {fairnif_watch_pools,
-                         {job, Pid, Job, erlang:system_time(microsecond)}},
-            State#{found := [Pid | lists:delete(Pid, Found)]};
-        false ->
-            State
-    end.
+    Collector ! {fairnif_watch_pools, {job, Pid, Job, erlang:system_time(microsecond)}},
+    State#{found := [Pid | lists:delete(Pid, Found)]}.
 
 job(Pid) when Pid =:= self() ->
     none;

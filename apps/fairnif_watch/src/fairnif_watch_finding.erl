@@ -42,12 +42,16 @@ new(Id, Detector, Issue) ->
              remedy => none, evidence => #{}},
            Issue, erlang:system_time(microsecond)).
 
-%% @doc The finding, with what is now known. Severity never falls while it lasts.
+%% @doc The finding, with what is now known. Severity never falls while it lasts, and it began when
+%% it was first seen to.
 -spec update(map(), issue(), Now :: integer()) -> finding().
 update(Finding, Issue, Now) ->
     Severity = worse(maps:get(severity, Finding, none), maps:get(severity, Issue)),
     Culprit = known(maps:get(culprit, Finding), maps:get(culprit, Issue, none)),
+    #{since := Since} = Issue,
     (maps:merge(Finding, maps:remove(key, Issue)))#{severity => Severity, culprit => Culprit,
+                                                    since => min(maps:get(since, Finding, Since),
+                                                                 Since),
                                                     at => Now}.
 
 %% It is one block with one culprit, of which a later stack may show less: then what was seen before

@@ -1,8 +1,10 @@
-%% @doc A heart: one process for each normal scheduler, bound to it, of priority max.  Poked, it
+%% @doc A heart: one process for each normal scheduler, of priority max.  Poked, it goes there and
 %% answers at once, if its scheduler is given back at all.
 %%
 %% It must never do more than that: it runs before everything else on its scheduler.  It makes no
-%% garbage.
+%% garbage.  And it must never wait bound to a scheduler: one that is taken offline runs nothing,
+%% and a process that can never run answers no signal. With one of those neither code is purged, nor
+%% an application stopped, nor are processes listed.
 %%
 %% While another scheduler is held, who is to hear of it may wait in that one's queue. What idle
 %% schedulers are then told makes them look for work elsewhere: see `rouse' in watch.c.
@@ -13,37 +15,45 @@
 -define(TURNS, 4400).
 -define(TURN, 4000).
 
-%% @doc A heart that answers the watch thread.  Linked to the caller.
+%% @doc A heart that answers the watch thread, of a scheduler that is online.  Linked to the caller.
 -spec start_link(Scheduler :: pos_integer(), fairnif_watch_native:watch()) -> pid().
 start_link(Scheduler, Watch) ->
     bound(Scheduler, fun() ->
                              ok = fairnif_watch_native:heart(Watch, Scheduler),
-                             answer_thread(Scheduler, Watch)
+                             Flag = flag(),
+                             leave(Flag),
+                             answer_thread(Scheduler, Flag, Watch)
                      end).
 
 %% @doc A heart that answers `{poke, N}' from `Watchdog' with `{beat, Scheduler, N, Time}', where
 %% the native part is not there.
 -spec start_link(Scheduler :: pos_integer(), erlang, Watchdog :: pid()) -> pid().
 start_link(Scheduler, erlang, Watchdog) ->
-    bound(Scheduler, fun() -> answer_process(Scheduler, Watchdog) end).
+    bound(Scheduler, fun() ->
+                             Flag = flag(),
+                             leave(Flag),
+                             answer_process(Scheduler, Flag, Watchdog)
+                     end).
 
 %% @doc A clock on that scheduler: sends `tick' to `Watchdog' every `Ms'. A process's own timers
 %% stand still while the scheduler is blocked on which it set them.
 -spec start_clock(Scheduler :: pos_integer(), Watchdog :: pid(), Ms :: pos_integer()) -> pid().
 start_clock(Scheduler, Watchdog, Ms) ->
-    bound(Scheduler, fun() -> clock(Watchdog, Ms) end).
+    bound(Scheduler, fun() -> clock(Scheduler, flag(), Watchdog, Ms) end).
 
-clock(Watchdog, Ms) ->
+clock(Scheduler, Flag, Watchdog, Ms) ->
+    leave(Flag),
     receive after Ms -> ok end,
     Watchdog ! tick,
-    clock(Watchdog, Ms).
+    go(Scheduler, Flag),
+    clock(Scheduler, Flag, Watchdog, Ms).
 
 %% @doc The reductions that making a scheduler active uses: they are in the node's sum.
 -spec activation() -> pos_integer().
 activation() -> ?TURNS * ?TURN.
 
 %% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see
-%% which tuple it is.
+%% which tuple it is; nor which flag.
 bound(Scheduler, Fun) ->
     bound(Scheduler, Fun, max).
 
@@ -51,21 +61,38 @@ bound(Scheduler, Fun, Priority) ->
     Bind = list_to_tuple([scheduler, Scheduler]),
     spawn_opt(Fun, [link, Bind, {priority, Priority}]).
 
-answer_thread(Scheduler, Watch) ->
+flag() ->
+    element(1, list_to_tuple([scheduler])).
+
+%% Where it is offline whoever asked is answered from anywhere.
+go(Scheduler, Flag) ->
+    case erlang:system_info(schedulers_online) of
+        Online when Scheduler =< Online -> process_flag(Flag, Scheduler);
+        _ -> ok
+    end.
+
+leave(Flag) ->
+    process_flag(Flag, 0).
+
+answer_thread(Scheduler, Flag, Watch) ->
     receive
         poke ->
-            ok = fairnif_watch_native:beat(Watch, Scheduler),
-            answer_thread(Scheduler, Watch);
+            beat(Scheduler, Flag, Watch);
         rouse ->
-            ok = fairnif_watch_native:beat(Watch, Scheduler),
-            answer_thread(Scheduler, Watch);
+            beat(Scheduler, Flag, Watch);
         activate ->
             _ = bound(Scheduler, fun() -> use(?TURNS) end, low),
-            ok = fairnif_watch_native:beat(Watch, Scheduler),
-            answer_thread(Scheduler, Watch);
+            beat(Scheduler, Flag, Watch);
         _ ->
-            answer_thread(Scheduler, Watch)
-    end.
+            ok
+    end,
+    answer_thread(Scheduler, Flag, Watch).
+
+beat(Scheduler, Flag, Watch) ->
+    _ = go(Scheduler, Flag),
+    ok = fairnif_watch_native:beat(Watch, Scheduler),
+    _ = leave(Flag),
+    ok.
 
 %% The VM keeps little work on few schedulers; the others take work from nobody, whoever waits.
 %% Which they are it decides anew by the reductions of the last two periods of 4,000,000 reductions:
@@ -77,11 +104,13 @@ use(Turns) ->
     true = erlang:yield(),
     use(Turns - 1).
 
-answer_process(Scheduler, Watchdog) ->
+answer_process(Scheduler, Flag, Watchdog) ->
     receive
         {poke, N} ->
+            _ = go(Scheduler, Flag),
             Watchdog ! {beat, Scheduler, N, erlang:monotonic_time(nanosecond)},
-            answer_process(Scheduler, Watchdog);
+            _ = leave(Flag),
+            answer_process(Scheduler, Flag, Watchdog);
         _ ->
-            answer_process(Scheduler, Watchdog)
+            answer_process(Scheduler, Flag, Watchdog)
     end.

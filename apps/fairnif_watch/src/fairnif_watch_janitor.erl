@@ -15,10 +15,11 @@
 -export_type([load/0]).
 
 %% `owner': the first watcher. `modules' and `libraries': what is brought, as file contents; modules
-%% are loaded in this order, a library's path becomes the setting `key'. `config': for
-%% fairnif_watch:start/1. `schema': of the views; who joins later must understand them.
+%% are loaded in this order, a library's path becomes the setting `key'. `itself': was this module
+%% brought too? `config': for fairnif_watch:start/1. `schema': of the views; who joins later must
+%% understand them.
 -type load() :: #{owner := pid(), modules := [{module(), file:filename(), binary()}],
-                  libraries := [library()], config := map(),
+                  itself := boolean(), libraries := [library()], config := map(),
                   lease_ms := pos_integer(), schema := integer()}.
 -type library() :: #{key := atom(), name := file:filename(), content := binary()}.
 
@@ -135,6 +136,9 @@ handle({leave, Owner, Asker, Ref}, State) ->
         #state{owners = Left} = State1 when map_size(Left) =:= 0 -> State1;
         State1 -> tell(Asker, {Ref, others}), State1
     end;
+%% The node's own application is about to start (fairnif_watch_app).
+handle(give_way, State) ->
+    {ended, State};
 handle(expire, #state{owners = Owners, load = #{lease_ms := Lease}} = State) ->
     look_again(State),
     Silent = [O || {O, {_, HeardOf}} <- maps:to_list(Owners), now_ms() - HeardOf > Lease],
@@ -189,7 +193,8 @@ load([{Module, File, Beam} | Rest]) ->
     end.
 
 watch(Config) ->
-    try fairnif_watch:start(Config) of
+    %% Should we be killed the watch ends all the same; only code stays.
+    try fairnif_watch:start(Config#{owner => self()}) of
         {ok, Pid} -> {ok, Pid};
         {error, Why} -> {error, {start, Why}}
     catch
@@ -252,12 +257,13 @@ remove(Folder) ->
 
 %% In this order: nothing of ours runs when its code goes. Stopping waits for the native thread
 %% however long that takes, since code that runs must stay.
-take_away(#state{load = #{modules := Modules}}) ->
-    Loaded = [M || {M, _, _} <- lists:reverse(Modules), erlang:module_loaded(M)],
-    _ = lists:member(fairnif_watch, Loaded) andalso (catch fairnif_watch:stop()),
-    lists:foreach(fun code:delete/1, [?MODULE | Loaded]),
-    lists:foreach(fun code:purge/1, Loaded),
-    _ = spawn(lists, foreach, [fun code:purge/1, [?MODULE]]),
+take_away(#state{load = #{modules := Modules, itself := Itself}, core = Core}) ->
+    Brought = [M || {M, _, _} <- lists:reverse(Modules), erlang:module_loaded(M)],
+    %% What we started, though all of the code may be the node's own.
+    _ = is_pid(Core) andalso (catch fairnif_watch:stop()),
+    lists:foreach(fun code:delete/1, [?MODULE || Itself] ++ Brought),
+    lists:foreach(fun code:purge/1, Brought),
+    _ = Itself andalso spawn(lists, foreach, [fun code:purge/1, [?MODULE]]),
     ok.
 
 now_ms() ->

@@ -5,12 +5,12 @@
 %% {@link fairnif_watch_watchdog} calls the rest.
 -module(fairnif_watch_native).
 
--export([load/1, interface/0, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1,
+-export([load/1, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1,
          online/2, top/1, look/4, fairnif/2]).
 
 -export_type([watch/0]).
 
--nifs([interface/0, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1, online/2,
+-nifs([new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1, online/2,
        top/1, look/4, fairnif/2]).
 
 -opaque watch() :: reference().
@@ -24,10 +24,6 @@ load(Path) ->
         Answer -> Answer
     end.
 
-%% @doc The version of what follows.
--spec interface() -> pos_integer().
-interface() -> erlang:nif_error(not_loaded).
-
 %% @doc Finds all scheduler threads; the watch sends to `Owner' and ends when `Watchdog' does.
 %% Reads /proc, on a dirty I/O scheduler.
 -spec new(Config :: #{atom() => non_neg_integer()}, Owner :: pid(), Watchdog :: pid()) ->
@@ -35,8 +31,10 @@ interface() -> erlang:nif_error(not_loaded).
 new(_Config, _Owner, _Watchdog) -> erlang:nif_error(not_loaded).
 
 %% @doc Starts the thread; once. `Errno' is why running threads cannot be looked at by signal though
-%% the configuration wants it; 0: they can. `busy': another watch was not stopped yet.
--spec start(watch()) -> {ok, Errno :: non_neg_integer()} | {error, busy | no_thread}.
+%% the configuration wants it; 0: they can. `Hidden': the system does not show where they sleep.
+%% `busy': another watch was not stopped yet.
+-spec start(watch()) ->
+          {ok, Errno :: non_neg_integer(), Hidden :: boolean()} | {error, busy | no_thread}.
 start(_Watch) -> erlang:nif_error(not_loaded).
 
 %% @doc Ends the thread and waits for it, some milliseconds on a dirty I/O scheduler.

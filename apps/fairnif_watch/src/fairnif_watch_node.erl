@@ -11,7 +11,8 @@
 -export([init/1]).
 
 -type options() :: #{node := node(), cookie := atom(), form := shortnames | longnames,
-                     to := pid(), follow := boolean(), attach := fairnif_watch_attach:options()}.
+                     to := pid(), delay_ms := non_neg_integer(), follow := boolean(),
+                     attach := fairnif_watch_attach:options()}.
 %% What `to' is sent: `{fairnif_watch_node, Worker, Node, Message}'.
 %% `peers': the nodes that it knows, where it is to be followed.
 -type message() :: {status, status(), binary()}
@@ -39,8 +40,9 @@
 %% Between two tries: doubled, from the first to the last.
 -define(AGAIN_MS, 500).
 -define(AGAIN_MAX_MS, 5000).
+-define(REFUSED_MAX_MS, 60000).
 
-%% @doc Starts at once; linked to the caller.
+%% @doc Starts, and connects after so many milliseconds; linked to the caller.
 -spec start_link(options()) -> pid().
 start_link(Options) ->
     spawn_link(?MODULE, init, [Options]).
@@ -62,10 +64,10 @@ stop(Worker, Timeout) ->
 
 %% @private
 -spec init(options()) -> ok.
-init(#{to := To} = Options) ->
+init(#{to := To, delay_ms := Delay} = Options) ->
     _ = process_flag(trap_exit, true),
     _ = process_flag(message_queue_data, off_heap),
-    connect(#worker{options = Options, owner = erlang:monitor(process, To)}).
+    idle(now_ms() + Delay, #worker{options = Options, owner = erlang:monitor(process, To)}).
 
 connect(#worker{options = #{node := Node, form := Form}} = W) ->
     Begin = now_ms(),
@@ -75,7 +77,7 @@ connect(#worker{options = #{node := Node, form := Form}} = W) ->
         false ->
             Quick = now_ms() - Begin < ?QUICK_MS,
             case fairnif_watch_connect:why_not(Node, Form) of
-                {refused, Why} when Quick -> connect_again(Why, W);
+                {refused, Why} when Quick, W#worker.status =/= refused -> connect_again(Why, W);
                 {Status, Why} -> later(Status, Why, W)
             end
     end.
@@ -94,7 +96,7 @@ attach(#worker{options = #{node := Node, to := To}} = W) ->
     true = erlang:monitor_node(Node, true),
     %% What follows may take long, and nothing else is done meanwhile.
     Hanging = {status, hanging, <<"it is connected and cannot be attached to yet: is a scheduler "
-                                  "held?">>},
+                                  "held, or its dirty I/O pool full?">>},
     Timer = erlang:send_after(?SILENT_MS, To, {?MODULE, self(), Node, Hanging}),
     {Result, W1} = bring(fairnif_watch_attach:identity(Node), W),
     _ = erlang:cancel_timer(Timer),
@@ -121,8 +123,12 @@ replaced(_, {_, OsPid}, W) ->
 
 %% Nothing else to do until then; what still comes of an earlier try is of no interest.
 later(Status, Why, #worker{tries = Tries} = W) ->
-    Wait = min(?AGAIN_MAX_MS, ?AGAIN_MS bsl min(Tries, 10)),
+    Wait = min(again_max_ms(Status), ?AGAIN_MS bsl min(Tries, 10)),
     idle(now_ms() + Wait, (status(Status, Why, W))#worker{tries = Tries + 1}).
+
+%% A node that turns us down logs that, each time.
+again_max_ms(refused) -> ?REFUSED_MAX_MS;
+again_max_ms(_) -> ?AGAIN_MAX_MS.
 
 idle(Until, #worker{owner = Owner} = W) ->
     receive

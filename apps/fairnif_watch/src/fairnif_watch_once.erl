@@ -1,7 +1,7 @@
 %% A look at nodes for scripts: watches for some seconds, and says as a value what was seen.
 -module(fairnif_watch_once).
 
--export([settled/2, look/2, exit_code/1, json/1, self_test/3]).
+-export([settled/2, from/1, look/2, exit_code/1, json/1, self_test/3]).
 
 -export_type([result/0]).
 
@@ -31,11 +31,15 @@ is_settled(#{status := down, reason := Why}) ->
     not lists:member(Why, [<<"not reached yet">>, <<"the connection was lost">>]);
 is_settled(#{status := Status}) -> lists:member(Status, [down, gone, refused]).
 
+%% @doc From when on, by a node's first view, what ends there is of this look.
+-spec from(map()) -> integer().
+from(#{at := At} = View) ->
+    max(maps:get(started, View, 0), At - ?BEFORE_US).
+
 %% @doc Watches for so many seconds more, from `Views' on, and says what was seen since then.
 -spec look(pid(), #{views := fairnif_watch_cluster:views(), seconds := pos_integer()}) -> result().
 look(Cluster, #{views := #{nodes := First}, seconds := Seconds}) ->
-    Since = maps:from_list([{Node, max(maps:get(started, View, 0), At - ?BEFORE_US)}
-                            || #{node := Node, view := #{at := At} = View} <- First]),
+    Since = maps:from_list([{Node, from(View)} || #{node := Node, view := #{} = View} <- First]),
     timer:sleep(Seconds * 1000),
     #{nodes := Nodes} = Views = fairnif_watch_cluster:views(Cluster),
     #{at => erlang:system_time(microsecond), seconds => Seconds, nodes => Nodes,

@@ -5,7 +5,7 @@
 %% then.
 -module(fairnif_watch_pools).
 
--export([new/1, sample/2, add/2, told/2, looked/2, down/3, stop/1]).
+-export([new/1, sample/2, add/2, told/2, looked/2, down/4, stop/1]).
 
 -export_type([pools/0]).
 
@@ -158,17 +158,18 @@ told({no_job, Pid}, Pools) ->
 told(_, Pools) ->
     Pools.
 
-%% @doc A process that is monitored here has ended; its code may go on.
--spec down(reference(), Now :: integer(), pools()) -> pools().
-down(Ref, _, #pools{searcher = {_, Ref}} = Pools) ->
+%% @doc A process that is monitored here has ended; its code may go on, unless it ended by itself.
+-spec down(reference(), Why :: term(), Now :: integer(), pools()) -> pools().
+down(Ref, _, _, #pools{searcher = {_, Ref}} = Pools) ->
     Pools#pools{searcher = none};
-down(Ref, Now, #pools{jobs = Jobs, dead = Dead, probe = Probes} = Pools) ->
+down(Ref, Why, Now, #pools{jobs = Jobs, dead = Dead, probe = Probes} = Pools) ->
     case [Pid || {Pid, #{ref := R}} <- maps:to_list(Jobs), R =:= Ref] of
         [Pid] ->
             {Job, Rest} = maps:take(Pid, Jobs),
             Pools#pools{jobs = Rest,
                         dead = case Job of
                                    #{kind := gc} -> Dead;
+                                   _ when Why =:= normal; map_size(Dead) >= ?JOBS -> Dead;
                                    _ -> Dead#{Pid => Job#{died => Now, pid => Pid}}
                                end};
         [] ->

@@ -8,7 +8,11 @@
 -spec look() -> fairnif_watch_detector:look().
 look() ->
     Normal = erlang:system_info(schedulers),
-    Online = erlang:system_info(schedulers_online),
+    %% While multi_scheduling is blocked only the first one is to work.
+    Online = case erlang:system_info(multi_scheduling) of
+                 enabled -> erlang:system_info(schedulers_online);
+                 _ -> 1
+             end,
     {Queues, DirtyQueued} = lists:split(Normal, erlang:statistics(run_queue_lengths_all)),
     {_, DirtyActive} = lists:split(Normal, erlang:statistics(active_tasks_all)),
     [Cpu, Io] = lists:zip(DirtyQueued, DirtyActive),

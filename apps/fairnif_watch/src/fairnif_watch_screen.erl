@@ -312,7 +312,7 @@ finding_line(Finding, Chosen, Several) ->
     #{since := Since, severity := Severity, detector := Detector} = Finding,
     Mark = case Severity of error -> bad; _ -> warn end,
     [{chosen_mark(Chosen), case Chosen of true -> "> "; false -> "  " end},
-     {none, [clock(Since), " "]}, {Mark, string:pad(atom_to_list(Severity), 8)},
+     {none, [clock(Since), " "]}, {Mark, string:pad(text(Severity), 8)},
      {none, [[text(maps:get(node, Finding, '')), " "] || Several]},
      {none, [short_name(Detector), " ", subject(maps:get(subject, Finding, node)), " "]},
      {bold, lasted(Finding)}, {none, " "}, {chosen_mark(Chosen), culprit(Finding)}].
@@ -379,7 +379,7 @@ detail(Finding, From, Room, #{columns := Columns}) ->
         ++ [Line || #{remedy := Remedy} <- [Finding], Remedy =/= none,
                     Line <- wrapped(good, ["remedy: ", text(Remedy)], Columns)]
         ++ [[]]
-        ++ [[{dim, string:pad(io_lib:format("~ts:", [K]), 18)}, {none, term(V)}]
+        ++ [[{dim, string:pad(io_lib:format("~ts:", [text(K)]), 18)}, {none, term(V)}]
             || {K, V} <- maps:to_list(Culprit), V =/= none]
         ++ stack(maps:get(stack, Finding, []))
         ++ [[] || maps:get(evidence, Finding, #{}) =/= #{}]

@@ -11,27 +11,36 @@
 
 %% @doc See {@link fairnif_watch:self_test/0}. Errors: `{not_seen, _}', `{not_named, Finding}',
 %% `{wrong_time, Finding, Ms}', `{late, Ms}', `{no_probe, _}' where its library cannot be loaded,
-%% `not_running'.
+%% `too_many' subscribers, `not_running'.
 -spec run() -> {ok, map()} | {error, term()}.
 run() ->
     try fairnif_watch_collector:probe() of
-        ok -> block();
+        ok -> apart(fun block/0);
         {error, Reason} -> {error, {no_probe, Reason}}
     catch
         exit:{noproc, _} -> {error, not_running}
     end.
 
+%% The caller may have subscribed himself, and what is not read here must not stay with him.
+apart(Fun) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({tested, Fun()}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, {tested, Result}} -> Result;
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, {died, Reason}}
+    end.
+
 block() ->
     Parent = self(),
-    {ok, Ref} = fairnif_watch:subscribe(self()),
-    Block = fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end,
-    {Pid, Monitor} = spawn_monitor(Block),
-    Deadline = erlang:monotonic_time(millisecond) + ?BLOCK_MS + 3000,
-    Seen = wait(Ref, Pid, Deadline, #{begin_us => erlang:system_time(microsecond)}),
-    ok = fairnif_watch:unsubscribe(Ref),
-    true = erlang:demonitor(Monitor, [flush]),
-    flush(Monitor),
-    judge(Seen, ?BLOCK_MS, #{within_ms => ?WITHIN_MS, tolerance => ?TOLERANCE}).
+    case fairnif_watch:subscribe(self()) of
+        {ok, Ref} ->
+            Block = fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end,
+            {Pid, _} = spawn_monitor(Block),
+            Deadline = erlang:monotonic_time(millisecond) + ?BLOCK_MS + 3000,
+            Seen = wait(Ref, Pid, Deadline, #{begin_us => erlang:system_time(microsecond)}),
+            judge(Seen, ?BLOCK_MS, #{within_ms => ?WITHIN_MS, tolerance => ?TOLERANCE});
+        {error, _} = Error ->
+            Error
+    end.
 
 %% Until the block is over, and the finding of it too.
 wait(_, _, _, #{held_ns := _, ended := _} = Seen) ->
@@ -52,7 +61,7 @@ wait(Ref, Pid, Deadline, Seen) ->
     end.
 
 %% Something else may block a scheduler meanwhile: ours is the one with our function, or, where
-%% there are no names, the one that is about as long.
+%% there are no names, the first.
 note(#{id := Id, at := At} = Finding, #{begin_us := Begin} = Seen) ->
     case Seen of
         #{first := {Other, _}} when Other =/= Id -> other(Finding, Seen);
@@ -63,7 +72,7 @@ note(#{id := Id, at := At} = Finding, #{begin_us := Begin} = Seen) ->
 %% When the watch knew it: this process may have to wait behind what it has started.
 other(#{id := Id, at := At} = Finding, #{begin_us := Begin} = Seen) ->
     case is_ours(Finding) of
-        true -> finding(Finding, Seen#{first := {Id, (At - Begin) / 1000}});
+        true -> finding(Finding, maps:remove(ended, Seen#{first := {Id, (At - Begin) / 1000}}));
         false -> Seen
     end.
 
@@ -72,13 +81,6 @@ finding(Finding, Seen) -> Seen#{finding => Finding}.
 
 is_ours(#{culprit := #{mfa := {fairnif_watch_probe, block, 1}}}) -> true;
 is_ours(_) -> false.
-
-%% What was not read must not stay in the mailbox of whoever called.
-flush(Monitor) ->
-    receive
-        {fairnif_watch, _, _} -> flush(Monitor)
-    after 0 -> ok
-    end.
 
 %% @doc What was seen, against what was done. Pure.
 -spec judge(map(), pos_integer(), map()) -> {ok, map()} | {error, term()}.

@@ -94,10 +94,12 @@ drop(#store{kept = Kept, ended = Ended, findings = Findings} = Store) ->
             Store
     end.
 
-%% Time for which normal schedulers were held, by culprit. Who comes when there are `named' already
-%% is "other", for good: totals must never fall.
-total(#{detector := scheduler_blocked, culprit := #{name := Name}, duration_ms := Ms},
+%% Time for which normal schedulers were held, by culprit: by what the stack told, since what is
+%% learned later (the module before a colon) may come or not. Who comes when there are `named'
+%% already is "other", for good: totals must never fall.
+total(#{detector := scheduler_blocked, culprit := #{name := Full}, duration_ms := Ms},
       #store{blocked = Blocked, named = Named} = Store) when is_float(Ms) ->
+    Name = lists:last(binary:split(Full, <<": ">>, [global])),
     Who = case is_map_key(Name, Blocked) orelse map_size(Blocked) < Named of
               true -> Name;
               false -> <<"other">>
@@ -133,13 +135,12 @@ advised(#{detector := scheduler_blocked, culprit := #{kind := Kind}} = Finding) 
 advised(Finding) ->
     Finding.
 
-%% Was that a collection? One that ended when the finding did, of the process if that is known, and
-%% that took most of the time.
+%% Was that a collection? One of that process, that lies within the block and took most of it.
 collected(#{detector := scheduler_blocked, since := Since, at := At, duration_ms := Held,
-            culprit := #{pid := Pid}}, Collections) when is_float(Held) ->
+            culprit := #{pid := Pid}}, Collections) when is_float(Held), is_pid(Pid) ->
     lists:any(fun({End, Who, Ms}) ->
-                      (Pid =:= none orelse Who =:= Pid) andalso Ms >= Held / 2
-                          andalso End >= Since andalso End =< At + 1000000
+                      Who =:= Pid andalso Ms >= Held / 2
+                          andalso End - Ms * 1000 >= Since - 10000 andalso End =< At + 1000000
               end, Collections);
 collected(_, _) ->
     false.

@@ -18,8 +18,9 @@ start_link(Config) ->
     ok = load(),
     case supervisor:start_link({local, ?MODULE}, ?MODULE, top) of
         {ok, Top} ->
+            %% Supervisors log their children's arguments, and of a fun not what is in it.
             Parts = #{id => parts, restart => temporary, type => supervisor, shutdown => infinity,
-                      start => {supervisor, start_link, [?MODULE, {parts, Config}]}},
+                      start => {supervisor, start_link, [?MODULE, {parts, fun() -> Config end}]}},
             case supervisor:start_child(Top, Parts) of
                 {ok, _} ->
                     {ok, Top};
@@ -38,18 +39,22 @@ start_link(Config) ->
 load() ->
     lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, ours() ++ otp()).
 
-%% Started without the application they stand in its file; where all was brought there is none, and
+%% Started without the application they stand in its file. Where all was brought there is none, and
 %% all is loaded.
 ours() ->
-    case application:get_key(fairnif_watch, modules) of
-        {ok, Modules} ->
-            Modules;
-        undefined ->
-            case file:path_consult(code:get_path(), "fairnif_watch.app") of
-                {ok, [{application, _, Keys}], _} -> proplists:get_value(modules, Keys);
-                {error, _} -> []
-            end
+    case {application:get_key(fairnif_watch, modules), code:is_loaded(?MODULE)} of
+        {{ok, Modules}, _} -> Modules;
+        {undefined, {file, File}} when is_list(File) -> listed(filename:extension(File));
+        {undefined, _} -> []
     end.
+
+listed(".beam") ->
+    case file:path_consult(code:get_path(), "fairnif_watch.app") of
+        {ok, [{application, _, Keys}], _} -> proplists:get_value(modules, Keys);
+        {error, _} -> []
+    end;
+listed(_) ->
+    [].
 
 %% What a finding needs on its way.
 otp() ->
@@ -57,20 +62,22 @@ otp() ->
      proplists, queue, string, unicode, unicode_util].
 
 %% @private
--spec init(top | {parts, fairnif_watch_config:config()}) ->
+-spec init(top | {parts, fun(() -> fairnif_watch_config:config())}) ->
           {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(top) ->
     {ok, {#{strategy => one_for_one}, []}};
-init({parts, #{http := Http} = Config}) ->
+init({parts, Given}) ->
+    #{http := Http} = All = Given(),
+    Config = maps:remove(http_token, All),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60},
           [worker(fairnif_watch_out, start_link, Config),
            worker(fairnif_watch_collector, start_link, Config),
            (worker(?MODULE, start_sysmon, Config))#{id => sysmon},
            (worker(?MODULE, start_watchdog, Config))#{id => watchdog, shutdown => 15000}
-           | [(worker(?MODULE, start_web, Config))#{id => web} || Http =/= off]]}}.
+           | [(worker(?MODULE, start_web, Given))#{id => web} || Http =/= off]]}}.
 
-worker(Module, Function, Config) ->
-    #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.
+worker(Module, Function, Argument) ->
+    #{id => Module, start => {Module, Function, [Argument]}, shutdown => 5000}.
 
 %% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the
 %% node must start all the same: the rest goes on without, and says so.
@@ -93,6 +100,7 @@ start_sysmon(_) ->
     ignore.
 
 %% @private
--spec start_web(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
-start_web(#{http := {Ip, Port}, http_token := Token}) ->
+-spec start_web(fun(() -> fairnif_watch_config:config())) -> {ok, pid()} | ignore.
+start_web(Config) ->
+    #{http := {Ip, Port}, http_token := Token} = Config(),
     fairnif_watch_web:child(#{ip => Ip, port => Port, token => Token}).

@@ -2,15 +2,21 @@
 %%
 %% There is one per node. Never takes it from anybody, gives it up when somebody else takes it, and
 %% leaves it as it was. long_schedule is not asked for: it names the wrong function.
+%%
+%% `erlang:system_monitor/2' stops all schedulers for a moment, and so waits, with all of them, for
+%% one that native code holds. So it is called only while the watch thread sees none held, and not
+%% at all to give the monitor up: the VM does that when its owner ends, and stops nobody.
 -module(fairnif_watch_sysmon).
 
 -behaviour(gen_server).
 
 -export([start_link/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% Collections at least so long are told.
 -define(LONG_GC_MS, 10).
+%% Before the first look: the watch thread must have seen what there is.
+-define(FIRST_MS, 500).
 %% Between two looks whether the monitor is still ours, or is free now.
 -define(LOOK_MS, 5000).
 
@@ -24,9 +30,7 @@ start_link(Collector) ->
 %% @private
 -spec init(pid()) -> {ok, #state{}}.
 init(Collector) ->
-    _ = process_flag(trap_exit, true),
-    _ = erlang:send_after(?LOOK_MS, self(), look),
-    take(),
+    _ = erlang:send_after(?FIRST_MS, self(), look),
     {ok, #state{collector = Collector}}.
 
 %% @private
@@ -47,17 +51,18 @@ handle_info({monitor, Pid, long_gc, Info}, #state{collector = Collector} = State
     {noreply, State};
 handle_info(look, State) ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
-    take(),
+    _ = is_calm() andalso take(),
     {noreply, State};
 handle_info(_, State) ->
     {noreply, State}.
 
-%% @private
--spec terminate(term(), #state{}) -> ok.
-terminate(_, _) ->
-    case erlang:system_monitor() of
-        {Pid, _} when Pid =:= self() -> _ = erlang:system_monitor(undefined), ok;
-        _ -> ok
+%% Without the thread it cannot be known.
+is_calm() ->
+    case fairnif_watch_sample:from_watchdog(threads, []) of
+        [#{tid := Tid} | _] = Threads when Tid > 0 ->
+            [] =:= [N || #{kind := normal, number := N, held_ns := Held} <- Threads, Held > 0];
+        _ ->
+            false
     end.
 
 %% Between the look and the taking somebody else may have come: then it is theirs again.

@@ -118,10 +118,17 @@ draw(#screen{cluster = Cluster, view = View, due = Due} = S) ->
                 true -> fairnif_watch_screen:ansi(Line, Now);
                 false -> fairnif_watch_screen:plain(Line, Now)
             end || Line <- fairnif_watch_screen:lines(Views, Now)],
-    io:put_chars(["\e[H", lists:join("\e[K\r\n", Text), "\e[K\e[J"]),
+    say(["\e[H", lists:join("\e[K\r\n", Text), "\e[K\e[J"]),
     S#screen{view = Now, drawn = now_ms(), due = none}.
 
-%% @doc Writes lines to standard output until the time ends it; answers the findings written.
+%% When nobody reads any more (a pipe's other end) it is over.
+say(Text) ->
+    try io:put_chars(Text)
+    catch error:_ -> self() ! {?MODULE, done}, ok
+    end.
+
+%% @doc Writes lines to standard output until the time ends it, or nobody reads them; answers the
+%% findings written. What was over before the watch began is none of its business.
 -spec lines(pid(), options()) -> [map()].
 lines(Cluster, Options) ->
     {ok, Ref} = fairnif_watch_cluster:subscribe(Cluster, self()),
@@ -165,18 +172,20 @@ told_status(#{node := Node, status := Status} = Entry, Known) ->
     case Known of
         #{{node, Node} := Status} -> Known;
         #{} ->
-            io:put_chars([status_line(Entry), $\n]),
+            say([status_line(Entry), $\n]),
             Known#{{node, Node} => Status}
     end.
 
-told_findings(View, Known) ->
-    lists:foldr(fun told_finding/2, Known, maps:get(findings, View, [])).
+told_findings(#{node := Node} = View, Known) ->
+    From = maps:get({from, Node}, Known, fairnif_watch_once:from(View)),
+    lists:foldr(fun told_finding/2, Known#{{from, Node} => From}, maps:get(findings, View, [])).
 
-told_finding(#{node := Node, id := Id} = Finding, Known) ->
+told_finding(#{node := Node, id := Id, at := At, ongoing := Ongoing} = Finding, Known) ->
     Key = {finding, Node, Id},
-    case is_news(Finding, maps:get(Key, Known, none)) of
+    Ours = Ongoing orelse At >= maps:get({from, Node}, Known, 0),
+    case Ours andalso is_news(Finding, maps:get(Key, Known, none)) of
         true ->
-            io:put_chars([finding_line(Finding), $\n]),
+            say([finding_line(Finding), $\n]),
             Known#{Key => maps:with([node, ongoing, severity, since], Finding)};
         false ->
             Known
@@ -201,8 +210,8 @@ status_line(#{node := Node, status := Status, since := Since} = Entry) ->
 -spec finding_line(map()) -> unicode:chardata().
 finding_line(#{node := Node, since := Since, severity := Severity, detector := Detector,
                sentence := Sentence, ongoing := Ongoing}) ->
-    [time(Since), " ", fairnif_watch_screen:text(Node), " ", atom_to_list(Severity), " ",
-     atom_to_list(Detector), ": ", fairnif_watch_screen:text(Sentence),
+    Text = fun fairnif_watch_screen:text/1,
+    [time(Since), " ", Text(Node), " ", Text(Severity), " ", Text(Detector), ": ", Text(Sentence),
      case Ongoing of true -> " (goes on)"; false -> "" end].
 
 time(Us) ->

@@ -3,6 +3,9 @@
 
 -export([make/1]).
 
+%% Of the application. On a node to which this was brought there is none to ask.
+-define(VERSION, "0.1.0").
+
 %% @doc The view, from the last sample, the detectors with their issues, findings and counters.
 -spec make(map()) -> map().
 make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sample} = In) ->
@@ -12,7 +15,7 @@ make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sampl
       at => maps:get(at, Sample),
       started => maps:get(started, In),
       otp => list_to_binary(erlang:system_info(otp_release)),
-      version => version(),
+      version => <<?VERSION>>,
       native => Native =/= #{} andalso maps:get(blind, Sample) =:= [],
       blind => maps:get(blind, Sample),
       schedulers => schedulers(Threads, Look, maps:get(online, Sample)),
@@ -24,12 +27,6 @@ make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sampl
       counters => (maps:merge(Native, maps:get(counters, In)))
                       #{subscribers => maps:get(subscribers, In)},
       memory => memory()}.
-
-version() ->
-    case application:get_key(fairnif_watch, vsn) of
-        {ok, Vsn} -> list_to_binary(Vsn);
-        undefined -> <<"0.1.0">>
-    end.
 
 queues(#{queues := Queues, dirty_cpu := {Cpu, _}, dirty_io := {Io, _}}) ->
     #{normal => lists:sum(Queues), dirty_cpu => Cpu, dirty_io => Io}.

@@ -25,10 +25,9 @@
 
 -record(state, {watch :: fairnif_watch_native:watch() | {plain, fairnif_watch_plain:watch()},
                 hearts = #{} :: #{pid() => Scheduler :: pos_integer()},
-                ended = [] :: [Scheduler :: pos_integer()],
                 clocks = [] :: [pid()],
                 reaper = none :: pid() | none,
-                fairnif = false :: boolean()}).
+                fairnif = none :: none | bound | {refused, reference()}}).
 
 -define(TABLE, ?MODULE).
 -define(EVERY_MS, 1000).
@@ -145,13 +144,14 @@ init(#{owner := Owner, config := Given}) ->
         {ok, Watch, Blind} ->
             true = ets:insert(?TABLE, [{watch, Watch}, {blind, Blind}]),
             self() ! every,
-            {ok, #state{watch = Watch, hearts = hearts(Watch), reaper = reaper(Watch)}};
+            {ok, #state{watch = Watch, hearts = hearts(Watch, #{}), reaper = reaper(Watch)}};
         {plain, Why} ->
             true = ets:insert(?TABLE, [{watch, plain}, {blind, fairnif_watch_plain:blind(Why)}]),
             Plain = fairnif_watch_plain:new(Owner, Config),
             Clocks = clocks(fairnif_watch_plain:period_ms(Plain)),
             self() ! every,
-            {ok, #state{watch = {plain, Plain}, clocks = Clocks, hearts = hearts({plain, Plain})}};
+            {ok, #state{watch = {plain, Plain}, clocks = Clocks,
+                        hearts = hearts({plain, Plain}, #{})}};
         {error, Reason} ->
             {stop, {native, Reason}}
     end.
@@ -168,19 +168,18 @@ handle_cast(_Request, State) ->
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
-handle_info(every, State = #state{watch = Watch, hearts = Hearts, ended = Ended}) ->
+handle_info(every, State = #state{watch = Watch, hearts = Hearts}) ->
     _ = erlang:send_after(?EVERY_MS, self(), every),
-    State1 = State#state{hearts = maps:merge(Hearts, hearts(Ended, Watch)), ended = []},
-    {noreply, keep_up(State1)};
+    {noreply, keep_up(State#state{hearts = hearts(Watch, Hearts)})};
 handle_info(tick, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
     {noreply, State#state{watch = {plain, fairnif_watch_plain:tick(Plain, Hearts)}}};
 handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
     {noreply, State#state{watch = {plain, fairnif_watch_plain:beat(Scheduler, N, At, Plain)}}};
-handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts, ended = Ended}) ->
+handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts}) ->
     case maps:take(Pid, Hearts) of
-        {Scheduler, Rest} ->
-            %% Somebody killed it. Not at once: it could end again and again.
-            {noreply, State#state{hearts = Rest, ended = [Scheduler | Ended]}};
+        {_, Rest} ->
+            %% Somebody killed it. Not again at once: it could end again and again.
+            {noreply, State#state{hearts = Rest}};
         error ->
             {stop, Reason, State}
     end;
@@ -210,10 +209,15 @@ keep_up(State = #state{watch = {plain, _}}) ->
 keep_up(State = #state{watch = Watch, fairnif = Bound}) ->
     ok = fairnif_watch_native:online(Watch, erlang:system_info(schedulers_online)),
     %% Where fairnif keeps the object that leads to its runtime, once that is loaded.
-    case Bound orelse persistent_term:get({fairnif, runtime}, none) of
-        true -> State;
+    case persistent_term:get({fairnif, runtime}, none) of
+        _ when Bound =:= bound -> State;
         none -> State;
-        Runtime -> State#state{fairnif = fairnif_watch_native:fairnif(Watch, Runtime)}
+        Runtime when Bound =:= {refused, Runtime} -> State;
+        Runtime ->
+            case fairnif_watch_native:fairnif(Watch, Runtime) of
+                true -> State#state{fairnif = bound};
+                false -> State#state{fairnif = {refused, Runtime}}
+            end
     end.
 
 %% A heart whose scheduler is blocked ends when that is given back: it is not waited for long.
@@ -231,16 +235,15 @@ end_processes(Pids) ->
               receive {'DOWN', Monitor, process, _, _} -> ok after Left -> ok end
       end, Monitors).
 
-hearts(Watch) ->
-    hearts(lists:seq(1, erlang:system_info(schedulers)), Watch).
-
-hearts(Schedulers, Watch) ->
-    maps:from_list([{heart(N, Watch), N} || N <- Schedulers]).
+%% One for each scheduler that is online, of which some may be there.
+hearts(Watch, Hearts) ->
+    Missing = lists:seq(1, erlang:system_info(schedulers_online)) -- maps:values(Hearts),
+    maps:merge(Hearts, maps:from_list([{heart(N, Watch), N} || N <- Missing])).
 
 %% On two schedulers, so that one is left when the other is blocked.
 clocks(Ms) ->
     [fairnif_watch_heart:start_clock(N, self(), Ms)
-     || N <- lists:seq(1, min(2, erlang:system_info(schedulers)))].
+     || N <- lists:seq(1, min(2, erlang:system_info(schedulers_online)))].
 
 heart(Scheduler, {plain, _}) -> fairnif_watch_heart:start_link(Scheduler, erlang, self());
 heart(Scheduler, Watch) -> fairnif_watch_heart:start_link(Scheduler, Watch).
@@ -266,7 +269,7 @@ start_native(Owner, Config) ->
         ok ->
             case fairnif_watch_native:new(native_config(Config), Owner, self()) of
                 {ok, Watch} -> start_thread(Watch, Config, ?BUSY_MS);
-                Error -> Error
+                {error, _} = Error -> Error
             end;
         {error, Reason} ->
             {plain, Reason}
@@ -275,21 +278,30 @@ start_native(Owner, Config) ->
 %% The watch of a watchdog that was killed may still be ending.
 start_thread(Watch, Config = #{signals := Signals}, Left) ->
     case fairnif_watch_native:start(Watch) of
-        {ok, 0} when Signals ->
-            {ok, Watch, []};
-        {ok, 0} ->
-            {ok, Watch, [<<"signals are switched off: what runs is not named, only what sleeps">>]};
-        {ok, Errno} ->
-            {ok, Watch, [iolist_to_binary(
-                           io_lib:format("no signal for looking at running threads is to be had "
-                                         "(errno ~w): what runs is not named, only what sleeps",
-                                         [Errno]))]};
+        {ok, Errno, Hidden} ->
+            {ok, Watch, unnamed(Errno, Signals) ++ unseen(Hidden)};
         {error, busy} when Left > 0 ->
             timer:sleep(50),
             start_thread(Watch, Config, Left - 50);
-        Error ->
-            Error
+        {error, no_thread} ->
+            {plain, no_thread};
+        {error, busy} ->
+            {error, busy}
     end.
+
+unnamed(0, true) ->
+    [];
+unnamed(0, false) ->
+    [<<"signals are switched off: what runs is not named, only what sleeps">>];
+unnamed(Errno, _) ->
+    [iolist_to_binary(io_lib:format("no signal for looking at running threads is to be had (errno "
+                                    "~w): what runs is not named, only what sleeps", [Errno]))].
+
+unseen(false) ->
+    [];
+unseen(true) ->
+    [<<"the system does not show where this process's threads sleep (has its program file "
+       "capabilities?): what holds a scheduler asleep is not seen">>].
 
 load(Config) ->
     Setting = maps:get(native_library, Config, default),

@@ -39,8 +39,6 @@
 -define(TOGETHER_MS, 100).
 %% After the last page has gone events are kept for so long, should it come back.
 -define(LINGER_MS, 30000).
-%% A token is not guessed, and needs no escapes in an address or a cookie.
--define(TOKEN, "^[A-Za-z0-9._~-]{16,256}$").
 
 -record(state, {epoch :: binary(),
                 source :: map(),
@@ -128,16 +126,14 @@ next(Server, After) ->
 views(Server) ->
     gen_server:call(Server, views).
 
-valid(#{ip := Ip, port := Port, token := Token}) when Token =/= none, not is_binary(Token) ->
-    valid(#{ip => Ip, port => Port, token => <<>>});
 valid(#{ip := Ip, port := Port, token := Token} = Options) ->
     Checks = [{is_integer(Port) andalso Port >= 0 andalso Port < 65536,
                ["port ", io_lib:format("~tp", [Port]), " is no number from 0 to 65535"]},
               {inet:is_ip_address(Ip),
                [io_lib:format("~tp", [Ip]), " is no IP address, such as {127,0,0,1}"]},
-              {Token =:= none orelse re:run(Token, ?TOKEN, [{capture, none}]) =:= match,
+              {Token =:= none orelse fairnif_watch_config:is_token(Token),
                "the token is no binary of 16 to 256 letters, digits or ._~-"},
-              {Token =/= none orelse fairnif_watch_web_http:loopback(Ip),
+              {Token =/= none orelse fairnif_watch_config:loopback(Ip),
                [inet_text(Ip), " can be reached from other machines: that needs a token "
                 "(http_token, or --token). Without one the page is for 127.0.0.1 only"]},
               {code:ensure_loaded(httpd) =:= {module, httpd},
@@ -186,7 +182,7 @@ epoch() ->
     integer_to_binary(erlang:system_time(microsecond), 36).
 
 httpd(#{ip := Ip, port := Port, token := Token, source := Source}) ->
-    Web = #{server => self(), token => Token, loopback => fairnif_watch_web_http:loopback(Ip),
+    Web = #{server => self(), token => Token, loopback => fairnif_watch_config:loopback(Ip),
             metrics => maps:get(metrics, Source, none)},
     Config = [{bind_address, Ip}, {port, Port}, {ipfamily, family(Ip)},
               {server_name, "fairnif_watch"}, {server_tokens, none},

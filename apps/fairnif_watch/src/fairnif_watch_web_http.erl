@@ -7,7 +7,7 @@
 %% for a reader longer than the socket's send_timeout: one that does not read is closed.
 -module(fairnif_watch_web_http).
 
--export([do/1, limits/1, loopback/1]).
+-export([do/1, limits/1]).
 
 -include_lib("inets/include/httpd.hrl").
 
@@ -31,13 +31,6 @@ limits(Clients) ->
 %% the server's configuration OTP 25 takes them for port 0 only.)
 options() ->
     [{nodelay, true}, {send_timeout, ?SEND_MS}, {send_timeout_close, true}].
-
-%% @private Whether only this machine reaches the address.
--spec loopback(inet:ip_address()) -> boolean().
-loopback({127, _, _, _}) -> true;
-loopback({0, 0, 0, 0, 0, 0, 0, 1}) -> true;
-loopback({0, 0, 0, 0, 0, 16#FFFF, High, _}) -> High bsr 8 =:= 127;
-loopback(_) -> false.
 
 %% @private The callback of OTP's HTTP server.
 -spec do(#mod{}) -> {proceed, [term()]}.
@@ -106,7 +99,7 @@ this_machine(Host) ->
         #{host := "localhost"} -> true;
         #{host := Name} ->
             case inet:parse_strict_address(Name) of
-                {ok, Ip} -> loopback(Ip);
+                {ok, Ip} -> fairnif_watch_config:loopback(Ip);
                 {error, einval} -> false
             end;
         _ -> false

@@ -10,9 +10,12 @@
 -export([leaves_a_node_as_it_was/1, leaves_it_so_when_killed/1,
          leaves_it_so_when_the_connection_is_lost_and_comes_back/1,
          leaves_it_so_when_nothing_is_heard_of_the_watcher/1,
+         leaves_what_a_node_had_loaded_itself/1, ends_with_its_janitor/1,
          attaches_by_long_names/1, attaches_over_tls/1,
-         says_why_there_is_no_connection/1, shows_the_cookie_to_nobody/1,
-         subscribes_where_the_application_runs/1, two_watchers_share_what_is_brought/1,
+         says_why_there_is_no_connection/1, says_what_is_no_epmd/1,
+         refuses_options_that_have_no_effect/1, shows_the_cookie_to_nobody/1,
+         subscribes_where_the_application_runs/1, gives_way_to_the_application/1,
+         waits_for_a_node_that_is_starting/1, two_watchers_share_what_is_brought/1,
          brings_nothing_over_another_version/1, brings_no_native_part_when_told/1,
          goes_on_without_a_native_part_that_cannot_be_loaded/1,
          takes_back_what_a_node_cannot_load/1,
@@ -21,7 +24,8 @@
          follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes/1,
          one_look_keeps_to_its_schema/1, tests_the_watch_of_a_node/1,
          shows_a_screen_and_puts_the_terminal_back/1,
-         puts_the_terminal_back_when_it_is_killed/1, writes_lines_where_no_terminal_is/1]).
+         puts_the_terminal_back_when_it_is_killed/1, writes_lines_where_no_terminal_is/1,
+         ends_quietly_where_nobody_reads/1]).
 
 -define(COOKIE, "suite_cookie").
 
@@ -35,17 +39,19 @@ groups() ->
     [{command, [],
       [leaves_a_node_as_it_was, leaves_it_so_when_killed,
        leaves_it_so_when_the_connection_is_lost_and_comes_back,
+       leaves_what_a_node_had_loaded_itself, ends_with_its_janitor,
        attaches_by_long_names, attaches_over_tls, says_why_there_is_no_connection,
+       says_what_is_no_epmd, refuses_options_that_have_no_effect,
        shows_the_cookie_to_nobody, subscribes_where_the_application_runs,
-       two_watchers_share_what_is_brought, brings_nothing_over_another_version,
+       gives_way_to_the_application, two_watchers_share_what_is_brought, brings_nothing_over_another_version,
        brings_no_native_part_when_told, one_look_keeps_to_its_schema, tests_the_watch_of_a_node,
        shows_a_screen_and_puts_the_terminal_back, puts_the_terminal_back_when_it_is_killed,
-       writes_lines_where_no_terminal_is]},
+       writes_lines_where_no_terminal_is, ends_quietly_where_nobody_reads]},
      {inside, [],
       [leaves_it_so_when_nothing_is_heard_of_the_watcher,
        goes_on_without_a_native_part_that_cannot_be_loaded, takes_back_what_a_node_cannot_load,
        a_node_that_hangs_goes_and_is_replaced_is_told, waits_for_a_node_whose_scheduler_is_held,
-       follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes]}].
+       waits_for_a_node_that_is_starting, follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes]}].
 
 init_per_suite(Config) ->
     Root = root(filename:dirname(code:which(?MODULE))),
@@ -74,6 +80,35 @@ leaves_a_node_as_it_was(Config) ->
     {match, _} = re:run(Text, "1 of 1 nodes seen for 1 s: 0 findings"),
     as_before(Peer, Before),
     ?assert(lists:member(fairnif_watch_native, peer:call(Peer, erlang, system_info, [taints]))).
+
+%% Its own code, not running: what is started is ended, and no module is taken.
+leaves_what_a_node_had_loaded_itself(Config) ->
+    {Peer, Node} = node_up(Config, #{args => paths()}),
+    ok = peer:call(Peer, application, load, [fairnif_watch]),
+    {ok, Modules} = peer:call(Peer, application, get_key, [fairnif_watch, modules]),
+    ok = peer:call(Peer, code, ensure_modules_loaded, [Modules]),
+    Before = state(Peer),
+    {0, _} = watch(Config, [Node, "--once", "--seconds", "1"]),
+    %% Its own module keeps the library that it was given.
+    as_before(Peer, Before, [mapped]).
+
+%% The code stays: nobody else knows that it was brought.
+ends_with_its_janitor(Config) ->
+    {Peer, Node} = node_up(Config),
+    #{threads := Threads, signals := Signals, system_monitor := Monitor} = state(Peer),
+    {Port, Os} = watching(Config, [Node]),
+    attached(Peer),
+    signal(Os, "STOP"),
+    true = peer:call(Peer, erlang, exit,
+                     [peer:call(Peer, erlang, whereis, [fairnif_watch_janitor]), kill]),
+    until(fun() -> not is_attached(Peer) end, "the watch ends"),
+    until(fun() -> case state(Peer) of
+                       #{threads := Threads, signals := Signals, system_monitor := Monitor} -> true;
+                       #{} -> false
+                   end
+          end, "no thread, no handler, no monitor"),
+    signal(Os, "KILL"),
+    _ = ended(Port).
 
 leaves_it_so_when_killed(Config) ->
     {Peer, Node} = node_up(Config),
@@ -180,6 +215,33 @@ says_why_there_is_no_connection(Config) ->
     contains(Text, "admits only nodes with certain names"),
     {0, _} = watch(Config, [Node, "--once", "--seconds", "1", "--name", "friend@host"]).
 
+%% As a forwarded port with nothing behind it does.
+says_what_is_no_epmd(Config) ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Number} = inet:port(Socket),
+    Closer = spawn_link(fun Loop() ->
+                                {ok, Accepted} = gen_tcp:accept(Socket),
+                                ok = gen_tcp:close(Accepted),
+                                Loop()
+                        end),
+    {3, Text} = run(?config(fairnif, Config), ["watch", "app@127.0.0.1"],
+                    [{"FAIRNIF_COOKIE", ?COOKIE}, {"ERL_EPMD_PORT", integer_to_list(Number)}]),
+    contains(Text, "it is no epmd"),
+    true = unlink(Closer),
+    true = exit(Closer, kill),
+    ok = gen_tcp:close(Socket).
+
+%% Also those that the shell script takes away.
+refuses_options_that_have_no_effect(Config) ->
+    [begin
+         {2, Text} = watch(Config, ["app@127.0.0.1" | Args]),
+         contains(Text, Part)
+     end || {Args, Part} <-
+                [{["--token", "0123456789abcdef"], "`--token' needs `--http'"},
+                 {["--token=0123456789abcdef", "--once"], "`--token' needs `--http'"},
+                 {["--cookie", "c", "--cookie-file", "f"],
+                  "`--cookie' contradicts `--cookie-file'"}]].
+
 shows_the_cookie_to_nobody(Config) ->
     {Peer, Node} = node_up(Config),
     [begin
@@ -218,6 +280,30 @@ subscribes_where_the_application_runs(Config) ->
     until(fun() -> #{counters := #{subscribers := N}} = peer:call(Peer, fairnif_watch, report, []),
                    N =:= 0
           end, "no subscriber").
+
+gives_way_to_the_application(Config) ->
+    {Peer, Node} = node_up(Config, #{args => paths()}),
+    {Port, Os} = watching(Config, [Node, "--seconds", "60"]),
+    attached(Peer),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [fairnif_watch], 30000),
+    until(fun() -> subscribers(Peer) =:= 1 end, "the watcher is there again"),
+    ?assertEqual(undefined, peer:call(Peer, erlang, whereis, [fairnif_watch_janitor])),
+    #{schedulers := [#{state := State} | _]} = peer:call(Peer, fairnif_watch, report, []),
+    ?assertNotEqual(unknown, State),
+    signal(Os, "KILL"),
+    _ = ended(Port).
+
+%% Nothing is brought to a node whose own applications may be about to start.
+waits_for_a_node_that_is_starting(Config) ->
+    {Peer, Node} = node_up(Config, #{wait_boot => {self(), booted},
+                                     args => ["-eval", "timer:sleep(6000)"]}),
+    Cluster = cluster([Node], #{}),
+    #{reason := Why} = status(Cluster, Node, hanging),
+    contains(Why, "still starting"),
+    up(Cluster, Node),
+    ok = fairnif_watch_cluster:stop(Cluster, 10000),
+    receive {booted, _} -> ok end,
+    until(fun() -> not is_attached(Peer) end, "the watch is gone").
 
 two_watchers_share_what_is_brought(Config) ->
     {Peer, Node} = node_up(Config),
@@ -329,6 +415,7 @@ waits_for_a_node_whose_scheduler_is_held(Config) ->
     %% Long enough for this side to come to a conclusion on a busy machine, too.
     peer:cast(Peer, lists, foreach, [fun fairnif_watch_probe:block/1, [10000, 9000]]),
     timer:sleep(200),
+    Before = ours(Peer),
     Cluster = cluster([Node], #{}),
     %% Its connection may have been that scheduler's to accept, or not.
     #{reason := Why} = status(Cluster, Node, hanging),
@@ -336,10 +423,11 @@ waits_for_a_node_whose_scheduler_is_held(Config) ->
     up(Cluster, Node),
     ok = fairnif_watch_cluster:stop(Cluster, 10000),
     until(fun() -> not is_attached(Peer) end, "the watch is gone"),
-    %% It was there before.
-    ?assertEqual([fairnif_watch_probe],
-                 [M || M <- peer:call(Peer, erlang, loaded, []),
-                       lists:prefix("fairnif_watch", atom_to_list(M))]).
+    ?assertEqual(Before, ours(Peer)).
+
+ours(Peer) ->
+    lists:sort([M || M <- peer:call(Peer, erlang, loaded, []),
+                     lists:prefix("fairnif_watch", atom_to_list(M))]).
 
 follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes(Config) ->
     {A, NodeA} = node_up(Config),
@@ -419,6 +507,21 @@ writes_lines_where_no_terminal_is(Config) ->
     {_, Node} = node_up(Config),
     {0, Text} = watch(Config, [Node, "--seconds", "2"]),
     {match, _} = re:run(Text, "^20[^ ]+ " ++ atom_to_list(Node) ++ " up\n\\z").
+
+%% As before a pipe's other end that has gone.
+ends_quietly_where_nobody_reads(Config) ->
+    {_, Node} = node_up(Config),
+    Script = "cd \"$0\" && { { \"$1\" watch \"$2\" nobody \"$2\" --seconds 20; echo \"was $?\" >&2; } "
+        "| true; }",
+    Folder = ?config(priv_dir, Config),
+    {Us, {0, Text}} = timer:tc(
+                        fun() -> run("/bin/sh", ["-c", Script, Folder, ?config(fairnif, Config)
+                                                | text([Node])], [{"FAIRNIF_COOKIE", ?COOKIE}])
+                        end),
+    contains(Text, "was 3"),
+    ?assertEqual(nomatch, string:find(Text, "terminat")),
+    ?assert(Us < 15000000, Us),
+    ?assertEqual([], filelib:wildcard(filename:join(Folder, "erl_crash*"))).
 
 %% ---- the command ----
 

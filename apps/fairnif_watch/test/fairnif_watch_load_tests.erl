@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([after_a_finding/1, no_library/0, told_after/3]).
+-export([after_a_finding/1, no_library/0, told_after/3, tested_beside_others/0]).
 
 %% In a fresh VM, where nothing else has loaded anything.
 a_finding_loads_no_module_test_() ->
@@ -75,6 +75,29 @@ work_until(End) ->
 
 flush() ->
     receive {fairnif_watch, _, _} -> flush() after 0 -> ok end.
+
+%% What else holds a scheduler meanwhile is not what was asked for, nor for how long.
+the_self_test_knows_its_own_block_test_() ->
+    {timeout, 90,
+     fun() ->
+             ok = fairnif_watch_test:build(),
+             Results = in_peer(tested_beside_others, [], ["+S", "2:2"]),
+             ?assertMatch([_, _], [R || {ok, _} = R <- Results], Results)
+     end}.
+
+%% @private The caller's own messages stay his.
+tested_beside_others() ->
+    {ok, _} = fairnif_watch:start(#{log => false}),
+    self() ! {fairnif_watch, node(), mine},
+    Other = spawn(fun Loop() ->
+                          fairnif_watch_block_nif:spin(25),
+                          timer:sleep(75),
+                          Loop()
+                  end),
+    Results = [fairnif_watch:self_test() || _ <- [1, 2]],
+    true = exit(Other, kill),
+    receive {fairnif_watch, _, mine} -> ok after 0 -> error(message_lost) end,
+    Results.
 
 where_no_watch_runs_the_self_test_says_so_test() ->
     ?assertEqual({error, not_running}, fairnif_watch:self_test()).

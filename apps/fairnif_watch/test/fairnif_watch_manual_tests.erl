@@ -15,7 +15,7 @@ text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).
 allowed({integer, Min, Max}) -> text("~b to ~b", [Min, Max]);
 allowed(boolean) -> <<"true, false">>;
 allowed(http) -> <<"`off`, `{Address, Port}`">>;
-allowed(token) -> <<"`none`, a binary of 16 bytes or more">>;
+allowed(token) -> <<"`none`, a binary of 16 to 256 letters, digits or `._~-`">>;
 allowed(path) -> <<"`default`, `false`, a path">>.
 
 settings() ->

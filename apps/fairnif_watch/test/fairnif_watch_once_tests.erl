@@ -22,6 +22,11 @@ a_finding_is_a_line_test() ->
              fairnif_watch_terminal:finding_line(finding(1, #{sentence => <<"It\nwas.">>}))),
     {match, _} = re:run(Line, "^20[0-9T:.+-]+ app@host error scheduler_blocked: It\\?was\\.\\z").
 
+what_comes_from_another_node_is_shown_without_control_characters_test() ->
+    Odd = 'x\e[31m',
+    Line = fairnif_watch_terminal:finding_line(finding(1, #{severity => Odd, detector => Odd})),
+    ?assertEqual(nomatch, string:find(unicode:characters_to_list(Line), "\e")).
+
 a_status_is_a_line_with_its_reason_test() ->
     Line = unicode:characters_to_list(
              fairnif_watch_terminal:status_line((entry(gone, none))#{reason := <<"left">>})),

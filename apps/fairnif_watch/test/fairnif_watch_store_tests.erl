@@ -65,8 +65,9 @@ blocked_time_is_added_up_for_so_many_culprits_and_then_for_others_test() ->
 
 held(Changes) ->
     Now = erlang:system_time(microsecond),
-    Culprit = (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>},
-    {_, Store} = told([[issue(a, maps:merge(#{since => Now, culprit => Culprit,
+    Culprit = (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>,
+                                              pid := self()},
+    {_, Store} = told([[issue(a, maps:merge(#{since => Now - 200000, culprit => Culprit,
                                               duration_ms => 200.0, ongoing => false}, Changes))]]),
     {Now, Store}.
 
@@ -78,9 +79,10 @@ gc_named(Collections, Store) ->
 a_long_collection_at_that_time_is_what_it_was_test() ->
     {Now, Store} = held(#{}),
     ?assertEqual(gc, gc_named([{Now + 1000, self(), 190}], Store)),
-    %% Too short to be it; ended before it began.
+    %% Too short to be it; began before it; ended long after it.
     ?assertEqual(emulator, gc_named([{Now + 1000, self(), 99}], Store)),
-    ?assertEqual(emulator, gc_named([{Now - 1000, self(), 190}], Store)),
+    ?assertEqual(emulator, gc_named([{Now - 50000, self(), 190}], Store)),
+    ?assertEqual(emulator, gc_named([{Now + 2000000, self(), 190}], Store)),
     ?assertEqual(emulator, gc_named([], Store)).
 
 what_helps_depends_on_what_it_was_test() ->
@@ -90,11 +92,27 @@ what_helps_depends_on_what_it_was_test() ->
     ?assertMatch([#{remedy := Remedy}], fairnif_watch_store:findings(Next)),
     ?assertNotEqual(Remedy, fairnif_watch_detect_blocked:remedy()).
 
-a_collection_of_another_process_is_not_it_test() ->
-    Culprit = (fairnif_watch_culprit:none())#{kind := emulator, pid := self()},
-    {Now, Store} = held(#{culprit => Culprit}),
+a_collection_of_another_process_is_not_it_nor_where_none_is_known_test() ->
+    {Now, Store} = held(#{}),
     ?assertEqual(gc, gc_named([{Now + 1, self(), 200}], Store)),
-    ?assertEqual(emulator, gc_named([{Now + 1, list_to_pid("<0.1.0>"), 200}], Store)).
+    ?assertEqual(emulator, gc_named([{Now + 1, list_to_pid("<0.1.0>"), 200}], Store)),
+    Unknown = (fairnif_watch_culprit:none())#{kind := emulator},
+    {Now2, Store2} = held(#{culprit => Unknown}),
+    ?assertEqual(emulator, gc_named([{Now2 + 1, self(), 200}], Store2)).
+
+a_lasting_finding_began_when_it_was_first_seen_to_test() ->
+    {_, Store} = told([[issue(a, #{since => 1000})]]),
+    {_, Next} = told([[issue(a, #{since => 9000, sentence => <<"It goes on.">>})]], Store),
+    ?assertMatch([#{since := 1000}], fairnif_watch_store:findings(Next)).
+
+%% The module that loaded the library may have been learned by then, or not.
+blocked_time_is_added_up_by_what_the_stack_told_test() ->
+    Culprit = fun(Name) -> (fairnif_watch_culprit:none())#{kind := nif, name := Name} end,
+    {_, First} = held(#{culprit => Culprit(<<"f (my.so)">>)}),
+    {_, Both} = told([[issue(b, #{culprit => Culprit(<<"my: f (my.so)">>), ongoing => false,
+                                  duration_ms => 100.0})]], First),
+    ?assertMatch(#{blocked := #{<<"f (my.so)">> := {2, 300000000}}},
+                 fairnif_watch_store:totals(Both)).
 
 an_answer_that_comes_after_the_finding_is_gone_is_nothing_test() ->
     ?assertMatch({[], _}, fairnif_watch_store:learned(7, #{registered => x}, [], new())),

@@ -3,6 +3,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([log/2]).
+
 -define(TOKEN, <<"a-token.of_24~characters">>).
 %% As fairnif_watch_web has it.
 -define(STREAMS, 32).
@@ -208,6 +210,39 @@ off_loopback_it_does_not_start_without_a_token_test() ->
     has(<<"needs a token">>, Six),
     [?assertMatch({error, {http, _}}, fairnif_watch_web:start_link(#{token => Token}))
      || Token <- [<<>>, <<"short">>, "a-token.of_24~characters", <<"sixteen letters;">>]].
+
+%% Supervisors log the arguments of their children.
+the_token_is_in_no_report_test() ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    {ok, #{level := Shown}} = logger:get_handler_config(default),
+    ok = logger:set_handler_config(default, level, emergency),
+    ok = logger:set_primary_config(level, info),
+    try
+        {ok, _} = fairnif_watch:start(#{http => {{127, 0, 0, 1}, 0}, http_token => ?TOKEN}),
+        true = exit(whereis(fairnif_watch_collector), kill),
+        true = fairnif_watch_here:wait_until(fun() -> is_pid(whereis(fairnif_watch_collector)) end,
+                                             5000),
+        ok = fairnif_watch:stop()
+    after
+        ok = logger:set_primary_config(level, Level),
+        ok = logger:set_handler_config(default, level, Shown),
+        ok = logger:remove_handler(?MODULE)
+    end,
+    Text = iolist_to_binary(logged()),
+    %% The death of a part, among others.
+    has(<<"killed">>, Text),
+    ?assertEqual(nomatch, string:find(Text, ?TOKEN)).
+
+%% A handler of Logger's.
+log(Event, #{config := To}) ->
+    To ! {logged, logger_formatter:format(Event, #{})},
+    ok.
+
+logged() ->
+    receive {logged, Text} -> [unicode:characters_to_binary(Text) | logged()]
+    after 500 -> []
+    end.
 
 what_cannot_be_listened_at_is_one_sentence_test_() ->
     with(fun({_, Port}) ->

@@ -205,29 +205,3 @@ TEST(one_after_other, "a library in another one's place is not taken for it")
     CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }
-
-TEST(build_id, "a library's build id is told")
-{
-    struct watch__maps *maps = watch__maps_new();
-    struct runner r = {.chain = {.yields = true}};
-    char hex[65], command[1500], shown[65] = "";
-    unsigned n, i = 0;
-    FILE *f;
-
-    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
-    runner_start(&r, "chain_stripped.so");
-    n = named(maps, &r);
-    while (i < n && !(frames[i].library && strstr(frames[i].library, "chain")))
-        i++;
-    CHECK(watch__build_id(maps, &frames[i], hex, sizeof hex));
-    CHECK(!watch__build_id(maps, &frames[i], hex, 10));
-    snprintf(command, sizeof command, "readelf -n '%s' | "
-             "sed -n 's/.*Build ID: //p'", check_file("chain_stripped.so"));
-    f = popen(command, "r");
-    CHECK_NUMBERS(fscanf(f, "%64s", shown), ==, 1);
-    pclose(f);
-    CHECK_TEXT(hex, shown);
-    runner_stop(&r);
-    CHECK(watch__stack_stop());
-    watch__maps_free(maps);
-}

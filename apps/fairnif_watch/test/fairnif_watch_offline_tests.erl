@@ -1,0 +1,72 @@
+%% Schedulers that are offline, from the start (a quota of processors, `+S 2:1') or later. A process
+%% that is bound to one can never run, and whatever asks it waits with it: code:purge/1 among them.
+-module(fairnif_watch_offline_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([from_the_start/1, later/1, brought_online/1]).
+
+a_node_with_a_scheduler_offline_stays_whole_test_() ->
+    [{lists:concat([Case, ", ", case Native of true -> "native"; false -> "Erlang only" end]),
+      {timeout, 90, fun() -> ?assertEqual(whole, in_peer(Flag, Case, [Native])) end}}
+     || {Flag, Case} <- [{"2:1", from_the_start}, {"2:2", later}], Native <- [true, false]].
+
+a_scheduler_that_comes_online_is_watched_test_() ->
+    {timeout, 90,
+     fun() -> ?assertMatch([_ | _], in_peer("2:1", brought_online, [true])) end}.
+
+in_peer(Schedulers, Function, Args) ->
+    Peer = fairnif_watch_test:peer(["+S", Schedulers]),
+    try fairnif_watch_test:call(Peer, ?MODULE, Function, Args, 60000)
+    after fairnif_watch_test:stop(Peer)
+    end.
+
+%% @private
+from_the_start(Native) ->
+    {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
+    timer:sleep(1500),
+    whole().
+
+%% @private
+later(Native) ->
+    {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
+    %% All hearts are poked. Not at the moment itself: one that is on its way to a scheduler when that
+    %% is taken offline is caught there.
+    Busy = [spawn(fun Loop() -> Loop() end) || _ <- [1, 2]],
+    timer:sleep(1500),
+    _ = [exit(Pid, kill) || Pid <- Busy],
+    timer:sleep(500),
+    _ = erlang:system_flag(schedulers_online, 1),
+    timer:sleep(1500),
+    whole().
+
+%% Does everything answer that asks all processes, and can the watch be ended?
+whole() ->
+    Tries = [{info, fun() -> [process_info(P) || P <- processes()] end},
+             {collect, fun() -> [garbage_collect(P) || P <- processes()] end},
+             {purge, fun() -> code:purge(lists) end},
+             {load, fun() -> {module, _} = code:ensure_loaded(ets) end},
+             {stop, fun() -> ok = fairnif_watch:stop() end},
+             {purge_ours, fun() -> code:purge(fairnif_watch_heart) end}],
+    case [Name || {Name, Fun} <- Tries, not ends(Fun)] of
+        [] -> whole;
+        Hang -> {hang, Hang}
+    end.
+
+ends(Fun) ->
+    {Pid, Ref} = spawn_monitor(Fun),
+    receive {'DOWN', Ref, process, Pid, Reason} -> Reason =:= normal
+    after 5000 -> false
+    end.
+
+%% @private
+brought_online(true) ->
+    {ok, _} = fairnif_watch:start(#{log => false}),
+    ok = fairnif_watch_probe:load(#{probe_library => default}),
+    _ = erlang:system_flag(schedulers_online, 2),
+    timer:sleep(2500),
+    Bind = list_to_tuple([scheduler, 2]),
+    _ = spawn_opt(fun() -> fairnif_watch_probe:block(300) end, [Bind]),
+    timer:sleep(1500),
+    #{findings := Findings} = fairnif_watch:report(),
+    [Finding || #{subject := {scheduler, 2}} = Finding <- Findings].
