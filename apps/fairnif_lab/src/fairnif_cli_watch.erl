@@ -1,8 +1,8 @@
 %% The command `fairnif watch': its options, and which of the views is wanted.
 %%
-%% bin/fairnif has taken a cookie and a token out of the arguments (`-' stands there, and they are in
-%% the environment), named the terminal, and given the emulator what it needs for TLS. Everything
-%% else is the application fairnif_watch's.
+%% bin/fairnif has taken a cookie and a token out of the arguments (`-' stands there, and they are
+%% in the environment), named the terminal, and given the emulator what it needs for TLS.
+%% Everything else is the application fairnif_watch's.
 -module(fairnif_cli_watch).
 
 -export([options/0, help/0, run/2, address/1]).

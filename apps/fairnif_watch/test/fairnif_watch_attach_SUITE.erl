@@ -43,7 +43,8 @@ groups() ->
        attaches_by_long_names, attaches_over_tls, says_why_there_is_no_connection,
        says_what_is_no_epmd, refuses_options_that_have_no_effect,
        shows_the_cookie_to_nobody, subscribes_where_the_application_runs,
-       gives_way_to_the_application, two_watchers_share_what_is_brought, brings_nothing_over_another_version,
+       gives_way_to_the_application, two_watchers_share_what_is_brought,
+       brings_nothing_over_another_version,
        brings_no_native_part_when_told, one_look_keeps_to_its_schema, tests_the_watch_of_a_node,
        shows_a_screen_and_puts_the_terminal_back, puts_the_terminal_back_when_it_is_killed,
        writes_lines_where_no_terminal_is, ends_quietly_where_nobody_reads]},
@@ -51,7 +52,8 @@ groups() ->
       [leaves_it_so_when_nothing_is_heard_of_the_watcher,
        goes_on_without_a_native_part_that_cannot_be_loaded, takes_back_what_a_node_cannot_load,
        a_node_that_hangs_goes_and_is_replaced_is_told, waits_for_a_node_whose_scheduler_is_held,
-       waits_for_a_node_that_is_starting, follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes]}].
+       waits_for_a_node_that_is_starting,
+       follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes]}].
 
 init_per_suite(Config) ->
     Root = root(filename:dirname(code:which(?MODULE))),
@@ -511,8 +513,7 @@ writes_lines_where_no_terminal_is(Config) ->
 %% As before a pipe's other end that has gone.
 ends_quietly_where_nobody_reads(Config) ->
     {_, Node} = node_up(Config),
-    Script = "cd \"$0\" && { { \"$1\" watch \"$2\" nobody \"$2\" --seconds 20; echo \"was $?\" >&2; } "
-        "| true; }",
+    Script = "cd \"$0\" && { \"$1\" watch \"$2\" nobody --seconds 20; echo \"was $?\" >&2; } | true",
     Folder = ?config(priv_dir, Config),
     {Us, {0, Text}} = timer:tc(
                         fun() -> run("/bin/sh", ["-c", Script, Folder, ?config(fairnif, Config)

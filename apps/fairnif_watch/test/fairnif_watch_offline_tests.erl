@@ -30,8 +30,8 @@ from_the_start(Native) ->
 %% @private
 later(Native) ->
     {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
-    %% All hearts are poked. Not at the moment itself: one that is on its way to a scheduler when that
-    %% is taken offline is caught there.
+    %% All hearts are poked. Not at the moment itself: one that is on its way to a scheduler when
+    %% that is taken offline is caught there.
     Busy = [spawn(fun Loop() -> Loop() end) || _ <- [1, 2]],
     timer:sleep(1500),
     _ = [exit(Pid, kill) || Pid <- Busy],
