@@ -123,6 +123,8 @@ subscribe(#{node := Node} = Attached) ->
         {ok, {ok, Ref}} -> {ok, Attached#{ref => Ref}};
         {ok, Other} ->
             {error, {refused, io_lib:format("it takes no subscriber: ~0tP", [Other, 8])}};
+        %% It was there a moment ago.
+        {error, {refused, Why}} -> {error, {hanging, ["its watch was just ending: ", Why]}};
         {error, _} = Error -> Error
     end.
 

@@ -173,7 +173,8 @@ watch(#worker{options = #{node := Node}, owner = Owner, monitor = Watch, asking 
         {'DOWN', Watch, process, _, noconnection} ->
             later(down, "the connection was lost", lost(W));
         {'DOWN', Watch, process, _, Reason} ->
-            later(down, io_lib:format("its watch ended: ~0tP", [Reason, 8]), lost(W));
+            %% The node is there: soon there is another, its own perhaps.
+            later(hanging, io_lib:format("its watch ended: ~0tP", [Reason, 8]), lost(W));
         {'DOWN', Owner, process, _, _} ->
             fairnif_watch_attach:detach(W#worker.attached, 2000);
         {stop, Timeout} ->
