@@ -4,9 +4,9 @@
 %%
 %% On an idle node it is the CPU time of the whole VM, watched and not. On a busy one that would be
 %% the whole machine either way: there it is the watch thread's CPU time and what its processes ran
-%% by the VM's trace events. Those are wall time, so too long where a thread loses its processor; and
-%% the hearts lose theirs to the watch thread, which has just poked them and is counted already. So
-%% of a heart it is the median of its turns, times how many.
+%% by the VM's trace events. Those are wall time, so too long where a thread loses its processor;
+%% and the hearts lose theirs to the watch thread, which has just poked them and is counted already.
+%% So of a heart it is the median of its turns, times how many.
 -module(fairnif_bench_watch).
 
 -export([flags/0, run/0]).

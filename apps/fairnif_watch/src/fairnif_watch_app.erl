@@ -9,12 +9,11 @@
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
+    %% First of all: what was brought may be of another version.
+    ok = alone(),
     case fairnif_watch_config:read() of
-        {ok, Config} ->
-            ok = alone(),
-            fairnif_watch_sup:start_link(Config);
-        {error, _} = Error ->
-            Error
+        {ok, Config} -> fairnif_watch_sup:start_link(Config);
+        {error, _} = Error -> Error
     end.
 
 %% No function of the janitor's is called: what runs its code when that is purged is killed.

@@ -9,18 +9,22 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, start_watchdog/1, start_sysmon/1, start_web/1, init/1]).
+-export([start_link/1, start_parts/1, start_watchdog/1, start_sysmon/1, start_web/1, init/1]).
+
+%% Where the supervisors keep it: of children they log the arguments, and a fun among these, which
+%% would hide it, would have them killed with the second upgrade of this module.
+-define(TOKEN, fairnif_watch_token).
 
 %% @doc Starts the watch with settings that {@link fairnif_watch_config:check/1} has passed.
 %% Error `{already_started, pid()}' where the node is watched already.
 -spec start_link(fairnif_watch_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
     ok = load(),
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, top) of
+    {Token, Bare} = maps:take(http_token, Config),
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, {top, Token}) of
         {ok, Top} ->
-            %% Supervisors log their children's arguments, and of a fun not what is in it.
             Parts = #{id => parts, restart => temporary, type => supervisor, shutdown => infinity,
-                      start => {supervisor, start_link, [?MODULE, {parts, fun() -> Config end}]}},
+                      start => {?MODULE, start_parts, [Bare]}},
             case supervisor:start_child(Top, Parts) of
                 {ok, _} ->
                     {ok, Top};
@@ -62,22 +66,27 @@ otp() ->
      proplists, queue, string, unicode, unicode_util].
 
 %% @private
--spec init(top | {parts, fun(() -> fairnif_watch_config:config())}) ->
-          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(top) ->
+-spec init({top, Token} | {parts, fairnif_watch_config:config(), Token}) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}} when Token :: none | binary().
+init({top, Token}) ->
+    _ = put(?TOKEN, Token),
     {ok, {#{strategy => one_for_one}, []}};
-init({parts, Given}) ->
-    #{http := Http} = All = Given(),
-    Config = maps:remove(http_token, All),
+init({parts, #{http := Http} = Config, Token}) ->
+    _ = put(?TOKEN, Token),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60},
           [worker(fairnif_watch_out, start_link, Config),
            worker(fairnif_watch_collector, start_link, Config),
            (worker(?MODULE, start_sysmon, Config))#{id => sysmon},
            (worker(?MODULE, start_watchdog, Config))#{id => watchdog, shutdown => 15000}
-           | [(worker(?MODULE, start_web, Given))#{id => web} || Http =/= off]]}}.
+           | [(worker(?MODULE, start_web, Config))#{id => web} || Http =/= off]]}}.
 
-worker(Module, Function, Argument) ->
-    #{id => Module, start => {Module, Function, [Argument]}, shutdown => 5000}.
+worker(Module, Function, Config) ->
+    #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.
+
+%% @private By the top supervisor.
+-spec start_parts(fairnif_watch_config:config()) -> supervisor:startlink_ret().
+start_parts(Config) ->
+    supervisor:start_link(?MODULE, {parts, Config, get(?TOKEN)}).
 
 %% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the
 %% node must start all the same: the rest goes on without, and says so.
@@ -99,8 +108,7 @@ start_sysmon(#{system_monitor := true}) ->
 start_sysmon(_) ->
     ignore.
 
-%% @private
--spec start_web(fun(() -> fairnif_watch_config:config())) -> {ok, pid()} | ignore.
-start_web(Config) ->
-    #{http := {Ip, Port}, http_token := Token} = Config(),
-    fairnif_watch_web:child(#{ip => Ip, port => Port, token => Token}).
+%% @private By the supervisor of the parts.
+-spec start_web(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
+start_web(#{http := {Ip, Port}}) ->
+    fairnif_watch_web:child(#{ip => Ip, port => Port, token => get(?TOKEN)}).
