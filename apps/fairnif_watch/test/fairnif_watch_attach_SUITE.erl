@@ -306,13 +306,15 @@ waits_for_a_node_that_is_starting(_Config) ->
     {ok, Peer} = peer:start_link(#{name => Name, connection => standard_io,
                                    wait_boot => {self(), booted},
                                    args => ["-setcookie", ?COOKIE,
-                                            "-eval", "timer:sleep(6000)"]}),
+                                            "-kernel", "sync_nodes_optional", "[nosuch@nohost]",
+                                            "-kernel", "sync_nodes_timeout", "6000",
+                                            %% Is started, for this one.
+                                            "-eval", "timer:sleep(infinity)"]}),
     Cluster = cluster([Node], #{}),
     #{reason := Why} = status(Cluster, Node, hanging),
     contains(Why, "still starting"),
     up(Cluster, Node),
     ok = fairnif_watch_cluster:stop(Cluster, 10000),
-    receive {booted, _} -> ok end,
     until(fun() -> not is_attached(Peer) end, "the watch is gone").
 
 two_watchers_share_what_is_brought(Config) ->
