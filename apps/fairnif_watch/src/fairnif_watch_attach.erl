@@ -89,8 +89,8 @@ found(Node, Options) ->
                          {init, get_status, []}, {erlang, system_info, [otp_release]}]) of
         {ok, [Janitor, _, _, _]} when is_pid(Janitor) -> join(Node, Janitor);
         {ok, [_, Collector, _, _]} when is_pid(Collector) -> application(Node, Collector);
-        %% Its own application may be about to start: with the names taken the boot would fail. (When
-        %% all are started, what `-eval' or `-s' runs may go on for ever.)
+        %% Its own application may be about to start: with the names taken the boot would fail.
+        %% (When all are started, what `-eval' or `-s' runs may go on for ever.)
         {ok, [_, _, {starting, Step}, _]} when Step =/= started ->
             {error, {hanging, "it is still starting"}};
         {ok, [_, _, _, Otp]} -> bring(Node, Otp, Options);
