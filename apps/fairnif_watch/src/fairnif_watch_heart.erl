@@ -76,9 +76,7 @@ leave(Flag) ->
 
 answer_thread(Scheduler, Flag, Watch) ->
     receive
-        poke ->
-            beat(Scheduler, Flag, Watch);
-        rouse ->
+        Word when Word =:= poke; Word =:= rouse ->
             beat(Scheduler, Flag, Watch);
         activate ->
             _ = bound(Scheduler, fun() -> use(?TURNS) end, low),
