@@ -10,7 +10,7 @@
 %% schedulers are then told makes them look for work elsewhere: see `rouse' in watch.c.
 -module(fairnif_watch_heart).
 
--export([start_link/2, start_link/3, start_clock/3, activation/0]).
+-export([start_link/2, start_link/3, start_clock/3, finish/1, activation/0]).
 
 -define(TURNS, 4400).
 -define(TURN, 4000).
@@ -22,7 +22,7 @@ start_link(Scheduler, Watch) ->
                              ok = fairnif_watch_native:heart(Watch, Scheduler),
                              Flag = flag(),
                              leave(Flag),
-                             answer_thread(Scheduler, Flag, Watch)
+                             answer_thread(Scheduler, Flag, Watch, none)
                      end).
 
 %% @doc A heart that answers `{poke, N}' from `Watchdog' with `{beat, Scheduler, N, Time}', where
@@ -43,10 +43,19 @@ start_clock(Scheduler, Watchdog, Ms) ->
 
 clock(Scheduler, Flag, Watchdog, Ms) ->
     leave(Flag),
-    receive after Ms -> ok end,
-    Watchdog ! tick,
-    go(Scheduler, Flag),
-    clock(Scheduler, Flag, Watchdog, Ms).
+    receive
+        finish -> ok
+    after Ms ->
+            Watchdog ! tick,
+            go(Scheduler, Flag),
+            clock(Scheduler, Flag, Watchdog, Ms)
+    end.
+
+%% @doc Asks it to end, which it does where it can run and has nothing left on its scheduler.
+-spec finish(pid()) -> ok.
+finish(Pid) ->
+    Pid ! finish,
+    ok.
 
 %% @doc The reductions that making a scheduler active uses: they are in the node's sum.
 -spec activation() -> pos_integer().
@@ -55,11 +64,10 @@ activation() -> ?TURNS * ?TURN.
 %% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see
 %% which tuple it is; nor which flag.
 bound(Scheduler, Fun) ->
-    bound(Scheduler, Fun, max).
+    spawn_opt(Fun, [link, bind(Scheduler), {priority, max}]).
 
-bound(Scheduler, Fun, Priority) ->
-    Bind = list_to_tuple([scheduler, Scheduler]),
-    spawn_opt(Fun, [link, Bind, {priority, Priority}]).
+bind(Scheduler) ->
+    list_to_tuple([scheduler, Scheduler]).
 
 flag() ->
     element(1, list_to_tuple([scheduler])).
@@ -74,17 +82,28 @@ go(Scheduler, Flag) ->
 leave(Flag) ->
     process_flag(Flag, 0).
 
-answer_thread(Scheduler, Flag, Watch) ->
+answer_thread(Scheduler, Flag, Watch, User) ->
     receive
         Word when Word =:= poke; Word =:= rouse ->
-            beat(Scheduler, Flag, Watch);
+            beat(Scheduler, Flag, Watch),
+            answer_thread(Scheduler, Flag, Watch, User);
+        activate when User =:= none ->
+            {_, Next} = spawn_opt(fun() -> use(?TURNS) end,
+                                  [link, monitor, bind(Scheduler), {priority, low}]),
+            beat(Scheduler, Flag, Watch),
+            answer_thread(Scheduler, Flag, Watch, Next);
         activate ->
-            _ = bound(Scheduler, fun() -> use(?TURNS) end, low),
-            beat(Scheduler, Flag, Watch);
+            beat(Scheduler, Flag, Watch),
+            answer_thread(Scheduler, Flag, Watch, User);
+        {'DOWN', User, process, _, _} ->
+            answer_thread(Scheduler, Flag, Watch, none);
+        finish when User =:= none ->
+            ok;
+        finish ->
+            receive {'DOWN', User, process, _, _} -> ok end;
         _ ->
-            ok
-    end,
-    answer_thread(Scheduler, Flag, Watch).
+            answer_thread(Scheduler, Flag, Watch, User)
+    end.
 
 beat(Scheduler, Flag, Watch) ->
     _ = go(Scheduler, Flag),
@@ -109,6 +128,8 @@ answer_process(Scheduler, Flag, Watchdog) ->
             Watchdog ! {beat, Scheduler, N, erlang:monotonic_time(nanosecond)},
             _ = leave(Flag),
             answer_process(Scheduler, Flag, Watchdog);
+        finish ->
+            ok;
         _ ->
             answer_process(Scheduler, Flag, Watchdog)
     end.

@@ -38,9 +38,9 @@ new(Owner, Config) ->
 period_ms(#watch{period = Period}) ->
     Period div 1000000.
 
-%% @doc Looks at all schedulers; pokes through `Hearts', that of each scheduler. More often than it
-%% is due, it does nothing.
--spec tick(watch(), #{pid() => pos_integer()}) -> watch().
+%% @doc Looks at all schedulers; pokes through `Hearts', by scheduler. More often than it is due, it
+%% does nothing.
+-spec tick(watch(), #{Scheduler :: pos_integer() => pid()}) -> watch().
 tick(Watch = #watch{ticked = Before, period = Period}, Hearts) ->
     case now_ns() of
         Now when Now - Before < Period div 2 -> Watch;
@@ -67,11 +67,10 @@ late(Gap, Watch = #watch{owner = Owner, poked = Poked}) ->
                                  Poked)}.
 
 poke(Working, Hearts, Now, Watch) ->
-    By = maps:from_list([{N, Heart} || {Heart, N} <- maps:to_list(Hearts)]),
     lists:foldl(
       fun(N, W = #watch{poked = Poked, pokes = Pokes})
-            when not is_map_key(N, Poked), is_map_key(N, By) ->
-              map_get(N, By) ! {poke, Pokes + 1},
+            when not is_map_key(N, Poked), is_map_key(N, Hearts) ->
+              map_get(N, Hearts) ! {poke, Pokes + 1},
               W#watch{pokes = Pokes + 1,
                       poked = Poked#{N => #{n => Pokes + 1, begin_at => Now, id => none,
                                             level => 0, reported => Now}}};

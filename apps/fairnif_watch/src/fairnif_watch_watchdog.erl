@@ -24,8 +24,7 @@
                       ns_per_s := non_neg_integer()}.
 
 -record(state, {watch :: fairnif_watch_native:watch() | {plain, fairnif_watch_plain:watch()},
-                hearts = #{} :: #{pid() => Scheduler :: pos_integer()},
-                clocks = [] :: [pid()],
+                hearts :: fairnif_watch_hearts:hearts(),
                 reaper = none :: pid() | none,
                 fairnif = none :: none | bound | {refused, reference()}}).
 
@@ -144,14 +143,14 @@ init(#{owner := Owner, config := Given}) ->
         {ok, Watch, Blind} ->
             true = ets:insert(?TABLE, [{watch, Watch}, {blind, Blind}]),
             self() ! every,
-            {ok, #state{watch = Watch, hearts = hearts(Watch, #{}), reaper = reaper(Watch)}};
+            {ok, #state{watch = Watch, hearts = fairnif_watch_hearts:new(Watch),
+                        reaper = reaper(Watch)}};
         {plain, Why} ->
             true = ets:insert(?TABLE, [{watch, plain}, {blind, fairnif_watch_plain:blind(Why)}]),
             Plain = fairnif_watch_plain:new(Owner, Config),
-            Clocks = clocks(fairnif_watch_plain:period_ms(Plain)),
+            Hearts = fairnif_watch_hearts:new(erlang, fairnif_watch_plain:period_ms(Plain)),
             self() ! every,
-            {ok, #state{watch = {plain, Plain}, clocks = Clocks,
-                        hearts = hearts({plain, Plain}, #{})}};
+            {ok, #state{watch = {plain, Plain}, hearts = Hearts}};
         {error, Reason} ->
             {stop, {native, Reason}}
     end.
@@ -168,34 +167,32 @@ handle_cast(_Request, State) ->
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
-handle_info(every, State = #state{watch = Watch, hearts = Hearts}) ->
+handle_info(every, State = #state{hearts = Hearts}) ->
     _ = erlang:send_after(?EVERY_MS, self(), every),
-    {noreply, keep_up(State#state{hearts = hearts(Watch, Hearts)})};
+    {noreply, keep_up(State#state{hearts = fairnif_watch_hearts:keep(Hearts)})};
 handle_info(tick, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
-    {noreply, State#state{watch = {plain, fairnif_watch_plain:tick(Plain, Hearts)}}};
+    By = fairnif_watch_hearts:by_scheduler(Hearts),
+    {noreply, State#state{watch = {plain, fairnif_watch_plain:tick(Plain, By)}}};
 handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
     {noreply, State#state{watch = {plain, fairnif_watch_plain:beat(Scheduler, N, At, Plain)}}};
 handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts}) ->
-    case maps:take(Pid, Hearts) of
-        {_, Rest} ->
-            %% Somebody killed it. Not again at once: it could end again and again.
-            {noreply, State#state{hearts = Rest}};
-        error ->
-            {stop, Reason, State}
+    case fairnif_watch_hearts:ended(Pid, Hearts) of
+        {true, Rest} -> {noreply, State#state{hearts = Rest}};
+        false -> {stop, Reason, State}
     end;
 handle_info(_, State) ->
     {noreply, State}.
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts, clocks = Clocks}) ->
-    end_processes(maps:keys(Hearts) ++ Clocks);
+terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts}) ->
+    fairnif_watch_hearts:stop(Hearts);
 terminate(_Reason, #state{watch = Watch, hearts = Hearts, reaper = Reaper}) ->
     ok = stop_thread(Watch),
     Monitor = monitor(process, Reaper),
     Reaper ! {done, self()},
     receive {'DOWN', Monitor, process, _, _} -> ok end,
-    end_processes(maps:keys(Hearts)).
+    fairnif_watch_hearts:stop(Hearts).
 
 %% Somebody may have purged the module: then the last term of the watch ends the thread.
 stop_thread(Watch) ->
@@ -219,34 +216,6 @@ keep_up(State = #state{watch = Watch, fairnif = Bound}) ->
                 false -> State#state{fairnif = {refused, Runtime}}
             end
     end.
-
-%% A heart whose scheduler is blocked ends when that is given back: it is not waited for long.
-end_processes(Pids) ->
-    Monitors = [begin
-                    Monitor = monitor(process, Pid),
-                    unlink(Pid),
-                    exit(Pid, kill),
-                    Monitor
-                end || Pid <- Pids],
-    Deadline = erlang:monotonic_time(millisecond) + 1000,
-    lists:foreach(
-      fun(Monitor) ->
-              Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
-              receive {'DOWN', Monitor, process, _, _} -> ok after Left -> ok end
-      end, Monitors).
-
-%% One for each scheduler that is online, of which some may be there.
-hearts(Watch, Hearts) ->
-    Missing = lists:seq(1, erlang:system_info(schedulers_online)) -- maps:values(Hearts),
-    maps:merge(Hearts, maps:from_list([{heart(N, Watch), N} || N <- Missing])).
-
-%% On two schedulers, so that one is left when the other is blocked.
-clocks(Ms) ->
-    [fairnif_watch_heart:start_clock(N, self(), Ms)
-     || N <- lists:seq(1, min(2, erlang:system_info(schedulers_online)))].
-
-heart(Scheduler, {plain, _}) -> fairnif_watch_heart:start_link(Scheduler, erlang, self());
-heart(Scheduler, Watch) -> fairnif_watch_heart:start_link(Scheduler, Watch).
 
 %% Joins the thread when the watchdog is killed: a resource destructor would do it on whatever
 %% scheduler comes.

@@ -4,12 +4,14 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([from_the_start/1, later/1, brought_online/1]).
+-export([from_the_start/1, later/1, caught/1, caught_and_stopped/1, brought_online/1]).
 
 a_node_with_a_scheduler_offline_stays_whole_test_() ->
     [{lists:concat([Case, ", ", case Native of true -> "native"; false -> "Erlang only" end]),
       {timeout, 90, fun() -> ?assertEqual(whole, in_peer(Flag, Case, [Native])) end}}
-     || {Flag, Case} <- [{"2:1", from_the_start}, {"2:2", later}], Native <- [true, false]].
+     || {Flag, Case} <- [{"2:1", from_the_start}, {"2:2", later}, {"2:2", caught},
+                         {"2:2", caught_and_stopped}],
+        Native <- [true, false]].
 
 a_scheduler_that_comes_online_is_watched_test_() ->
     {timeout, 90,
@@ -30,8 +32,6 @@ from_the_start(Native) ->
 %% @private
 later(Native) ->
     {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
-    %% All hearts are poked. Not at the moment itself: one that is on its way to a scheduler when
-    %% that is taken offline is caught there.
     Busy = [spawn(fun Loop() -> Loop() end) || _ <- [1, 2]],
     timer:sleep(1500),
     _ = [exit(Pid, kill) || Pid <- Busy],
@@ -39,6 +39,39 @@ later(Native) ->
     _ = erlang:system_flag(schedulers_online, 1),
     timer:sleep(1500),
     whole().
+
+%% @private
+caught(Native) ->
+    catch_heart(Native),
+    timer:sleep(2500),
+    {1, 1} = {erlang:system_info(schedulers_online),
+              erlang:system_info(dirty_cpu_schedulers_online)},
+    whole().
+
+%% @private
+caught_and_stopped(Native) ->
+    catch_heart(Native),
+    ok = fairnif_watch:stop(),
+    1 = erlang:system_info(schedulers_online),
+    [] = [Pid || Pid <- processes(),
+                 {current_function, {fairnif_watch_heart, _, _}}
+                     <- [process_info(Pid, current_function)]],
+    {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
+    whole().
+
+%% Poked, it goes to the scheduler that is held; before it gets there this is taken offline.
+catch_heart(Native) ->
+    {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
+    ok = fairnif_watch_probe:load(#{probe_library => default}),
+    [One, Two] = [list_to_tuple([scheduler, N]) || N <- [1, 2]],
+    timer:sleep(500),
+    _ = spawn_opt(fun() -> fairnif_watch_probe:block(500) end, [Two]),
+    {Pid, Ref} = spawn_opt(fun() ->
+                                   timer:sleep(200),
+                                   erlang:system_flag(schedulers_online, 1)
+                           end, [One, monitor]),
+    receive {'DOWN', Ref, process, Pid, normal} -> ok end,
+    false = ends(fun() -> [garbage_collect(P) || P <- processes()] end, 300).
 
 %% Does everything answer that asks all processes, and can the watch be ended?
 whole() ->
@@ -54,9 +87,12 @@ whole() ->
     end.
 
 ends(Fun) ->
+    ends(Fun, 5000).
+
+ends(Fun, Ms) ->
     {Pid, Ref} = spawn_monitor(Fun),
     receive {'DOWN', Ref, process, Pid, Reason} -> Reason =:= normal
-    after 5000 -> false
+    after Ms -> false
     end.
 
 %% @private
