@@ -165,9 +165,8 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
  * module was loaded from: the destructor must be that one's. */
 bool fair__await_open(ErlNifEnv *env)
 {
-    ErlNifResourceType *type = enif_open_resource_type(
-        env, NULL, "fairnif_pending", pending_dtor,
-        ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
+    ErlNifResourceTypeInit init = {.dtor = pending_dtor};
+    ErlNifResourceType *type = fair__open_type(env, "fairnif_pending", init);
 
     if (type)
         pending_type = type;

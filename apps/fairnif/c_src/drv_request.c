@@ -328,9 +328,9 @@ static ERL_NIF_TERM driver_counts(ErlNifEnv *env, int argc,
 
 bool fair__drivers_open(ErlNifEnv *env)
 {
-    ErlNifResourceType *type = enif_open_resource_type(
-        env, NULL, "fairnif_port_request", request_dtor,
-        ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
+    ErlNifResourceTypeInit init = {.dtor = request_dtor};
+    ErlNifResourceType *type = fair__open_type(env, "fairnif_port_request",
+                                               init);
 
     if (type)
         request_type = type;

@@ -146,16 +146,11 @@ static void object_dtor(ErlNifEnv *env, void *obj)
 
 bool fair__fd_open_types(ErlNifEnv *env)
 {
-    ErlNifResourceTypeInit of_fd = {
-        .stop = stopped, .down = owner_down, .members = 3
-    };
-    ErlNifResourceTypeInit of_object = {.dtor = object_dtor, .members = 1};
-    ErlNifResourceFlags flags = ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER;
-    ErlNifResourceType *fd =
-        enif_init_resource_type(env, "fairnif_fd", &of_fd, flags, NULL);
-    ErlNifResourceType *object =
-        enif_init_resource_type(env, "fairnif_fd_object", &of_object, flags,
-                                NULL);
+    ErlNifResourceTypeInit of_fd = {.stop = stopped, .down = owner_down};
+    ErlNifResourceTypeInit of_object = {.dtor = object_dtor};
+    ErlNifResourceType *fd = fair__open_type(env, "fairnif_fd", of_fd);
+    ErlNifResourceType *object = fair__open_type(env, "fairnif_fd_object",
+                                                 of_object);
 
     if (!fd || !object)
         return false;

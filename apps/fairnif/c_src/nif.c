@@ -565,10 +565,8 @@ static void bind(ErlNifEnv *env, void *obj, void *data)
 
 static int open_types(ErlNifEnv *env, const struct runtime *runtime)
 {
-    ErlNifResourceTypeInit init = {.dyncall = bind, .members = 4};
-    ErlNifResourceType *type =
-        enif_init_resource_type(env, "fairnif_runtime", &init,
-                                ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
+    ErlNifResourceTypeInit init = {.dyncall = bind};
+    ErlNifResourceType *type = fair__open_type(env, "fairnif_runtime", init);
 
     if (!type || !runtime->open_types(env))
         return FAIR_E_NOMEM;

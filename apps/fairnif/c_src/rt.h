@@ -718,6 +718,9 @@ FAIR_HIDDEN void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *),
                                  void *arg);
 
 /* load.c */
+FAIR_HIDDEN ErlNifResourceType *fair__open_type(ErlNifEnv *env,
+                                                const char *name,
+                                                ErlNifResourceTypeInit init);
 FAIR_HIDDEN void fair__bind_library(ErlNifEnv *env,
                                     struct fair__handshake *hs);
 FAIR_HIDDEN const struct fair__ops *fair__ops(void);

@@ -98,10 +98,19 @@ static ERL_NIF_TERM make_sentinel(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     return term;
 }
 
+/* Without it the VM may write beyond an object that is made during a takeover: see
+ * docs/internals/loading.md. */
+static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    (void)env, (void)obj, (void)pid, (void)monitor;
+}
+
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
+    ErlNifResourceTypeInit init = {.dtor = tell, .down = nobody_down, .members = 3};
+
     (void)priv, (void)info;
-    sentinel_type = enif_open_resource_type(env, NULL, "fairnif_lab_sentinel", tell,
+    sentinel_type = enif_init_resource_type(env, "fairnif_lab_sentinel", &init,
                                             ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
     return sentinel_type == NULL;
 }

@@ -148,14 +148,23 @@ static ERL_NIF_TERM events(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return term;
 }
 
+/* Without it the VM may write beyond an object that is made during a takeover: see
+ * docs/internals/loading.md. */
+static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    (void)env, (void)obj, (void)pid, (void)monitor;
+}
+
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
+    ErlNifResourceTypeInit init = {.dtor = free_table, .down = nobody_down, .members = 3};
+
     (void)priv, (void)info;
     for (size_t i = 0; i < TAGS; i++)
         tags[i].atom = enif_make_atom(env, tags[i].name);
     atom_trace = enif_make_atom(env, "trace");
     atom_discard = enif_make_atom(env, "discard");
-    table_type = enif_open_resource_type(env, NULL, "fairnif_lab_trace", free_table,
+    table_type = enif_init_resource_type(env, "fairnif_lab_trace", &init,
                                          ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
     return table_type == NULL;
 }

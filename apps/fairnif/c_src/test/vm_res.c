@@ -65,6 +65,10 @@ static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
     vm__slice_check(env, "opening a resource type");
     if (!env->loading)
         vm_misuse("resource type %s opened outside of load and upgrade", name);
+    /* See fair__open_type. */
+    if (flags & ERL_NIF_RT_TAKEOVER && !init->down)
+        vm_misuse("resource type %s may be taken over and has no `down`",
+                  name);
     pthread_mutex_lock(&lock);
     t = find_type(env->lib->name, name);
     if (t && !(flags & ERL_NIF_RT_TAKEOVER)) {
