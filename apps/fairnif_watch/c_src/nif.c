@@ -198,6 +198,17 @@ static struct watch__thread *get_normal(ErlNifEnv *env, struct watch *w,
     return &w->threads[number - 1];
 }
 
+/* The thread was seen giving way, whatever it has been poked for.  Its clock, not
+ * the caller's: a heart whose scheduler is offline answers from another one. */
+static void gives_way(struct watch__thread *t, uint64_t now)
+{
+    SET(t->heart.roused, 0);
+    SET(t->heart.beat_at, now);
+    SET(t->heart.beat_cpu, watch__cpu(t->clock));
+    atomic_store_explicit(&t->heart.beats, GET(t->heart.poked),
+                          memory_order_release);
+}
+
 /* heart(Watch, Number) -> ok | {error, {thread, Named, Mine}}: the caller is
  * the heart of that scheduler, and runs on it. */
 static ERL_NIF_TERM heart(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -205,6 +216,7 @@ static ERL_NIF_TERM heart(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     struct watch *w = get_watch(env, argv[0]);
     struct watch__thread *t = get_normal(env, w, argv[1]);
     int tid = watch__gettid();
+    ErlNifPid self;
 
     (void)argc;
     if (!t || enif_thread_type() != ERL_NIF_THR_NORMAL_SCHEDULER)
@@ -213,9 +225,9 @@ static ERL_NIF_TERM heart(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return error(env, enif_make_tuple3(env, atom(env, "thread"),
                                            enif_make_int(env, t->tid),
                                            enif_make_int(env, tid)));
-    enif_self(env, &t->heart.pid);
-    SET(t->heart.beats, GET(t->heart.poked));
-    SET(t->heart.roused, 0);
+    enif_self(env, &self);
+    SET(t->heart.pid, self.pid);
+    gives_way(t, watch__now());
     atomic_store_explicit(&t->heart.there, 1, memory_order_release);
     return atom(env, "ok");
 }
@@ -230,13 +242,8 @@ static ERL_NIF_TERM beat(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!t)
         return enif_make_badarg(env);
-    SET(t->heart.roused, 0);
-    SET(t->heart.beat_at, now);
-    /* Not its own: it may be on another one, when this one is offline. */
-    SET(t->heart.beat_cpu, watch__cpu(t->clock));
     SET(w->offset, (int64_t)enif_monotonic_time(ERL_NIF_NSEC) - (int64_t)now);
-    atomic_store_explicit(&t->heart.beats, GET(t->heart.poked),
-                          memory_order_release);
+    gives_way(t, now);
     return atom(env, "ok");
 }
 

@@ -122,6 +122,13 @@ static void read_pressure(struct watch *w)
     watch__pressure_read(&w->pressure, &w->throttled, &w->stolen);
 }
 
+static bool tell_heart(struct watch__thread *t, ERL_NIF_TERM word)
+{
+    ErlNifPid pid = {.pid = (ERL_NIF_TERM)GET(t->heart.pid)};
+
+    return enif_send(NULL, &pid, NULL, word);
+}
+
 static void poke(struct watch *w, struct watch__thread *t)
 {
     /* What is told later is what came since then, about. */
@@ -134,7 +141,7 @@ static void poke(struct watch *w, struct watch__thread *t)
     t->tries = 0;
     ADD(t->heart.poked, 1);
     ADD(w->counters.pokes, 1);
-    if (!enif_send(NULL, &t->heart.pid, NULL, w->poke)) {
+    if (!tell_heart(t, w->poke)) {
         /* The heart is gone; the watchdog process makes another. */
         atomic_store(&t->heart.there, 0);
         t->hold.poked = false;
@@ -206,7 +213,7 @@ static void rouse(struct watch *w)
             continue;
         SET(t->heart.roused, 1);
         ADD(w->counters.activations, activate);
-        enif_send(NULL, &t->heart.pid, NULL, word);
+        (void)tell_heart(t, word);
     }
 }
 

@@ -162,7 +162,7 @@ WATCH_HIDDEN void watch__pardon(struct watch__hold *h, uint64_t now,
 enum { WATCH__PLACES = 6 };     /* where it is known to sleep idle */
 
 struct watch__heart {
-    ErlNifPid pid;              /* written by the heart, before `there` */
+    watch__u64 pid;             /* written by the heart, before `there` */
     _Atomic int there;
     watch__u64 poked;           /* how many pokes were sent: the thread's */
     watch__u64 beats;           /* how many came back: the heart's, as */

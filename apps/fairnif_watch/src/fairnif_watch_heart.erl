@@ -2,18 +2,29 @@
 %% answers at once, if its scheduler is given back at all.
 %%
 %% It must never do more than that: it runs before everything else on its scheduler.  It makes no
-%% garbage.  And it must never wait bound to a scheduler: one that is taken offline runs nothing,
+%% garbage.  And it should not wait bound to a scheduler: one that is taken offline runs nothing,
 %% and a process that can never run answers no signal. With one of those neither code is purged, nor
-%% an application stopped, nor are processes listed.
+%% an application stopped, nor are processes listed, until fairnif_watch_hearts frees it.
+%%
+%% Without the native part they do wait bound. What a process or a timer wakes goes to the queue of
+%% a scheduler that the VM counts on, where its own is not one, and that may be the held one. (What
+%% a foreign thread wakes does not: the VM cannot look at its migration paths there.)
 %%
 %% While another scheduler is held, who is to hear of it may wait in that one's queue. What idle
-%% schedulers are then told makes them look for work elsewhere: see `rouse' in watch.c.
+%% schedulers are then told makes them look for work elsewhere: see `rouse' in watch.c. Without the
+%% native part the clocks see to it.
 -module(fairnif_watch_heart).
 
 -export([start_link/2, start_link/3, start_clock/3, finish/1, activation/0]).
 
 -define(TURNS, 4400).
 -define(TURN, 4000).
+-define(ACTIVATE_MS, 500).
+
+-record(clock, {scheduler :: pos_integer(), watchdog :: pid(), ms :: pos_integer(),
+                asked = none :: none | integer(),      % ms; of a tick that was not answered
+                activated :: integer(),                % ms
+                user = none :: none | reference()}).
 
 %% @doc A heart that answers the watch thread, of a scheduler that is online.  Linked to the caller.
 -spec start_link(Scheduler :: pos_integer(), fairnif_watch_native:watch()) -> pid().
@@ -29,27 +40,40 @@ start_link(Scheduler, Watch) ->
 %% the native part is not there.
 -spec start_link(Scheduler :: pos_integer(), erlang, Watchdog :: pid()) -> pid().
 start_link(Scheduler, erlang, Watchdog) ->
-    bound(Scheduler, fun() ->
-                             Flag = flag(),
-                             leave(Flag),
-                             answer_process(Scheduler, Flag, Watchdog)
-                     end).
+    bound(Scheduler, fun() -> answer_process(Scheduler, Watchdog) end).
 
-%% @doc A clock on that scheduler: sends `tick' to `Watchdog' every `Ms'. A process's own timers
-%% stand still while the scheduler is blocked on which it set them.
+%% @doc A clock on that scheduler: sends `{tick, Clock}' to `Watchdog' every `Ms', which answers
+%% `tock'. A process's own timers stand still while the scheduler is blocked on which it set them.
+%% Where no answer comes the watchdog waits behind a scheduler that is held: then the clock makes
+%% its own one take it over.
 -spec start_clock(Scheduler :: pos_integer(), Watchdog :: pid(), Ms :: pos_integer()) -> pid().
 start_clock(Scheduler, Watchdog, Ms) ->
-    bound(Scheduler, fun() -> clock(Scheduler, flag(), Watchdog, Ms) end).
+    bound(Scheduler,
+          fun() ->
+                  clock(#clock{scheduler = Scheduler, watchdog = Watchdog, ms = Ms,
+                               activated = now_ms() - ?ACTIVATE_MS})
+          end).
 
-clock(Scheduler, Flag, Watchdog, Ms) ->
-    leave(Flag),
+clock(Clock = #clock{user = User}) ->
     receive
-        finish -> ok
-    after Ms ->
-            Watchdog ! tick,
-            go(Scheduler, Flag),
-            clock(Scheduler, Flag, Watchdog, Ms)
+        tock -> clock(Clock#clock{asked = none});
+        {'DOWN', User, process, _, _} -> clock(Clock#clock{user = none});
+        finish -> finished(User)
+    after Clock#clock.ms ->
+            Clock#clock.watchdog ! {tick, self()},
+            clock(ticked(now_ms(), Clock))
     end.
+
+ticked(Now, Clock = #clock{asked = none}) ->
+    Clock#clock{asked = Now};
+ticked(Now, Clock = #clock{asked = Asked, ms = Ms, activated = Activated, user = none})
+  when Now - Asked >= 2 * Ms, Now - Activated >= ?ACTIVATE_MS ->
+    Clock#clock{activated = Now, user = activate(Clock#clock.scheduler)};
+ticked(_, Clock) ->
+    Clock.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
 
 %% @doc Asks it to end, which it does where it can run and has nothing left on its scheduler.
 -spec finish(pid()) -> ok.
@@ -88,8 +112,7 @@ answer_thread(Scheduler, Flag, Watch, User) ->
             beat(Scheduler, Flag, Watch),
             answer_thread(Scheduler, Flag, Watch, User);
         activate when User =:= none ->
-            {_, Next} = spawn_opt(fun() -> use(?TURNS) end,
-                                  [link, monitor, bind(Scheduler), {priority, low}]),
+            Next = activate(Scheduler),
             beat(Scheduler, Flag, Watch),
             answer_thread(Scheduler, Flag, Watch, Next);
         activate ->
@@ -97,10 +120,8 @@ answer_thread(Scheduler, Flag, Watch, User) ->
             answer_thread(Scheduler, Flag, Watch, User);
         {'DOWN', User, process, _, _} ->
             answer_thread(Scheduler, Flag, Watch, none);
-        finish when User =:= none ->
-            ok;
         finish ->
-            receive {'DOWN', User, process, _, _} -> ok end;
+            finished(User);
         _ ->
             answer_thread(Scheduler, Flag, Watch, User)
     end.
@@ -111,9 +132,19 @@ beat(Scheduler, Flag, Watch) ->
     _ = leave(Flag),
     ok.
 
+finished(none) ->
+    ok;
+finished(User) ->
+    receive {'DOWN', User, process, _, _} -> ok end.
+
 %% The VM keeps little work on few schedulers; the others take work from nobody, whoever waits.
 %% Which they are it decides anew by the reductions of the last two periods of 4,000,000 reductions:
 %% this uses them up in 1 to 3 ms. Half as many turns were not enough in one of three tries.
+activate(Scheduler) ->
+    {_, User} = spawn_opt(fun() -> use(?TURNS) end,
+                          [link, monitor, bind(Scheduler), {priority, low}]),
+    User.
+
 use(0) ->
     ok;
 use(Turns) ->
@@ -121,15 +152,13 @@ use(Turns) ->
     true = erlang:yield(),
     use(Turns - 1).
 
-answer_process(Scheduler, Flag, Watchdog) ->
+answer_process(Scheduler, Watchdog) ->
     receive
         {poke, N} ->
-            _ = go(Scheduler, Flag),
             Watchdog ! {beat, Scheduler, N, erlang:monotonic_time(nanosecond)},
-            _ = leave(Flag),
-            answer_process(Scheduler, Flag, Watchdog);
+            answer_process(Scheduler, Watchdog);
         finish ->
             ok;
         _ ->
-            answer_process(Scheduler, Flag, Watchdog)
+            answer_process(Scheduler, Watchdog)
     end.

@@ -1,15 +1,16 @@
 %% @doc The hearts of a node: one for each normal scheduler that is online, made and ended as those
 %% come and go.  Where there is no native part two clocks as well.
 %%
-%% A heart goes to its scheduler for each beat.  A scheduler that is taken offline just then keeps
-%% it: it is bound, and nobody else may run it. It answers no signal any more, and whoever asks all
-%% processes (`code:purge/1') waits for it. Only that scheduler can let it go: so it is brought
-%% online for some milliseconds, and taken offline again.
+%% A heart goes to its scheduler for each beat; without the native part it waits there too.  A
+%% scheduler that is taken offline then keeps it: it is bound, and nobody else may run it. It
+%% answers no signal any more, and whoever asks all processes (`code:purge/1') waits for it. Only
+%% that scheduler can let it go: so it is brought online for some milliseconds, and taken offline
+%% again.
 -module(fairnif_watch_hearts).
 
 -include_lib("kernel/include/logger.hrl").
 
--export([new/1, new/2, keep/1, by_scheduler/1, ended/2, stop/1]).
+-export([new/1, new/2, keep/1, follow/1, by_scheduler/1, ended/2, stop/1]).
 
 -export_type([hearts/0]).
 
@@ -17,6 +18,8 @@
 
 -record(hearts, {start :: fun((role()) -> pid()),
                  clocks :: 0 | 2,
+                 bound :: boolean(),            % while they wait
+                 online = 0 :: non_neg_integer(),
                  there = #{} :: #{role() => pid()},
                  leaving = #{} :: #{pid() => Scheduler :: pos_integer()},
                  freeing = none :: none | pid()}).
@@ -27,16 +30,16 @@
 %% @doc Hearts that answer the watch thread, linked to the caller.
 -spec new(fairnif_watch_native:watch()) -> hearts().
 new(Watch) ->
-    keep(#hearts{clocks = 0, start = fun({heart, N}) ->
+    keep(#hearts{clocks = 0, bound = false, start = fun({heart, N}) ->
                                              fairnif_watch_heart:start_link(N, Watch)
                                      end}).
 
-%% @doc Hearts that answer the caller, which gets a `tick' from each of two clocks every `Ms'. Two,
-%% so that one is left when the scheduler of the other is blocked.
+%% @doc Hearts that answer the caller, which gets `{tick, Clock}' from each of two clocks every
+%% `Ms', and answers `tock'. Two, so that one is left when the scheduler of the other is blocked.
 -spec new(erlang, Ms :: pos_integer()) -> hearts().
 new(erlang, Ms) ->
     Self = self(),
-    keep(#hearts{clocks = 2, start = fun({heart, N}) ->
+    keep(#hearts{clocks = 2, bound = true, start = fun({heart, N}) ->
                                              fairnif_watch_heart:start_link(N, erlang, Self);
                                         ({clock, N}) ->
                                              fairnif_watch_heart:start_clock(N, Self, Ms)
@@ -48,18 +51,32 @@ new(erlang, Ms) ->
 keep(Hearts = #hearts{freeing = Freeing, leaving = Leaving}) ->
     case is_pid(Freeing) andalso is_process_alive(Freeing) of
         true -> Hearts;
-        false -> follow(online(), Hearts#hearts{freeing = free(Leaving)})
+        false -> fit(online(), Hearts#hearts{freeing = free(Leaving)})
     end.
 
-follow(Online, Hearts = #hearts{start = Start, there = There, leaving = Leaving}) ->
+%% @doc To be called as often as wanted: like keep/1 where the number that are online has changed.
+-spec follow(hearts()) -> hearts().
+follow(Hearts = #hearts{online = Online}) ->
+    case online() of
+        Online -> Hearts;
+        _ -> keep(Hearts)
+    end.
+
+fit(Online, Hearts = #hearts{start = Start, there = There, leaving = Leaving}) ->
     Wanted = [{heart, N} || N <- lists:seq(1, Online)]
         ++ [{clock, N} || N <- lists:seq(1, min(Hearts#hearts.clocks, Online))],
     Left = maps:without(Wanted, There),
     _ = [fairnif_watch_heart:finish(Pid) || Pid <- maps:values(Left)],
     Missing = Wanted -- maps:keys(There),
-    Hearts#hearts{there = maps:merge(maps:with(Wanted, There),
-                                     maps:from_list([{Role, Start(Role)} || Role <- Missing])),
-                  leaving = maps:merge(Leaving, schedulers(Left))}.
+    caught(Hearts#hearts{there = maps:merge(maps:with(Wanted, There),
+                                            maps:from_list([{R, Start(R)} || R <- Missing])),
+                         leaving = maps:merge(Leaving, schedulers(Left)), online = Online}).
+
+%% Those that wait bound are caught whenever it comes; the others seldom, and have until next time.
+caught(Hearts = #hearts{bound = true, freeing = none, leaving = Leaving}) ->
+    Hearts#hearts{freeing = free(Leaving)};
+caught(Hearts) ->
+    Hearts.
 
 schedulers(Roles) ->
     maps:from_list([{Pid, N} || {{_, N}, Pid} <- maps:to_list(Roles)]).

@@ -57,7 +57,14 @@ tick(Now, Watch = #watch{ticked = Before, period = Period}, Hearts) ->
     Online = erlang:system_info(schedulers_online),
     Active = lists:enumerate(lists:sublist(erlang:statistics(active_tasks_all), Online)),
     Working = [N || {N, Tasks} <- Active, Tasks > 0],
-    judge(Now, poke(Working, Hearts, Now, Watch1#watch{ticked = Now})).
+    Watch2 = offline(Online, Now, Watch1#watch{ticked = Now}),
+    judge(Now, poke(Working, Hearts, Now, Watch2)).
+
+%% Such a one holds nobody up.
+offline(Online, Now, Watch = #watch{poked = Poked}) ->
+    maps:fold(fun(N, #{n := K}, W) when N > Online -> beat(N, K, Now, W);
+                 (_, _, W) -> W
+              end, Watch, Poked).
 
 %% Nothing is concluded from a time in which we did not run ourselves.
 late(Gap, Watch = #watch{owner = Owner, poked = Poked}) ->

@@ -170,9 +170,11 @@ handle_cast(_Request, State) ->
 handle_info(every, State = #state{hearts = Hearts}) ->
     _ = erlang:send_after(?EVERY_MS, self(), every),
     {noreply, keep_up(State#state{hearts = fairnif_watch_hearts:keep(Hearts)})};
-handle_info(tick, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
-    By = fairnif_watch_hearts:by_scheduler(Hearts),
-    {noreply, State#state{watch = {plain, fairnif_watch_plain:tick(Plain, By)}}};
+handle_info({tick, Clock}, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
+    Clock ! tock,
+    Now = fairnif_watch_hearts:follow(Hearts),
+    By = fairnif_watch_hearts:by_scheduler(Now),
+    {noreply, State#state{watch = {plain, fairnif_watch_plain:tick(Plain, By)}, hearts = Now}};
 handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
     {noreply, State#state{watch = {plain, fairnif_watch_plain:beat(Scheduler, N, At, Plain)}}};
 handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts}) ->
