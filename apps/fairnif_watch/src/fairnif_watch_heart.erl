@@ -58,7 +58,8 @@ clock(Clock = #clock{user = User}) ->
     receive
         tock -> clock(Clock#clock{asked = none});
         {'DOWN', User, process, _, _} -> clock(Clock#clock{user = none});
-        finish -> finished(User)
+        finish -> finished(User);
+        _ -> clock(Clock)
     after Clock#clock.ms ->
             Clock#clock.watchdog ! {tick, self()},
             clock(ticked(now_ms(), Clock))

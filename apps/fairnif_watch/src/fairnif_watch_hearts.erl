@@ -132,8 +132,6 @@ free(Leaving) ->
     end.
 
 free(Pids, To) ->
-    ?LOG_NOTICE("fairnif_watch: schedulers up to ~w are online for a moment: a process of ours "
-                "went to one that was taken offline, and can run nowhere else", [To]),
     Dirty = erlang:system_info(dirty_cpu_schedulers_online),
     Before = erlang:system_flag(schedulers_online, To),
     _ = await(Pids),
@@ -144,7 +142,9 @@ free(Pids, To) ->
             ok;
         _ ->
             ok                                  % somebody has set it meanwhile
-    end.
+    end,
+    ?LOG_NOTICE("fairnif_watch: ~w schedulers were online for a moment, not ~w: a process of ours "
+                "was on one that was taken offline, and could run nowhere else", [To, Before]).
 
 online() ->
     erlang:system_info(schedulers_online).
