@@ -61,11 +61,12 @@ manners: compile  ## checks OTP's own functions, writes docs/manners.md
 	@erl +S 1:1 -noinput -pa _build/default/lib/*/ebin \
 		-eval 'fairnif_lab_manners:main("docs/manners.md")'
 
-lint: deps-test compile  ## warnings as errors, xref, dialyzer, shellcheck, style
+lint: deps-test compile  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
 	@tools/check_style
 	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) do xref, dialyzer
+	@tools/docs >/dev/null
 	@tools/setup page
 	@$(MAKE) -s -C page check
 	@for project in $(MIX_PROJECTS); do \

@@ -5,7 +5,7 @@
 -export([encode/1]).
 
 %% @doc The JSON text of a view, a finding or a part of one, UTF-8. Keys are sorted. `none' and
-%% `undefined' are null, pids are "<0.1.2>", `{M, F, A}' is "m:f/1", a subject is an object with
+%% `undefined' are null, pids are `"<0.1.2>"', `{M, F, A}' is "m:f/1", a subject is an object with
 %% `kind' and its number, a term that JSON has nothing for is its Erlang text. Strings that are not
 %% UTF-8 are read as Latin-1.
 -spec encode(term()) -> iodata().
