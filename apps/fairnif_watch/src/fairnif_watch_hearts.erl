@@ -17,8 +17,7 @@
 -type role() :: {heart | clock, Scheduler :: pos_integer()}.
 
 -record(hearts, {start :: fun((role()) -> pid()),
-                 clocks :: 0 | 2,
-                 bound :: boolean(),            % while they wait
+                 native :: boolean(),           % else there are clocks, and all wait bound
                  online = 0 :: non_neg_integer(),
                  there = #{} :: #{role() => pid()},
                  leaving = #{} :: #{pid() => Scheduler :: pos_integer()},
@@ -30,20 +29,18 @@
 %% @doc Hearts that answer the watch thread, linked to the caller.
 -spec new(fairnif_watch_native:watch()) -> hearts().
 new(Watch) ->
-    keep(#hearts{clocks = 0, bound = false, start = fun({heart, N}) ->
-                                             fairnif_watch_heart:start_link(N, Watch)
-                                     end}).
+    Start = fun({heart, N}) -> fairnif_watch_heart:start_link(N, Watch) end,
+    keep(#hearts{native = true, start = Start}).
 
 %% @doc Hearts that answer the caller, which gets `{tick, Clock}' from each of two clocks every
 %% `Ms', and answers `tock'. Two, so that one is left when the scheduler of the other is blocked.
 -spec new(erlang, Ms :: pos_integer()) -> hearts().
 new(erlang, Ms) ->
     Self = self(),
-    keep(#hearts{clocks = 2, bound = true, start = fun({heart, N}) ->
-                                             fairnif_watch_heart:start_link(N, erlang, Self);
-                                        ({clock, N}) ->
-                                             fairnif_watch_heart:start_clock(N, Self, Ms)
-                                     end}).
+    Start = fun({heart, N}) -> fairnif_watch_heart:start_link(N, erlang, Self);
+               ({clock, N}) -> fairnif_watch_heart:start_clock(N, Self, Ms)
+            end,
+    keep(#hearts{native = false, start = Start}).
 
 %% @doc To be called every second or so: makes those that are missing, and ends those of schedulers
 %% that are offline. One that has not ended since the last call is caught, and freed.
@@ -64,7 +61,7 @@ follow(Hearts = #hearts{online = Online}) ->
 
 fit(Online, Hearts = #hearts{start = Start, there = There, leaving = Leaving}) ->
     Wanted = [{heart, N} || N <- lists:seq(1, Online)]
-        ++ [{clock, N} || N <- lists:seq(1, min(Hearts#hearts.clocks, Online))],
+        ++ [{clock, N} || not Hearts#hearts.native, N <- lists:seq(1, min(2, Online))],
     Left = maps:without(Wanted, There),
     _ = [fairnif_watch_heart:finish(Pid) || Pid <- maps:values(Left)],
     Missing = Wanted -- maps:keys(There),
@@ -73,7 +70,7 @@ fit(Online, Hearts = #hearts{start = Start, there = There, leaving = Leaving}) -
                          leaving = maps:merge(Leaving, schedulers(Left)), online = Online}).
 
 %% Those that wait bound are caught whenever it comes; the others seldom, and have until next time.
-caught(Hearts = #hearts{bound = true, freeing = none, leaving = Leaving}) ->
+caught(Hearts = #hearts{native = false, freeing = none, leaving = Leaving}) ->
     Hearts#hearts{freeing = free(Leaving)};
 caught(Hearts) ->
     Hearts.
