@@ -8,6 +8,7 @@ SOAK_SECONDS ?= 600
 SOAK_KILLS   ?= 1000000
 SOAK_TASKS   ?= 100000
 WATCH_SECONDS ?= 3600
+WATCH_STARTS ?= 300
 REBAR        ?= rebar3
 DIST         ?= trixie
 RUNS         ?= 10
@@ -86,15 +87,16 @@ clean:          ## removes everything built
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock
 
-soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600]
+soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_STARTS=300]
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
-		WATCH_SECONDS=$(WATCH_SECONDS) \
+		WATCH_SECONDS=$(WATCH_SECONDS) WATCH_STARTS=$(WATCH_STARTS) \
 		$(REBAR) ct --suite \
-		$$(echo apps/*/test/*_soak_SUITE.erl | tr ' ' ',')
+		$$(echo apps/*/test/*_soak_SUITE.erl apps/fairnif_watch/test/*_storm_SUITE.erl | tr ' ' ',')
 
-sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind
+sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer storms
 	@tools/setup sanitize
 	$(MAKE) -C apps/fairnif/c_src sanitize
+	WATCH_STORM=4 $(MAKE) -C apps/fairnif_watch/c_src/test test
 
 # Who has no Node.js and cannot install it still gets everything but the page.
 compile: deps   ## the applications, the examples, the pages

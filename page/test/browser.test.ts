@@ -166,10 +166,18 @@ describe("the report page", { timeout: 600_000 }, () => {
     await page.close();
   });
 
-  test("every experiment but those this machine cannot do has its page, and says what to see", async () => {
+  test("every experiment but those this machine cannot do went well, has its page, and says what to see", async () => {
     for (const name of experiments()) {
       if (impossible.some((m) => m.name === name)) continue;
-      const { page } = await open(named(name).html);
+      const { json, html, status } = named(name);
+      const report = JSON.parse(readFileSync(json, "utf8"));
+      assert.equal(status, 0, name);
+      assert.deepEqual(
+        [report.schema_version, report.experiment, report.result.ok],
+        [1, name, true],
+        name,
+      );
+      const { page } = await open(html);
       assert.match(await page.locator("h1").innerText(), new RegExp(`${name}$`));
       assert.ok(
         (await page.locator(".answer").innerText()).length > 60,

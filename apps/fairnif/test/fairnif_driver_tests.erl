@@ -464,7 +464,8 @@ halt_with([Where]) ->
     Where =:= "none" orelse
         begin
             Port = open(),
-            Order = order(list_to_integer(Where), 5000, 1, 0),
+            %% The second is taken when the first is done, and runs at the halt.
+            Order = order(list_to_integer(Where), 2000, 1, 0),
             control(Port, ?SCHEDULE, Order),
             control(Port, ?SCHEDULE, Order),
             timer:sleep(50)

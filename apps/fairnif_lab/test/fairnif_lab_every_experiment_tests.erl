@@ -1,19 +1,13 @@
-%% Every experiment that there is, through the command line, small; and the
-%% cheapest one as large as anybody runs it.
-%%
-%% What they run is not part of the lab, see fairnif_lab_examples: where it was
-%% not made these tests fail.
+%% The cheapest experiment through the command line, small, and as large as
+%% anybody runs it. All of them, small, run in `make test-page', which looks at
+%% what each has written.
 -module(fairnif_lab_every_experiment_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
-every_experiment_runs_quick_and_writes_a_table_and_json_test_() ->
-    fairnif_lab_examples:with([{atom_to_list(M:name()),
-                                {timeout, 300, fun() -> runs(M, ["--quick"]) end}}
-                               || M <- fairnif_lab_experiment:all()]).
-
-one_experiment_runs_in_its_normal_form_test_() ->
-    fairnif_lab_examples:with([{timeout, 600, fun() -> runs(fairnif_lab_exp_reductions, []) end}]).
+one_experiment_runs_quick_and_in_its_normal_form_test_() ->
+    fairnif_lab_examples:with([{timeout, 600, fun() -> runs(fairnif_lab_exp_reductions, Flags) end}
+                               || Flags <- [["--quick"], []]]).
 
 every_experiment_knows_its_steps_at_each_scale_test_() ->
     [?_assert(is_integer(M:steps(#{scale => Scale})) andalso M:steps(#{scale => Scale}) > 0)

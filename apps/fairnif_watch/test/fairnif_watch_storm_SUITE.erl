@@ -10,7 +10,7 @@
          signals_of_the_watch_break_nothing_off_that_can_be_restarted/1,
          ten_thousand_blocks_a_second_do_not_hurt_the_node/1]).
 
--define(STARTS, 50).
+-define(STARTS, 20).
 -define(HALTS, 6).
 -define(UPGRADES, 60).
 -define(HAMMER_MS, 4000).

@@ -371,7 +371,7 @@ second() ->
     end).
 
 halts() ->
-    Halts = lists:seq(1, 50),
+    Halts = lists:seq(1, 12),
     Dirs = lists:append([["-pa", Dir] || Dir <- [filename:dirname(code:which(M))
                                                  || M <- [fairnif, fairnif_watch, ?MODULE]]]),
     lists:foreach(

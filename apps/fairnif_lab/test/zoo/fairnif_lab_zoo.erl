@@ -52,9 +52,10 @@ check(#{expression := Expression, sizes := Sizes, init := Init, options := More}
 %% @doc Makes the libraries; takes no time when they are there.
 build() ->
     Command = lists:flatten(
-                io_lib:format("make -s -C '~ts' OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
+                io_lib:format("make -s -j~b -C '~ts' OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
                               "ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 && echo built",
-                              [source_dir(), filename:join(dir(), "nifs"),
+                              [erlang:system_info(schedulers), source_dir(),
+                               filename:join(dir(), "nifs"),
                                filename:absname(fairnif:include_dir()), code:root_dir()])),
     Output = os:cmd(Command),
     case string:find(Output, "built", trailing) of

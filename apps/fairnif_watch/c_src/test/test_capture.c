@@ -179,7 +179,7 @@ TEST(storm, "ten thousand copies are each of the thread that was asked")
 TEST(start_stop, "starting and stopping under way leaves no handler and no "
      "signal")
 {
-    int count = (int)(200 * check_storm());
+    int count = (int)(60 * check_storm());
 
     for (int i = 0; i < THREADS; i++)
         start(&spinners[i]);

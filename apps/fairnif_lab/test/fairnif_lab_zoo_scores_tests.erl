@@ -1,4 +1,4 @@
--module(fairnif_zoo_score_tests).
+-module(fairnif_lab_zoo_scores_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
