@@ -122,6 +122,7 @@ void node_stop(void)
 {
     /* what nobody waits for any more is still at work, maybe */
     EVENTUALLY(fair__pool_counts().busy == 0);
+    EVENTUALLY(!vm_selects_at_work());
     vm_run_destructors();
     CHECK_NUMBERS(node_stacks(), ==, 0);
     CHECK_TEXT(node_leftovers(), "");

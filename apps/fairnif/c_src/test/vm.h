@@ -214,6 +214,8 @@ struct vm_counts vm_counts(void);
 /* Descriptors of which somebody will be told: the others that are selected only
  * wait for their stop, or to be selected again. */
 long vm_armed(void);
+/* Is a message that was seen to be due not yet there, or a stop under way? */
+bool vm_selects_at_work(void);
 void vm_reset_maxima(void);
 /* What there is more or less of than then, as text in buf; NULL: nothing. */
 const char *vm_differs(const struct vm_counts *since, char *buf, size_t size);

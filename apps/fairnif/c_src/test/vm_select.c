@@ -51,6 +51,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct selected *all;
 static pthread_t poller;
 static bool polls, ends;
+static bool at_work;            /* with what is out of the table */
 static int wake = -1;
 
 /* -- the table; with the lock held --------------------------------------- */
@@ -77,6 +78,16 @@ long vm_armed(void)
             }
     pthread_mutex_unlock(&lock);
     return count;
+}
+
+bool vm_selects_at_work(void)
+{
+    bool is;
+
+    pthread_mutex_lock(&lock);
+    is = at_work;
+    pthread_mutex_unlock(&lock);
+    return is;
 }
 
 /* The message and its process, taken from the table. */
@@ -124,9 +135,11 @@ static bool stop_one(void)
     if (!s)
         return false;
     take_out(s);
+    at_work = true;
     pthread_mutex_unlock(&lock);
     stop(s, 0);
     pthread_mutex_lock(&lock);
+    at_work = false;
     return true;
 }
 
@@ -203,11 +216,13 @@ static void *serve(void *arg)
             vm_misuse("read of an eventfd");
         pthread_mutex_lock(&lock);
         m = collect(fds, n, &due);
+        at_work = true;
         pthread_mutex_unlock(&lock);
         send_all(due, m);
         vm__free(due);
         vm__free(fds);
         pthread_mutex_lock(&lock);
+        at_work = false;
     }
     pthread_mutex_unlock(&lock);
     return arg;

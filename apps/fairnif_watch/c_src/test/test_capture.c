@@ -339,6 +339,10 @@ TEST(asleep, "a thread that sleeps gets no signal")
 #endif
     pthread_cancel(thread);
     pthread_join(thread, NULL);
+    /* The kernel is done with it a little after it was joined. */
+    for (int i = 0; i < 1000
+                    && watch__take_sleeping(&snapshot, tid) != TAKEN_GONE; i++)
+        usleep(1000);
     CHECK_NUMBERS(watch__take_running(&snapshot, tid, 0), ==, TAKEN_GONE);
     CHECK_NUMBERS(watch__take_sleeping(&snapshot, tid), ==, TAKEN_GONE);
     CHECK(watch__stack_stop());
