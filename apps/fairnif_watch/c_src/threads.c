@@ -86,7 +86,10 @@ bool watch__find_threads(struct watch__tids *tids, char *unknown, size_t size)
         if (tid <= 0 || !read_name(tid, name, sizeof name))
             continue;
         if (watch__parse_name(name, &kind, &number)) {
-            if (number <= tids->count[kind])
+            /* The first: threads are listed in the order in which they were
+             * made, and one that native code made has its maker's name until
+             * it is given another. */
+            if (number <= tids->count[kind] && !tids->tid[kind][number - 1])
                 tids->tid[kind][number - 1] = tid;
         } else if (used + strlen(name) + 2 < size) {
             used += (size_t)sprintf(unknown + used, "%s%s", used ? " " : "",

@@ -26,6 +26,7 @@ enum {
 };
 #define LATE_NS (20 * NS_PER_MS)
 #define ROUSE_NS (20 * NS_PER_MS)
+#define ROUSED_MOST 8
 #define ACTIVATE_NS (500 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
 /* How long a thread that is to be told of may take to show its stack. */
@@ -185,12 +186,14 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
  * (little work is kept on few schedulers) does not either, awake or not.  So while a
  * hold lasts that was told, the hearts of the idle ones are woken; and while one lasts
  * that is an error, told now and then to make theirs one that the VM counts on,
- * which costs some milliseconds of it. */
+ * which costs some milliseconds of it.  Some at a time: they take from any queue, and
+ * to wake hundreds, again and again, would cost more than what waits. */
 static void rouse(struct watch *w)
 {
     unsigned online = GET(w->online);
     bool told = false, activate = false;
     ERL_NIF_TERM word;
+    unsigned roused = 0;
 
     if (w->now - w->roused_at < ROUSE_NS)
         return;
@@ -205,8 +208,9 @@ static void rouse(struct watch *w)
     if (activate)
         w->activated_at = w->now;
     word = enif_make_atom(w->env, activate ? "activate" : "rouse");
-    for (unsigned i = 0; i < online && i < w->normal; i++) {
-        struct watch__thread *t = &w->threads[i];
+    online = online < w->normal ? online : w->normal;
+    for (unsigned n = 0; n < online && roused < ROUSED_MOST; n++) {
+        struct watch__thread *t = &w->threads[w->rouse_next++ % online];
 
         if (t->class != C_IDLE || GET(t->heart.roused)
             || !atomic_load_explicit(&t->heart.there, memory_order_acquire))
@@ -214,6 +218,7 @@ static void rouse(struct watch *w)
         SET(t->heart.roused, 1);
         ADD(w->counters.activations, activate);
         (void)tell_heart(t, word);
+        roused++;
     }
 }
 
@@ -549,6 +554,8 @@ bool watch__init(struct watch *w, const struct watch__config *config,
     for (unsigned k = 0; k < K_KINDS; k++)
         w->count += tids->count[k];
     w->threads = calloc(w->count, sizeof *w->threads);
+    if (w->threads)
+        add_threads(w, tids);   /* first of all: what is freed is theirs */
     w->env = enif_alloc_env();
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&attr);
@@ -562,7 +569,6 @@ bool watch__init(struct watch *w, const struct watch__config *config,
     if (!w->threads || !w->env || !w->stack || !w->running || !w->maps)
         return false;
     w->poke = enif_make_atom(w->env, "poke");
-    add_threads(w, tids);
     return true;
 }
 

@@ -317,6 +317,7 @@ struct watch {
     uint64_t tokens_at, suppressed, suppressed_at;
     double tokens;
     uint64_t emergency_at, late_at, roused_at, activated_at;
+    unsigned rouse_next;                /* who is roused first: turns */
     struct watch__pressure pressure;
     uint64_t throttled, stolen, pressure_at;    /* and when that was read */
 };

@@ -2,7 +2,9 @@
 %%
 %% As an application: `application:ensure_all_started(fairnif_watch)'. The settings are its
 %% environment; see docs/manual/watch.md. Nothing here asks a process that may be held by native
-%% code: all calls answer while schedulers are blocked, as long as one is left to run the caller.
+%% code. But caller and collector need a scheduler: where one is held and the others are too busy to
+%% take over what waits there, an answer may be as late as that one is held; the calls give up with
+%% `exit:{timeout, _}' after 5 s (subscribe, unsubscribe) or 60 s (report, metrics).
 -module(fairnif_watch).
 
 -export([start/1, stop/0, report/0, subscribe/1, unsubscribe/1, json/1, metrics/0, self_test/0]).

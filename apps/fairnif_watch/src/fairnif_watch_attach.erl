@@ -54,8 +54,8 @@ identity(Node) ->
 
 %% @doc Has the calling process get the views and findings of a node, to which it must be connected:
 %% `{fairnif_watch, Node, Message}'. Messages of the process that `watch' monitors arrive as `DOWN'.
-%% Costs the node, where nothing is there yet, loading some 20 modules and a library; takes at most
-%% some 30 s.
+%% Costs the node, where nothing is there yet, loading some 40 modules and two libraries; takes at
+%% most some 30 s.
 -spec attach(node(), options()) -> {ok, attached()} | {error, reason()}.
 attach(Node, Options) ->
     case call(Node, erlang, spawn, [timer, sleep, [?LOCK_TRIES * ?LOCK_WAIT_MS]]) of
@@ -93,6 +93,8 @@ found(Node, Options) ->
         %% (When all are started, what `-eval' or `-s' runs may go on for ever.)
         {ok, [_, _, {starting, Step}, _]} when Step =/= started ->
             {error, {hanging, "it is still starting"}};
+        {ok, [_, _, _, Otp]} when Otp < "25" ->
+            {error, {refused, ["its Erlang/OTP ", Otp, " is older than 25"]}};
         {ok, [_, _, _, Otp]} -> bring(Node, Otp, Options);
         {error, _} = Error -> Error
     end.
@@ -285,7 +287,7 @@ call(Node, M, F, A, Timeout) ->
         error:{erpc, noconnection} ->
             {error, {down, "the connection was lost"}};
         error:{erpc, notsup} ->
-            {error, {refused, "its Erlang/OTP is older than 23"}};
+            {error, {refused, "its Erlang/OTP is older than 25"}};
         _:{exception, Why, [{M1, F1, _, _} | _]} ->
             {error, {refused, io_lib:format("~p:~p fails there: ~0tP", [M1, F1, Why, 12])}};
         Class:Why ->

@@ -81,7 +81,10 @@ of_look(_, _) ->
 issue(N, #{looks := Looks, threads := Threads, at := At}, Since) ->
     #{queues := Queues} = lists:last(Looks),
     %% Without the threads' times the others may be idle: then it is something else.
-    Severity = case Threads of [] -> recheck; _ -> warning end,
+    Severity = case [Busy || #{kind := normal, busy := Busy} <- Threads, is_number(Busy)] of
+                   [] -> recheck;
+                   _ -> warning
+               end,
     #{key => N, severity => Severity, subject => {scheduler, N}, since => Since, ongoing => true,
       duration_ms => (At - Since) / 1000,
       remedy => remedy(),

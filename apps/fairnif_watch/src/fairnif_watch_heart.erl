@@ -27,10 +27,15 @@
                 user = none :: none | reference()}).
 
 %% @doc A heart that answers the watch thread, of a scheduler that is online.  Linked to the caller.
+%% Ends with `{no_heart, Scheduler, Why}' where it runs on another thread than the watch takes for
+%% the scheduler's.
 -spec start_link(Scheduler :: pos_integer(), fairnif_watch_native:watch()) -> pid().
 start_link(Scheduler, Watch) ->
     bound(Scheduler, fun() ->
-                             ok = fairnif_watch_native:heart(Watch, Scheduler),
+                             case fairnif_watch_native:heart(Watch, Scheduler) of
+                                 ok -> ok;
+                                 {error, Why} -> exit({no_heart, Scheduler, Why})
+                             end,
                              Flag = flag(),
                              leave(Flag),
                              answer_thread(Scheduler, Flag, Watch, none)
@@ -61,11 +66,12 @@ clock(Clock = #clock{user = User}) ->
         finish -> finished(User);
         _ -> clock(Clock)
     after Clock#clock.ms ->
-            Clock#clock.watchdog ! {tick, self()},
             clock(ticked(now_ms(), Clock))
     end.
 
-ticked(Now, Clock = #clock{asked = none}) ->
+%% One tick at a time: a watchdog that waits for a scheduler would have thousands to read.
+ticked(Now, Clock = #clock{asked = none, watchdog = Watchdog}) ->
+    Watchdog ! {tick, self()},
     Clock#clock{asked = Now};
 ticked(Now, Clock = #clock{asked = Asked, ms = Ms, activated = Activated, user = none})
   when Now - Asked >= 2 * Ms, Now - Activated >= ?ACTIVATE_MS ->
@@ -97,12 +103,16 @@ bind(Scheduler) ->
 flag() ->
     element(1, list_to_tuple([scheduler])).
 
-%% Where it is offline whoever asked is answered from anywhere.
+%% Where nothing runs there whoever asked is answered from anywhere.
 go(Scheduler, Flag) ->
-    case erlang:system_info(schedulers_online) of
-        Online when Scheduler =< Online -> process_flag(Flag, Scheduler);
-        _ -> ok
+    case runs(Scheduler) of
+        true -> process_flag(Flag, Scheduler);
+        false -> ok
     end.
+
+runs(Scheduler) ->
+    Scheduler =< erlang:system_info(schedulers_online)
+        andalso not lists:member(erlang:system_info(multi_scheduling), [blocked, blocked_normal]).
 
 leave(Flag) ->
     process_flag(Flag, 0).
@@ -142,9 +152,14 @@ finished(User) ->
 %% Which they are it decides anew by the reductions of the last two periods of 4,000,000 reductions:
 %% this uses them up in 1 to 3 ms. Half as many turns were not enough in one of three tries.
 activate(Scheduler) ->
-    {_, User} = spawn_opt(fun() -> use(?TURNS) end,
-                          [link, monitor, bind(Scheduler), {priority, low}]),
-    User.
+    case runs(Scheduler) of
+        true ->
+            {_, User} = spawn_opt(fun() -> use(?TURNS) end,
+                                  [link, monitor, bind(Scheduler), {priority, low}]),
+            User;
+        false ->
+            none
+    end.
 
 use(0) ->
     ok;

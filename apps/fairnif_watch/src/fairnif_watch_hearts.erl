@@ -16,8 +16,12 @@
 
 -type role() :: {heart | clock, Scheduler :: pos_integer()}.
 
--record(hearts, {start :: fun((role()) -> pid()),
-                 native :: boolean(),           % else there are clocks, and all wait bound
+%% Data and no fun: the watchdog keeps it, and would not survive this module's being loaded twice.
+%% With `erlang' there are clocks, and all wait bound.
+-type way() :: {native, fairnif_watch_native:watch()}
+             | {erlang, Watchdog :: pid(), Ms :: pos_integer()}.
+
+-record(hearts, {way :: way(),
                  online = 0 :: non_neg_integer(),
                  there = #{} :: #{role() => pid()},
                  leaving = #{} :: #{pid() => Scheduler :: pos_integer()},
@@ -29,18 +33,20 @@
 %% @doc Hearts that answer the watch thread, linked to the caller.
 -spec new(fairnif_watch_native:watch()) -> hearts().
 new(Watch) ->
-    Start = fun({heart, N}) -> fairnif_watch_heart:start_link(N, Watch) end,
-    keep(#hearts{native = true, start = Start}).
+    keep(#hearts{way = {native, Watch}}).
 
 %% @doc Hearts that answer the caller, which gets `{tick, Clock}' from each of two clocks every
 %% `Ms', and answers `tock'. Two, so that one is left when the scheduler of the other is blocked.
 -spec new(erlang, Ms :: pos_integer()) -> hearts().
 new(erlang, Ms) ->
-    Self = self(),
-    Start = fun({heart, N}) -> fairnif_watch_heart:start_link(N, erlang, Self);
-               ({clock, N}) -> fairnif_watch_heart:start_clock(N, Self, Ms)
-            end,
-    keep(#hearts{native = false, start = Start}).
+    keep(#hearts{way = {erlang, self(), Ms}}).
+
+start({heart, N}, {native, Watch}) -> fairnif_watch_heart:start_link(N, Watch);
+start({heart, N}, {erlang, Watchdog, _}) -> fairnif_watch_heart:start_link(N, erlang, Watchdog);
+start({clock, N}, {erlang, Watchdog, Ms}) -> fairnif_watch_heart:start_clock(N, Watchdog, Ms).
+
+clocks({native, _}) -> 0;
+clocks({erlang, _, _}) -> 2.
 
 %% @doc To be called every second or so: makes those that are missing, and ends those of schedulers
 %% that are offline. One that has not ended since the last call is caught, and freed.
@@ -59,18 +65,18 @@ follow(Hearts = #hearts{online = Online}) ->
         _ -> keep(Hearts)
     end.
 
-fit(Online, Hearts = #hearts{start = Start, there = There, leaving = Leaving}) ->
+fit(Online, Hearts = #hearts{way = Way, there = There, leaving = Leaving}) ->
     Wanted = [{heart, N} || N <- lists:seq(1, Online)]
-        ++ [{clock, N} || not Hearts#hearts.native, N <- lists:seq(1, min(2, Online))],
+        ++ [{clock, N} || N <- lists:seq(1, min(clocks(Way), Online))],
     Left = maps:without(Wanted, There),
     _ = [fairnif_watch_heart:finish(Pid) || Pid <- maps:values(Left)],
     Missing = Wanted -- maps:keys(There),
     caught(Hearts#hearts{there = maps:merge(maps:with(Wanted, There),
-                                            maps:from_list([{R, Start(R)} || R <- Missing])),
+                                            maps:from_list([{R, start(R, Way)} || R <- Missing])),
                          leaving = maps:merge(Leaving, schedulers(Left)), online = Online}).
 
 %% Those that wait bound are caught whenever it comes; the others seldom, and have until next time.
-caught(Hearts = #hearts{native = false, freeing = none, leaving = Leaving}) ->
+caught(Hearts = #hearts{way = {erlang, _, _}, freeing = none, leaving = Leaving}) ->
     Hearts#hearts{freeing = free(Leaving)};
 caught(Hearts) ->
     Hearts.
@@ -120,28 +126,40 @@ is_down(Monitor, Deadline) ->
     end.
 
 %% A process of its own does it: it may wait for a scheduler that is blocked. Not linked, since it
-%% has something to put back.
+%% has something to put back; and soon.
 free(Leaving) ->
     Online = online(),
     case maps:filter(fun(_, N) -> N > Online end, Leaving) of
         Caught when map_size(Caught) =:= 0 -> none;
-        Caught -> spawn(fun() -> free(maps:keys(Caught), lists:max(maps:values(Caught))) end)
+        Caught ->
+            {Pids, To} = {maps:keys(Caught), lists:max(maps:values(Caught))},
+            spawn_opt(fun() -> free(Pids, To) end, [{priority, high}])
     end.
 
 free(Pids, To) ->
-    Dirty = erlang:system_info(dirty_cpu_schedulers_online),
+    Dirty = dirty_online(),
     Before = erlang:system_flag(schedulers_online, To),
     _ = await(Pids),
-    case online() of
-        To ->
-            _ = erlang:system_flag(schedulers_online, Before),
-            _ = erlang:system_flag(dirty_cpu_schedulers_online, Dirty),
-            ok;
-        _ ->
-            ok                                  % somebody has set it meanwhile
+    case erlang:system_flag(schedulers_online, Before) of
+        To -> dirty_online(Dirty);
+        Theirs -> erlang:system_flag(schedulers_online, Theirs)     % set meanwhile by somebody
     end,
     ?LOG_NOTICE("fairnif_watch: ~w schedulers were online for a moment, not ~w: a process of ours "
                 "was on one that was taken offline, and could run nowhere else", [To, Before]).
+
+%% How many dirty CPU schedulers shall be online. `system_info' says how many are: more, while jobs
+%% run on some that shall not. Only setting it says what was set.
+dirty_online() ->
+    Are = erlang:system_info(dirty_cpu_schedulers_online),
+    Shall = dirty_online(Are),
+    _ = dirty_online(Shall),
+    Shall.
+
+%% Not more than normal ones.
+dirty_online(N) ->
+    try erlang:system_flag(dirty_cpu_schedulers_online, N)
+    catch error:badarg -> N
+    end.
 
 online() ->
     erlang:system_info(schedulers_online).

@@ -139,7 +139,9 @@ pools() ->
 
 findings() ->
     [{<<"fairnif_watch_native">>, gauge, <<"1: nothing is hidden from the watch, else 0">>,
-      fun(#{view := #{native := Native}}) -> [{[], case Native of true -> 1; false -> 0 end}] end},
+      fun(#{view := #{native := true, blind := []}}) -> [{[], 1}];
+         (_) -> [{[], 0}]
+      end},
      {<<"fairnif_watch_detector_verdict">>, gauge,
       <<"What the detector says now: 0 ok, 1 recheck, 2 warn">>,
       fun(#{view := #{detectors := Detectors}}) ->

@@ -6,7 +6,7 @@
 %% anything while all normal schedulers are blocked.
 -module(fairnif_watch_plain).
 
--export([new/2, period_ms/1, tick/2, beat/4, threads/0, blind/1]).
+-export([new/2, period_ms/1, tick/2, beat/4, held/1, threads/1, blind/1]).
 
 -export_type([watch/0]).
 
@@ -126,13 +126,24 @@ tell(Event, N, Id, Begin, Held, #watch{owner = Owner}) ->
                stack_note => <<"no stack without the native part">>, native => false}},
     ok.
 
-%% @doc The normal schedulers, as far as can be said.
--spec threads() -> [#{atom() => term()}].
-threads() ->
+%% @doc The schedulers that were told to be held and are, and since when.
+-spec held(watch()) -> #{Scheduler :: pos_integer() => Since :: integer()}.
+held(#watch{poked = Poked}) ->
+    maps:from_list([{N, Begin} || {N, #{id := Id, begin_at := Begin}} <- maps:to_list(Poked),
+                                  Id =/= none]).
+
+%% @doc The normal schedulers, as far as can be said: not how busy their threads are.
+-spec threads(#{pos_integer() => integer()}) -> [#{atom() => term()}].
+threads(Held) ->
     Online = erlang:system_info(schedulers_online),
+    Now = now_ns(),
     [#{kind => normal, number => N, tid => 0,
        state => if N > Online -> offline; Tasks > 0 -> busy; true -> idle end,
-       busy => 0.0, busy_ns => 0, held_ns => 0, fairnif => none, cpu_ns => 0}
+       busy => none, busy_ns => none, fairnif => none, cpu_ns => none,
+       held_ns => case Held of
+                      #{N := Since} -> max(0, Now - Since);
+                      #{} -> 0
+                  end}
      || {N, Tasks} <- lists:enumerate(
                         lists:sublist(erlang:statistics(active_tasks_all),
                                       erlang:system_info(schedulers)))].

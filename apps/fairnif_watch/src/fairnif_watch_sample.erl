@@ -30,7 +30,8 @@ take(Looks, IntervalMs, Before) ->
     Native = from_watchdog(counters, #{}),
     {All, _} = erlang:statistics(reductions),
     Reductions = All - maps:get(activations, Native, 0) * fairnif_watch_heart:activation(),
-    Cpu = lists:sum([Ns || #{kind := normal, cpu_ns := Ns} <- Threads, is_integer(Ns)]),
+    Times = [Ns || #{kind := normal, cpu_ns := Ns} <- Threads, is_integer(Ns)],
+    Cpu = lists:sum(Times),
     Own = #{at => erlang:system_time(microsecond),
             interval_ms => IntervalMs,
             looks => Looks,
@@ -44,7 +45,7 @@ take(Looks, IntervalMs, Before) ->
             total_reductions => Reductions,
             total_cpu_ns => Cpu},
     Own#{reductions => max(0, Reductions - before(total_reductions, Before, Reductions)),
-         cpu_ns => case Threads of
+         cpu_ns => case Times of
                        [] -> none;
                        _ -> max(0, Cpu - before(total_cpu_ns, Before, Cpu))
                    end}.

@@ -241,7 +241,7 @@ cost(#{counters := Counters} = View) ->
     case {Counters, View} of
         {#{watch_cpu_ns := Ns}, #{at := At, started := Started}} when At > Started ->
             Percent = io_lib:format("~.2f", [Ns / 10 / (At - Started)]),
-            [[{dim, ["the watch itself: ", Percent, " % of a core", [[",", K] || K <- Known]]}]];
+            [[{dim, ["the watch's thread: ", Percent, " % of a core", [[",", K] || K <- Known]]}]];
         _ ->
             []
     end;

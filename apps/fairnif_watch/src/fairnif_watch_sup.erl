@@ -76,9 +76,9 @@ init({parts, #{http := Http} = Config, Token}) ->
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60},
           [worker(fairnif_watch_out, start_link, Config),
            worker(fairnif_watch_collector, start_link, Config),
-           (worker(?MODULE, start_sysmon, Config))#{id => sysmon},
-           (worker(?MODULE, start_watchdog, Config))#{id => watchdog, shutdown => 15000}
-           | [(worker(?MODULE, start_web, Config))#{id => web} || Http =/= off]]}}.
+           (worker(?MODULE, start_watchdog, Config))#{id => watchdog, shutdown => 15000}]
+              ++ [(worker(?MODULE, start_web, Config))#{id => web} || Http =/= off]
+              ++ [(worker(?MODULE, start_sysmon, Config))#{id => sysmon}]}}.
 
 worker(Module, Function, Config) ->
     #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.

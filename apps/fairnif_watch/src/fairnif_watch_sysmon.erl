@@ -71,7 +71,8 @@ take() ->
         undefined ->
             case erlang:system_monitor(self(), [{long_gc, ?LONG_GC_MS}]) of
                 {Pid, Options} when Pid =/= self() ->
-                    _ = erlang:system_monitor(Pid, Options),
+                    %% It may have ended meanwhile.
+                    _ = catch erlang:system_monitor(Pid, Options),
                     ok;
                 _ ->
                     ok

@@ -16,7 +16,7 @@ make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sampl
       started => maps:get(started, In),
       otp => list_to_binary(erlang:system_info(otp_release)),
       version => <<?VERSION>>,
-      native => Native =/= #{} andalso maps:get(blind, Sample) =:= [],
+      native => Native =/= #{},
       blind => maps:get(blind, Sample),
       schedulers => schedulers(Threads, Look, maps:get(online, Sample)),
       queues => queues(Look),

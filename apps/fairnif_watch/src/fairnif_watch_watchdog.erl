@@ -11,6 +11,8 @@
 
 -behaviour(gen_server).
 
+-include_lib("kernel/include/logger.hrl").
+
 -export([start_link/1, stop/0, threads/0, top/0, counters/0, look/3, blind/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -26,6 +28,8 @@
 -record(state, {watch :: fairnif_watch_native:watch() | {plain, fairnif_watch_plain:watch()},
                 hearts :: fairnif_watch_hearts:hearts(),
                 reaper = none :: pid() | none,
+                %% Schedulers of which it was said that they have no heart.
+                heartless = [] :: [pos_integer()],
                 fairnif = none :: none | bound | {refused, reference()}}).
 
 -define(TABLE, ?MODULE).
@@ -58,7 +62,7 @@ threads() ->
     Online = erlang:system_info(schedulers_online),
     case lookup(watch, none) of
         none -> [];
-        plain -> fairnif_watch_plain:threads();
+        plain -> fairnif_watch_plain:threads(lookup(held, #{}));
         Watch -> [offline(Thread, Online) || Thread <- fairnif_watch_native:threads(Watch)]
     end.
 
@@ -174,12 +178,12 @@ handle_info({tick, Clock}, State = #state{watch = {plain, Plain}, hearts = Heart
     Clock ! tock,
     Now = fairnif_watch_hearts:follow(Hearts),
     By = fairnif_watch_hearts:by_scheduler(Now),
-    {noreply, State#state{watch = {plain, fairnif_watch_plain:tick(Plain, By)}, hearts = Now}};
+    {noreply, plain(fairnif_watch_plain:tick(Plain, By), State#state{hearts = Now})};
 handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
-    {noreply, State#state{watch = {plain, fairnif_watch_plain:beat(Scheduler, N, At, Plain)}}};
+    {noreply, plain(fairnif_watch_plain:beat(Scheduler, N, At, Plain), State)};
 handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts}) ->
     case fairnif_watch_hearts:ended(Pid, Hearts) of
-        {true, Rest} -> {noreply, State#state{hearts = Rest}};
+        {true, Rest} -> {noreply, heartless(Reason, State#state{hearts = Rest})};
         false -> {stop, Reason, State}
     end;
 handle_info(_, State) ->
@@ -190,17 +194,31 @@ handle_info(_, State) ->
 terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts}) ->
     fairnif_watch_hearts:stop(Hearts);
 terminate(_Reason, #state{watch = Watch, hearts = Hearts, reaper = Reaper}) ->
+    %% First: the end of the thread may wait for a dirty scheduler, what is caught must not.
+    ok = fairnif_watch_hearts:stop(Hearts),
     ok = stop_thread(Watch),
     Monitor = monitor(process, Reaper),
     Reaper ! {done, self()},
-    receive {'DOWN', Monitor, process, _, _} -> ok end,
-    fairnif_watch_hearts:stop(Hearts).
+    receive {'DOWN', Monitor, process, _, _} -> ok end.
 
 %% Somebody may have purged the module: then the last term of the watch ends the thread.
 stop_thread(Watch) ->
     try fairnif_watch_native:stop(Watch)
     catch error:_ -> ok
     end.
+
+%% Made anew every second, and said once.
+heartless({no_heart, Scheduler, Why}, State = #state{heartless = Said}) ->
+    lists:member(Scheduler, Said)
+        orelse ?LOG_WARNING("fairnif_watch: scheduler ~b is not watched: ~0tp", [Scheduler, Why]),
+    State#state{heartless = lists:usort([Scheduler | Said])};
+heartless(_, State) ->
+    State.
+
+%% What is held stands where threads/0 finds it, which asks nobody.
+plain(Plain, State) ->
+    true = ets:insert(?TABLE, {held, fairnif_watch_plain:held(Plain)}),
+    State#state{watch = {plain, Plain}}.
 
 %% What the thread cannot know by itself.
 keep_up(State = #state{watch = {plain, _}}) ->

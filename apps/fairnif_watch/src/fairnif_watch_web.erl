@@ -12,7 +12,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, child/1, stop/1, url/1, url/3]).
+-export([start_link/1, child/1, stop/1, page/0, url/1, url/3]).
 %% For fairnif_watch_web_http.
 -export([open/1, next/2, views/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
@@ -83,12 +83,22 @@ start_link(Options) ->
 child(Options) ->
     case start_link(Options) of
         {ok, Pid} ->
-            logger:notice("fairnif_watch: the live page is at ~ts", [url(Pid)]),
+            case filelib:is_regular(page()) of
+                true -> logger:notice("fairnif_watch: the live page is at ~ts", [url(Pid)]);
+                false -> logger:warning("fairnif_watch: the live page is not built (~ts is not "
+                                        "there): ~ts has only view, events and metrics",
+                                        [page(), url(Pid)])
+            end,
             {ok, Pid};
         {error, {http, Text}} ->
             logger:error("fairnif_watch: no live page: ~ts", [Text]),
             ignore
     end.
+
+%% @doc The page's file. Read anew for each reader: one that was built later is seen.
+-spec page() -> file:filename_all().
+page() ->
+    filename:join([code:priv_dir(fairnif_watch), "page", "live.html"]).
 
 %% @doc Stops serving; nothing stays behind. Takes as long as its connections need to end, a moment.
 -spec stop(pid()) -> ok.

@@ -170,10 +170,9 @@ get("/metrics", _, _, Mod) ->
 get(_, _, _, Mod) ->
     plain(404, "There is /, /view, /events and /metrics.\n", Mod).
 
-%% Read anew each time: a page that was built later is seen, and nobody loads it often.
+%% Nobody loads it often.
 page(Mod) ->
-    File = filename:join([code:priv_dir(fairnif_watch), "page", "live.html"]),
-    case file:read_file(File) of
+    case file:read_file(fairnif_watch_web:page()) of
         {ok, Page} ->
             respond(200, [{"content-type", "text/html; charset=utf-8"}], Page, Mod);
         {error, _} ->

@@ -206,6 +206,13 @@ without_the_threads_an_imbalance_is_to_be_rechecked_test() ->
     Second = #{looks => looks(10, [40, 0, 0, 0]), threads => []},
     ?assertEqual(recheck, lists:last(verdicts(fairnif_watch_detect_imbalance, seconds(5, Second)))).
 
+%% As without the native part: not 0, which would be asleep.
+what_is_not_known_to_be_busy_is_not_asleep_test() ->
+    Second = #{looks => looks(10, [40, 0, 0, 0]),
+               threads => [T#{busy => none, cpu_ns => none} || T <- threads([1, 1, 1, 1])]},
+    ?assertEqual(ok, lists:last(verdicts(fairnif_watch_detect_collapse, seconds(9, Second)))),
+    ?assertEqual(recheck, lists:last(verdicts(fairnif_watch_detect_imbalance, seconds(5, Second)))).
+
 %% The dirty pools.
 
 full(dirty_cpu = Kind, Wait) ->

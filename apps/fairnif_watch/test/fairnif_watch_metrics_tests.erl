@@ -31,7 +31,8 @@ view() ->
                        held_ms => 0.0}],
       pools => #{dirty_cpu => #{size => 2, busy => 1, queue => 0, wait_ms => none},
                  dirty_io => #{size => 10, busy => 10, queue => 4, wait_ms => 250.0}},
-      native => true, detectors => [#{name => collapse, verdict => recheck}], top => [],
+      native => true, blind => [], top => [],
+      detectors => [#{name => collapse, verdict => recheck}],
       counters => #{events => 7, watch_cpu_ns => 2500000}}.
 
 input(Changes) ->
@@ -53,6 +54,16 @@ the_units_are_base_units_test() ->
     ?assertEqual(0.25, value("fairnif_watch_dirty_pool_wait_seconds", Rows)),
     ?assertEqual(1.5, value("fairnif_watch_scheduler_cpu_seconds_total", Rows)),
     ?assertEqual(7.0, value("fairnif_watch_events_total", Rows)).
+
+that_something_is_hidden_is_a_metric_test() ->
+    Says = fun(Changes) ->
+                   Text = iolist_to_binary(text(#{view => maps:merge(view(), Changes)})),
+                   {match, [Value]} = re:run(Text, "^fairnif_watch_native ([01])$",
+                                             [multiline, {capture, all_but_first, binary}]),
+                   Value
+           end,
+    ?assertEqual([<<"1">>, <<"0">>, <<"0">>],
+                 [Says(V) || V <- [#{}, #{blind => [<<"no stack">>]}, #{native => false}]]).
 
 what_counts_ends_in_total_and_nothing_else_does_test() ->
     [?assertEqual({Name, Type =:= counter},

@@ -4,21 +4,24 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([from_the_start/1, later/1, caught/1, caught_and_stopped/1, brought_online/1]).
+-export([from_the_start/1, later/1, caught/1, caught_and_stopped/1, caught_beside_dirty_jobs/1,
+         brought_online/1]).
 
 a_node_with_a_scheduler_offline_stays_whole_test_() ->
+    ok = fairnif_watch_test:build(),
     [{lists:concat([Case, ", ", case Native of true -> "native"; false -> "Erlang only" end]),
-      {timeout, 90, fun() -> ?assertEqual(whole, in_peer(Flag, Case, [Native])) end}}
-     || {Flag, Case} <- [{"2:1", from_the_start}, {"2:2", later}, {"2:2", caught},
-                         {"2:2", caught_and_stopped}],
+      {timeout, 90, fun() -> ?assertEqual(whole, in_peer(Flags, Case, [Native])) end}}
+     || {Flags, Case} <- [{["+S", "2:1"], from_the_start}, {["+S", "2:2"], later},
+                          {["+S", "2:2"], caught}, {["+S", "2:2"], caught_and_stopped},
+                          {["+S", "3:3", "+SDcpu", "3:2"], caught_beside_dirty_jobs}],
         Native <- [true, false]].
 
 a_scheduler_that_comes_online_is_watched_test_() ->
     {timeout, 90,
-     fun() -> ?assertMatch([_ | _], in_peer("2:1", brought_online, [true])) end}.
+     fun() -> ?assertMatch([_ | _], in_peer(["+S", "2:1"], brought_online, [true])) end}.
 
-in_peer(Schedulers, Function, Args) ->
-    Peer = fairnif_watch_test:peer(["+S", Schedulers]),
+in_peer(Flags, Function, Args) ->
+    Peer = fairnif_watch_test:peer(Flags),
     try fairnif_watch_test:call(Peer, ?MODULE, Function, Args, 60000)
     after fairnif_watch_test:stop(Peer)
     end.
@@ -59,16 +62,34 @@ caught_and_stopped(Native) ->
     {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
     whole().
 
-%% Poked, it goes to the scheduler that is held; before it gets there this is taken offline.
+%% What somebody has set is put back, not what still was the case then: dirty schedulers go offline
+%% when their jobs are done.
+caught_beside_dirty_jobs(Native) ->
+    Jobs = [spawn_monitor(fun() -> fairnif_watch_block_nif:lock_dirty_cpu(4000) end)
+            || _ <- [1, 2]],
+    timer:sleep(200),
+    _ = erlang:system_flag(dirty_cpu_schedulers_online, 1),
+    2 = erlang:system_info(dirty_cpu_schedulers_online),
+    ok = catch_heart(Native),
+    timer:sleep(2500),
+    %% In this order: the other one sets this one as well.
+    1 = erlang:system_flag(dirty_cpu_schedulers_online, 1),
+    2 = erlang:system_flag(schedulers_online, 2),
+    [receive {'DOWN', Ref, process, _, _} -> ok end || {_, Ref} <- Jobs],
+    whole().
+
+%% Poked, it goes to the scheduler that is held; before it gets there this, the last one, is taken
+%% offline.
 catch_heart(Native) ->
     {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
     ok = fairnif_watch_probe:load(#{probe_library => default}),
-    [One, Two] = [list_to_tuple([scheduler, N]) || N <- [1, 2]],
+    Last = erlang:system_info(schedulers),
+    [One, Held] = [list_to_tuple([scheduler, N]) || N <- [1, Last]],
     timer:sleep(500),
-    _ = spawn_opt(fun() -> fairnif_watch_probe:block(500) end, [Two]),
+    _ = spawn_opt(fun() -> fairnif_watch_probe:block(500) end, [Held]),
     {Pid, Ref} = spawn_opt(fun() ->
                                    timer:sleep(200),
-                                   erlang:system_flag(schedulers_online, 1)
+                                   erlang:system_flag(schedulers_online, Last - 1)
                            end, [One, monitor]),
     receive {'DOWN', Ref, process, Pid, normal} -> ok end,
     %% Without the native part it is seen sooner.

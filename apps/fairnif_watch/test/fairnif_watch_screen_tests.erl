@@ -25,7 +25,7 @@ one_node_is_shown_with_schedulers_queues_pools_findings_and_functions_test() ->
         "native functions, share of the samples",
         " 61.5 %  crypto:hash/2",
         "not seen: names of NIFs: no symbols",
-        "the watch itself: 0.20 % of a core, 12 pokes, 3 samples",
+        "the watch's thread: 0.20 % of a core, 12 pokes, 3 samples",
         "", "", "", "", "", "", "", "", "",
         "up, down: choose a finding   enter: its stack   q: quit"],
        shown([entry(up, View)], #{})).

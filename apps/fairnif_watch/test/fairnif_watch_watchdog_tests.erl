@@ -409,10 +409,21 @@ plain() ->
                   ?assertMatch([_ | _], fairnif_watch_watchdog:blind()),
                   ?assertEqual([], fairnif_watch_watchdog:top()),
                   ?assertEqual(ok, fairnif_watch_watchdog:look(normal, 1, x)),
-                  {Since, Until, _} = run(fun() -> fairnif_watch_block_nif:spin(300) end),
+                  {Self, Ref} = {self(), make_ref()},
+                  Block = fun() -> fairnif_watch_block_nif:spin(300) end,
+                  _ = spawn_link(fun() -> Self ! {Ref, run(Block)} end),
+                  First = receive {fairnif_watch, #{event := held} = E} -> E after 2000 -> none end,
+                  %% Asked while it lasts: for how long yet; what is not known is not 0.
+                  Threads = fairnif_watch_watchdog:threads(),
+                  {Since, Until, _} = receive {Ref, Ran} -> Ran end,
                   Events = collect(700),
-                  ?assertMatch([#{native := false, stack := []} | _], events(held, Events)),
+                  ?assertMatch(#{native := false, stack := []}, First),
                   [#{held_ns := Held} | _] = events(released, Events),
+                  ?assertMatch([_], [N || #{number := N, held_ns := Ns} <- Threads,
+                                          N =:= map_get(number, First), Ns >= 10000000]),
+                  ?assertEqual([none], lists:usort([Busy || #{busy := Busy} <- Threads])),
+                  ?assertEqual([0], lists:usort([Ns || #{held_ns := Ns}
+                                                           <- fairnif_watch_watchdog:threads()])),
                   ?assert(abs(Held - (Until - Since)) < (Until - Since) div 5)
               end)
       end).

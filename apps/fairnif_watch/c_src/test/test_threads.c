@@ -75,6 +75,16 @@ static void *sleeps(void *name)
     return NULL;
 }
 
+static void *spins(void *unused)
+{
+    _Atomic bool *ended = unused;
+
+    atomic_store(&busy_tid, watch__gettid());
+    while (!atomic_load(ended))
+        ;
+    return NULL;
+}
+
 static pthread_t start(char *name)
 {
     pthread_t thread;
@@ -113,6 +123,24 @@ TEST(found, "threads are found by their names; where one is missing the names "
     stop(thread);
 }
 
+TEST(namesake, "a thread that was made later and has a scheduler's name is not "
+     "taken for it")
+{
+    pthread_t thread = start("erts_sched_1"), later;
+    int normal[1] = {0};
+    struct watch__tids tids = {.count = {1, 0, 0}, .tid = {normal, NULL, NULL}};
+    _Atomic bool ended = false;
+    char names[256];
+
+    pthread_create(&later, NULL, spins, &ended);
+    pthread_setname_np(later, "erts_sched_1");
+    CHECK(watch__find_threads(&tids, names, sizeof names));
+    CHECK_NUMBERS(normal[0], ==, tid);
+    atomic_store(&ended, true);
+    pthread_join(later, NULL);
+    stop(thread);
+}
+
 TEST(sleeping, "a sleeping thread uses no processor and is seen to sleep where "
      "it does")
 {
@@ -124,10 +152,12 @@ TEST(sleeping, "a sleeping thread uses no processor and is seen to sleep where "
     if (check_emulated())
         return;
     fd = watch__open(tid, "syscall");
-    usleep(50000);
+    for (int i = 0; i < 2000 && watch__where(fd, &a) != RUN_SLEEPS; i++)
+        usleep(1000);
+    usleep(20000);              /* for the lock, perhaps; then for the end */
+    CHECK(watch__where(fd, &a) == RUN_SLEEPS);
     cpu = watch__cpu(watch__cpu_clock(tid));
     CHECK(cpu != WATCH__NEVER);
-    CHECK(watch__where(fd, &a) == RUN_SLEEPS);
     usleep(20000);
     CHECK(watch__where(fd, &b) == RUN_SLEEPS);
     CHECK_NUMBERS(watch__cpu(watch__cpu_clock(tid)), ==, cpu);
@@ -142,16 +172,6 @@ TEST(sleeping, "a sleeping thread uses no processor and is seen to sleep where "
     CHECK(watch__where(fd, &a) == RUN_UNKNOWN);
     CHECK(watch__cpu(watch__cpu_clock(tid)) == WATCH__NEVER);
     close(fd);
-}
-
-static void *spins(void *unused)
-{
-    _Atomic bool *ended = unused;
-
-    atomic_store(&busy_tid, watch__gettid());
-    while (!atomic_load(ended))
-        ;
-    return NULL;
 }
 
 TEST(own, "a running thread is seen to run, and its clock goes on")

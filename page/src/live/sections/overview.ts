@@ -26,11 +26,13 @@ const sum = (numbers: Iterable<number | null | undefined>): number => {
 function figures({ view, findings }: NodeState, live: boolean): string[] {
   if (!view || !live) return ["-", "-", "-", "-"];
   const normal = view.schedulers.filter((s) => s.kind === "normal" && s.state !== "offline");
+  const busy = normal.map((s) => s.busy).filter((b) => b !== null);
   const held = normal.filter((s) => (s.held_ms ?? 0) > 0);
   const longest = Math.max(0, ...held.map((s) => s.held_ms ?? 0));
   const ongoing = [...findings.values()].filter((f) => f.finding.ongoing).length;
   return [
-    normal.length > 0 ? percent(sum(normal.map((s) => s.busy)) / normal.length) : "-",
+    // Where nothing says how busy they are: not a number, which is "-".
+    percent(sum(busy) / busy.length),
     held.length > 0 ? `${held.length} of ${normal.length}, ${ms(longest)}` : "none",
     String(view.queues.normal ?? "-"),
     ongoing > 0 ? String(ongoing) : "none",

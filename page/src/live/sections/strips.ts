@@ -118,19 +118,21 @@ const known = (columns: readonly Column[], index: number): number[] =>
 /** The strip in words. */
 function summary({ node, scheduler, index, holds }: Strip): string {
   const busy = known(node.columns, index);
-  const mean = busy.reduce((a, b) => a + b, 0) / Math.max(1, busy.length);
+  const mean = busy.reduce((a, b) => a + b, 0) / busy.length;
+  const load =
+    busy.length > 0 ? `busy ${percent(mean / 100)} of ${busy.length} s` : "load not known";
   const longest = Math.max(0, ...holds.map((hold) => hold.to - hold.from));
   const held =
     holds.length === 0 ? "never held" : `held ${holds.length}x, ${ms(longest / 1e3)} at most`;
   const name = `${KINDS[scheduler.kind]} ${scheduler.number}`;
-  return `${name}: busy ${percent(mean / 100)} of ${busy.length} s, ${held}`;
+  return `${name}: ${load}, ${held}`;
 }
 
 function nowText({ scheduler, live }: Strip): string {
   if (!live) return "not known";
   const { state, busy, held_ms, run_queue, running } = scheduler;
   const parts = [
-    state === "offline" ? "offline" : `busy ${percent(busy)}`,
+    state === "offline" ? "offline" : busy === null ? "load not known" : `busy ${percent(busy)}`,
     held_ms ? `held for ${ms(held_ms)}` : null,
     run_queue ? `queue ${run_queue}` : null,
     running ? `in ${running}` : null,

@@ -23,7 +23,7 @@ function about({ view, cost }: NodeState): string {
   );
   return [
     `OTP ${view.otp}, fairnif_watch ${view.version}, ${native}.`,
-    cost === null ? null : `It takes ${percent(cost / 1e9)} of one core.`,
+    cost === null ? null : `Its thread takes ${percent(cost / 1e9)} of one core.`,
     used.length === 0 ? null : `In use: ${used.join(", ")}.`,
   ]
     .filter((part) => part !== null)
