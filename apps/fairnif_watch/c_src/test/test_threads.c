@@ -2,6 +2,7 @@
  * test_threads.c - the names of scheduler threads, and what /proc says of a
  * thread through descriptors that stay open.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
