@@ -146,20 +146,39 @@ at_epmd(Name, Host, Address, Form) ->
     case erl_epmd:port_please(Name, Address, ?PROBE_MS) of
         {port, Port, _} -> at_port(Name, Host, Address, Port, Form);
         noport -> no_such_node(Name, Host, Address);
-        closed -> {down, ["what answers at ", Host, ":", integer_to_list(epmd_port()),
-                          " closes the connection: it is no epmd"]}
+        closed -> no_epmd(Host)
     end.
+
+no_epmd(Host) ->
+    {down, ["what answers at ", Host, ":", integer_to_list(epmd_port()),
+            " closes the connection: it is no epmd"]}.
 
 no_such_node(Name, Host, Address) ->
     case within(fun() -> erl_epmd:names(Address) end) of
         {ok, []} ->
-            {gone, ["no node runs on ", Host, ", says its epmd"]};
+            case is_epmd(Address) of
+                true -> {gone, ["no node runs on ", Host, ", says its epmd"]};
+                false -> no_epmd(Host)
+            end;
         {ok, Names} ->
             {gone, ["no node ", Name, " runs on ", Host, "; there are: ",
                     lists:join(", ", lists:sort([N || {N, _} <- Names]))]};
         _ ->
             {down, ["no epmd answers at ", Host, ":", integer_to_list(epmd_port()),
                     ", so no node is found there"]}
+    end.
+
+%% To erl_epmd:names/1 a connection that is closed without a word is one without names, too.
+is_epmd(Address) ->
+    Options = [binary, {active, false}],
+    case gen_tcp:connect(Address, epmd_port(), Options, ?PROBE_MS) of
+        {ok, Socket} ->
+            _ = gen_tcp:send(Socket, <<1:16, $n>>),             % NAMES_REQ
+            Said = gen_tcp:recv(Socket, 4, ?PROBE_MS),          % its port first
+            ok = gen_tcp:close(Socket),
+            Said =:= {ok, <<(epmd_port()):32>>};
+        {error, _} ->
+            false
     end.
 
 epmd_port() ->
