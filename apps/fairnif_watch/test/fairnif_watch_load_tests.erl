@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([after_a_finding/1, no_library/0, told_after/3, tested_beside_others/0]).
+-export([after_a_finding/1, no_library/0, told_after/3, told_among/2, tested_beside_others/0]).
 
 %% In a fresh VM, where nothing else has loaded anything.
 a_finding_loads_no_module_test_() ->
@@ -38,6 +38,22 @@ told_while_it_lasts(Percent) ->
     Told = in_peer(told_after, [6, 1000, Percent], ["+S", "2:2"]),
     %% On a busy machine the watch itself may be late now and then.
     ?assertMatch([_, _, _, _ | _], [Ms || Ms <- Told, Ms < 700], Told).
+
+%% Of many idle schedulers some are enough to take over what waits: not all are woken each time.
+among_many_schedulers_few_are_roused_at_a_time_test_() ->
+    {timeout, 60,
+     fun() ->
+             {Told, Activations} = in_peer(told_among, [3, 1200], ["+S", "32:32"]),
+             ?assertMatch([_ | _], [Ms || Ms <- Told, Ms < 700], Told),
+             %% At 100, 600 and 1100 ms of each hold, and once more where that took longer.
+             ?assert(Activations > 0 andalso Activations =< 3 * 4 * 8, Activations)
+     end}.
+
+%% @private
+told_among(Holds, Ms) ->
+    Told = told_after(Holds, Ms, 0),
+    #{counters := #{activations := Activations}} = fairnif_watch:report(),
+    {Told, Activations}.
 
 %% @private After how many ms a reader hears of each hold.
 told_after(Holds, Ms, Percent) ->
