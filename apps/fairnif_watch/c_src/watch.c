@@ -182,12 +182,13 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
 
 /* Whom a report is for, and whom that one tells, may have run on the held
  * scheduler last: woken, a process waits in that queue until another scheduler
- * looks for work.  One that sleeps does not look, and one that the VM does without
- * (little work is kept on few schedulers) does not either, awake or not.  So while a
- * hold lasts that was told, the hearts of the idle ones are woken; and while one lasts
- * that is an error, told now and then to make theirs one that the VM counts on,
- * which costs some milliseconds of it.  Some at a time: they take from any queue, and
- * to wake hundreds, again and again, would cost more than what waits. */
+ * looks for work.  One that sleeps does not look, and one that the VM does
+ * without (little work is kept on few schedulers) does not either, awake or
+ * not.  So while a hold lasts that was told, hearts of idle ones are woken; and
+ * while one lasts that is an error, told now and then to make theirs one that
+ * the VM counts on, which costs some milliseconds of it.  Some at a time: they
+ * take from any queue, and to wake hundreds, again and again, would cost more
+ * than what waits. */
 static void rouse(struct watch *w)
 {
     unsigned online = GET(w->online);
