@@ -9,7 +9,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([heavy_ordinary_load_is_no_finding/1]).
 
--define(SECONDS, 20).
+-define(SECONDS, 30).
 %% Growth that is none: bytes at least, and a share of what is resident.
 -define(GROWTH_AT_LEAST, (24 * 1024 * 1024)).
 -define(GROWTH, 0.1).
