@@ -78,6 +78,18 @@ what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
         ?assert(iolist_size(fairnif_lab_json:encode(Result)) > 1000)
     end}]).
 
+%% Cowboy's own limit is 10,000 within ten seconds.
+a_connection_may_ask_as_often_as_it_is_answered_test_() ->
+    fairnif_lab_examples:with([{timeout, 60, fun() ->
+        {ok, Said} = fairnif_lab_peer:with([], #{quiet => true}, fun(Peer) ->
+            {ok, {ok, #{port := Port}}} =
+                fairnif_lab_peer:call(Peer, {fairnif_lab_exp_http_peer, serve, [undefined]}, 30000),
+            {ok, os:cmd(io_lib:format("h2load --clients=1 --max-concurrent-streams=8 "
+                                      "--requests=12000 http://127.0.0.1:~b/heavy 2>&1", [Port]))}
+        end),
+        ?assertMatch({_, {match, _}}, {Said, re:run(Said, "12000 done, 12000 succeeded")})
+    end}]).
+
 without_cowboy_it_says_how_to_get_it_test() ->
     ?assertEqual(non_existing, code:which(cowboy)),
     {error, {failed, Text}} = fairnif_lab_stand_in:with_spinsleep(
