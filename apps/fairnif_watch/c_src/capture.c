@@ -13,9 +13,11 @@
  *                                       copies
  *                                       page = ticket|DONE
  *     reads, page = IDLE                seat.handled = ticket
- *     (gives up: ASKED -> IDLE; where
- *     that fails the page is the
- *     handler's until it is DONE)
+ *     (gives up: it stays ASKED, and
+ *     what comes late can be had until
+ *     another thread is asked, ASKED ->
+ *     IDLE; where that fails the page is
+ *     the handler's until it is DONE)
  *
  * A thread has a seat, and at most one signal of ours at a time.  Thus it is
  * known at the end which signals may still arrive.
@@ -191,11 +193,8 @@ static bool wait_done(uint64_t ticket, uint64_t wait_ns)
 static enum watch__taken receive(uint64_t ticket, uint64_t wait_ns,
                                  struct watch__snapshot *s)
 {
-    uint64_t asked = ticket << 2 | ASKED;
-
     if (!wait_done(ticket, wait_ns)
-        && (atomic_compare_exchange_strong(&page.word, &asked,
-                                           ticket << 2 | IDLE)
+        && (atomic_load(&page.word) == (ticket << 2 | ASKED)
             || !wait_done(ticket, wait_ns)))
         return TAKEN_LATE;
     s->regs = page.regs;
@@ -203,6 +202,26 @@ static enum watch__taken receive(uint64_t ticket, uint64_t wait_ns,
     memcpy(s->stack, page.stack, page.size);
     atomic_store(&page.word, ticket << 2 | IDLE);
     return TAKEN;
+}
+
+/* Whoever was asked before and did not come may not write any more; false: it
+ * is writing. */
+static bool take_page(void)
+{
+    uint64_t word = atomic_load(&page.word);
+
+    if ((word & STATE) == ASKED
+        && atomic_compare_exchange_strong(&page.word, &word,
+                                          (word & ~(uint64_t)STATE) | IDLE))
+        return true;
+    return (word & STATE) != TAKING;
+}
+
+static void describe(struct watch__snapshot *s, int tid)
+{
+    s->tid = tid;
+    s->slept = false;
+    s->syscall = -1;
 }
 
 static enum watch__taken why(int error)
@@ -231,12 +250,9 @@ enum watch__taken watch__take_running(struct watch__snapshot *s, int tid,
         return TAKEN_GONE;
     if (t.state != 'R')
         return TAKEN_BUSY;
-    if ((atomic_load(&page.word) & STATE) == TAKING
-        || !(seat = take_seat(tid, t.started)))
+    if (!take_page() || !(seat = take_seat(tid, t.started)))
         return TAKEN_LATE;
-    s->tid = tid;
-    s->slept = false;
-    s->syscall = -1;
+    describe(s, tid);
     /* One that is on its way serves as well. */
     ticket = seat->sent;
     atomic_store(&page.word, ticket << 2 | ASKED);
@@ -250,6 +266,17 @@ enum watch__taken watch__take_running(struct watch__snapshot *s, int tid,
         }
     }
     return receive(ticket, wait_ns, s);
+}
+
+enum watch__taken watch__take_late(struct watch__snapshot *s, int tid)
+{
+    uint64_t word = atomic_load(&page.word);
+    const struct seat *seat = &seats[(word >> 2) % SEATS];
+
+    if ((word & STATE) != DONE || seat->tid != tid || seat->sent != word >> 2)
+        return TAKEN_LATE;
+    describe(s, tid);
+    return receive(seat->sent, 0, s);
 }
 
 /* What it slept in before may be over: then it is asked for again. */

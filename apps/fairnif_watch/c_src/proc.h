@@ -11,6 +11,7 @@ struct watch__stat {
     uint64_t started;           /* ticks since boot; tells it from a later
                                    thread of the same id */
     uint64_t user_ticks;        /* CPU used, in user mode */
+    int processor;              /* that it is on, or was last */
 };
 
 struct watch__call {

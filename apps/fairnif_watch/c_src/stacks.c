@@ -92,6 +92,18 @@ bool watch__take(struct watch *w, struct watch__thread *t, uint64_t wait_ns)
     return unwind(w);
 }
 
+/* The stack that a thread showed since it was asked in vain. */
+bool watch__take_shown(struct watch *w, struct watch__thread *t)
+{
+    struct watch__stack *s = w->stack;
+
+    s->taken = watch__take_late(&s->snapshot, t->tid);
+    if (s->taken != TAKEN)
+        return false;
+    t->run = RUN_RUNNING;
+    return unwind(w);
+}
+
 /* Called by the emulator; or the stack ends in a libc without unwind tables,
  * as musl is, which tells as much as none. */
 static bool leads_nowhere_else(const struct watch__stack *s)

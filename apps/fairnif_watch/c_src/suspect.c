@@ -26,11 +26,17 @@ static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
     h->level = 0;
 }
 
+static void nothing_lost(struct watch__hold *h)
+{
+    h->stalled = h->apart = h->stolen = h->doubtful = h->before = 0;
+    h->on_trial = false;
+}
+
 void watch__pardon(struct watch__hold *h, uint64_t now, uint64_t cpu)
 {
     h->begin = now;
     h->begin_cpu = cpu;
-    h->stalled = h->apart = 0;
+    nothing_lost(h);
     h->reported_at = 0;
     h->level = 0;
 }
@@ -65,7 +71,7 @@ static enum watch__does poke(struct watch__hold *h,
     if (h->begin_cpu < h->seen_cpu)
         h->begin_cpu = h->seen_cpu;
     h->begin_waited = seen->waited;
-    h->stalled = h->apart = 0;
+    nothing_lost(h);
     h->poked = true;
     return DO_POKE;
 }
@@ -78,8 +84,8 @@ static void sum_up(struct watch__hold *h, const struct watch__seen *seen,
         ? less(seen->waited, h->begin_waited) : 0;
 
     h->held = less(less(end, h->begin), h->apart);
-    h->used = less(end_cpu, h->begin_cpu);
-    h->delay = waited > h->stalled ? waited : h->stalled;
+    h->used = less(less(end_cpu, h->begin_cpu), h->stolen);
+    h->delay = (waited > h->stalled ? waited : h->stalled) + h->stolen;
     if (h->delay > less(h->held, h->used))
         h->delay = less(h->held, h->used);
 }
@@ -96,18 +102,45 @@ static enum watch__does answered(struct watch__hold *h,
     return reported ? DO_RELEASE : DO_NOTHING;
 }
 
+/* Held, on a processor, by what runs there: as far as is known. */
+static uint64_t own(const struct watch__hold *h)
+{
+    return less(less(h->held, h->delay), h->doubtful);
+}
+
+/* What was stolen before the poke is in it, so it is good for a doubt only.
+ * What comes after the doubt is exact, to a tick, and is taken off: so a hold
+ * that goes on is told, however much is stolen, and after a second anyway. */
+bool watch__proves(struct watch__hold *h, const struct watch__limits *limits,
+                   uint64_t stolen)
+{
+    uint64_t more;
+
+    if (h->held >= NS_PER_S)
+        return true;
+    if (!h->on_trial) {
+        if (stolen < limits->tick_ns || stolen < own(h) / 2)
+            return true;
+        h->on_trial = true;
+        h->before = h->stolen = stolen < own(h) ? stolen : own(h);
+        h->doubtful = own(h) - h->stolen;
+        return false;
+    }
+    more = less(h->before + stolen, h->stolen);
+    h->stolen += more;
+    return less(own(h), more) >= limits->warn_ns;
+}
+
 /* Held by what runs on it, for long enough to be told?  For that the time counts
  * in which it was not waiting for a processor; how bad it is, all of it. */
 static enum watch__does still_held(struct watch__hold *h,
                                    const struct watch__limits *limits,
                                    const struct watch__seen *seen)
 {
-    uint64_t own;
     unsigned level;
 
     sum_up(h, seen, seen->now, seen->cpu);
-    own = less(h->held, h->delay);
-    level = own < limits->warn_ns ? 0 : h->held < limits->error_ns ? 1 : 2;
+    level = own(h) < limits->warn_ns ? 0 : h->held < limits->error_ns ? 1 : 2;
     if (level > h->level
         || (level && h->level
             && less(seen->now, h->reported_at) >= NS_PER_S)) {

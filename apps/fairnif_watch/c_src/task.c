@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proc.h"
 #include "watch.h"
 
 static uint64_t ns_of(struct timespec t)
@@ -89,21 +90,18 @@ bool watch__run_delay(int schedstat_fd, uint64_t *ns)
     return true;
 }
 
-/* The state stands behind the name, which may hold anything. */
 bool watch__in_disk_sleep(int tid)
 {
-    char text[256];
-    const char *end;
-    int fd = watch__open(tid, "stat");
-    bool disk = false;
+    struct watch__stat stat;
 
-    if (fd < 0)
-        return false;
-    if (watch__slurp(fd, text, sizeof text) > 0
-        && (end = strrchr(text, ')')) != NULL)
-        disk = strncmp(end, ") D", 3) == 0;
-    close(fd);
-    return disk;
+    return watch__thread_stat(tid, &stat) == 0 && stat.state == 'D';
+}
+
+int watch__processor(int tid)
+{
+    struct watch__stat stat;
+
+    return watch__thread_stat(tid, &stat) == 0 ? stat.processor : -1;
 }
 
 /* Those that a thread may sleep in.  Not all: the number is shown beside. */

@@ -29,9 +29,10 @@ enum {
 #define ROUSED_MOST 8
 #define ACTIVATE_NS (500 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
-/* How long a thread that is to be told of may take to show its stack. */
+/* How long a thread that is to be told of may take to show its stack, at each
+ * look; and in all, before it is told of without. */
 #define STACK_WAIT_NS (5 * NS_PER_MS)
-enum { TRIES = 10 };            /* before a hold is told without a stack */
+#define NO_STACK_NS (60 * NS_PER_MS)
 
 /* -- one thread -------------------------------------------------------------- */
 
@@ -130,16 +131,24 @@ static bool tell_heart(struct watch__thread *t, ERL_NIF_TERM word)
     return enif_send(NULL, &pid, NULL, word);
 }
 
+static void begin_doubts(struct watch__thread *t)
+{
+    t->doubted = false;
+    t->late_since = t->noted_at = 0;
+}
+
 static void poke(struct watch *w, struct watch__thread *t)
 {
     /* What is told later is what came since then, about. */
     if (w->now - w->pressure_at >= NS_PER_S)
         read_pressure(w);
+    watch__pressure_keep(&w->pressure, w->now);
     t->hold.begin_waited = run_delay(t);
     t->throttled = w->throttled;
     t->stolen = w->stolen;
-    t->doubted = false;
-    t->tries = 0;
+    t->poked_at = w->now;
+    t->id = 0;
+    begin_doubts(t);
     ADD(t->heart.poked, 1);
     ADD(w->counters.pokes, 1);
     if (!tell_heart(t, w->poke)) {
@@ -149,11 +158,92 @@ static void poke(struct watch *w, struct watch__thread *t)
     }
 }
 
-/* Not told yet, but at the next look. */
-static void put_off(struct watch__thread *t)
+/* Not told yet, but at the next look: what it was admitted for is given back. */
+static void put_off(struct watch *w, struct watch__thread *t)
 {
     t->hold.level = 0;
     t->hold.reported_at = 0;
+    w->tokens += 1;
+}
+
+/* Where a hypervisor takes a processor away, the clock of the thread there goes
+ * on, seen from another processor, and what was stolen is counted when it comes
+ * back. */
+static void note_processor(struct watch *w, struct watch__thread *t)
+{
+    t->processor = watch__processor(t->tid);
+    if (!watch__counted(&w->pressure, t->processor, &t->counted))
+        t->processor = -1;
+    t->noted_at = watch__now();
+}
+
+static uint64_t missing(struct watch *w, struct watch__thread *t)
+{
+    struct watch__counted c;
+
+    if (t->processor < 0 || !watch__counted(&w->pressure, t->processor, &c))
+        return 0;
+    return watch__missing(&w->pressure, &t->counted, &c,
+                          watch__now() - t->noted_at);
+}
+
+/* Before a hold is told for the first time.  A thread that runs handles a signal
+ * at once: one that does not works in the kernel, or it has no processor, or
+ * its processor is not there.  One that sleeps needs none. */
+static bool is_unproven(struct watch *w, struct watch__thread *t)
+{
+    const struct watch__stack *s = w->stack;
+    bool on_trial = t->hold.on_trial, late = s->taken == TAKEN_LATE;
+    uint64_t stolen;
+
+    if (late && !t->late_since)
+        t->late_since = w->now;
+    if (s->taken == TAKEN)
+        t->late_since = 0;
+    if (t->told || (s->taken == TAKEN && s->snapshot.slept))
+        return false;
+    if (late && !t->noted_at)
+        note_processor(w, t);
+    if (late && w->now - t->late_since < NO_STACK_NS) {
+        put_off(w, t);
+        return true;
+    }
+    stolen = on_trial || late ? missing(w, t)
+        : watch__stolen_since(&w->pressure, watch__processor(t->tid),
+                              t->poked_at);
+    if (watch__proves(&t->hold, &w->limits, stolen))
+        return false;
+    t->late_since = 0;
+    if (!on_trial) {
+        ADD(w->counters.stolen, 1);
+        note_processor(w, t);
+    }
+    put_off(w, t);
+    return true;
+}
+
+/* On its way to sleep, or just awake: there was nothing to run, or its scheduler
+ * is offline.  The emulator's own sleep is nobody's hold. */
+static bool is_at_rest(const struct watch__thread *t,
+                       const struct watch__stack *s)
+{
+    enum { INSTRUCTION = 4 };   /* the system call's, which may begin again */
+    const struct watch__regs *r = &s->snapshot.regs;
+
+    for (unsigned i = 0; i < WATCH__PLACES && i < t->idle_count; i++)
+        if (s->taken == TAKEN && t->idle[i].syscall >= 0
+            && r->sp == t->idle[i].sp && t->idle[i].pc - r->pc <= INSTRUCTION)
+            return true;
+    return false;
+}
+
+static void pardon(struct watch *w, struct watch__thread *t)
+{
+    ADD(w->counters.pardoned, 1);
+    watch__pardon(&t->hold, w->now, t->cpu);
+    t->poked_at = w->now;
+    t->id = 0;
+    begin_doubts(t);
 }
 
 /* Before a hold is told for the first time: where no native code is in sight,
@@ -164,16 +254,19 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
     ErlNifPid pid;
     uint64_t process;
 
-    if (t->id || t->fair || watch__culprit(w->stack))
+    if (t->told || t->fair || watch__culprit(w->stack))
         return false;
+    if (is_at_rest(t, w->stack)) {
+        pardon(w, t);
+        return true;
+    }
     process = watch__process(w->stack, &pid) ? pid.pid : 0;
     if (t->doubted) {
         if (process == t->process)
             return false;
-        ADD(w->counters.pardoned, 1);
-        watch__pardon(&t->hold, w->now, t->cpu);
+        pardon(w, t);
     } else {
-        put_off(t);
+        put_off(w, t);
     }
     t->doubted = true;
     t->process = process;
@@ -247,11 +340,7 @@ static void report(struct watch *w, struct watch__thread *t)
         return;
     }
     watch__take(w, t, STACK_WAIT_NS);
-    if (w->stack->taken == TAKEN_LATE && !t->told && t->tries++ < TRIES) {
-        put_off(t);             /* it gets no processor now */
-        return;
-    }
-    if (is_doubtful(w, t))
+    if (is_unproven(w, t) || is_doubtful(w, t))
         return;
     if (!t->id)
         t->id = ++w->next_id;
@@ -263,9 +352,21 @@ static void report(struct watch *w, struct watch__thread *t)
     w->roused_at = 0;
 }
 
+/* One that was told without a stack shows it when it is back from the kernel. */
+static void seek_stack(struct watch *w, struct watch__thread *t)
+{
+    if (!t->told || t->has_stack || !t->late_since)
+        return;
+    if (!watch__take_shown(w, t) && t->hold.poked)
+        watch__take(w, t, 0);   /* again, if another one was asked since */
+    if (w->stack->taken == TAKEN)
+        watch__send_held(w, t, t->hold.poked && watch__admit(w));
+}
+
 static void release(struct watch *w, struct watch__thread *t)
 {
     if (t->told) {
+        seek_stack(w, t);
         ADD(w->counters.released, 1);
         watch__send_released(w, t);
     }
@@ -315,6 +416,8 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         /* Its heart is gone; or nobody was told, and nobody will be. */
         if (!t->hold.poked && t->id)
             release(w, t);
+        else
+            seek_stack(w, t);
         break;
     }
 }
@@ -416,10 +519,9 @@ static void serve_looks(struct watch *w)
     }
 }
 
-static void note_late(struct watch *w, uint64_t gap)
+static void note_late(struct watch *w, uint64_t gap, uint64_t throttled,
+                      uint64_t stolen)
 {
-    uint64_t throttled = w->throttled, stolen = w->stolen;
-
     ADD(w->counters.late, 1);
     if (w->now - w->late_at < NS_PER_S || !watch__admit(w))
         return;
@@ -452,6 +554,7 @@ static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
 static bool tick(struct watch *w, uint64_t due)
 {
     uint64_t gap, overslept, total = 0, lost = 0;
+    uint64_t throttled = w->throttled, stolen = w->stolen;
     bool idle = true, late;
 
     w->now = watch__now();
@@ -486,7 +589,7 @@ static bool tick(struct watch *w, uint64_t due)
         idle = idle && (t->class == C_IDLE || t->class == C_UNKNOWN);
     }
     if (late)
-        note_late(w, gap);
+        note_late(w, gap, throttled, stolen);
     rouse(w);
     emergency(w);
     watch__sample(w);
@@ -564,6 +667,7 @@ bool watch__init(struct watch *w, const struct watch__config *config,
     pthread_cond_init(&w->wake, &attr);
     pthread_condattr_destroy(&attr);
     watch__pressure_open(&w->pressure);
+    w->limits.tick_ns = w->pressure.tick_ns;
     w->stack = calloc(1, sizeof *w->stack);
     w->running = calloc(WATCH__RUNNING, sizeof *w->running);
     w->maps = watch__maps_new();

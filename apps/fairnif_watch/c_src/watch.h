@@ -68,6 +68,8 @@ WATCH_HIDDEN enum watch__run watch__where(int syscall_fd,
                                           struct watch__place *place);
 WATCH_HIDDEN bool watch__run_delay(int schedstat_fd, uint64_t *ns);
 WATCH_HIDDEN bool watch__in_disk_sleep(int tid);
+/* That a thread is on, or was last; -1. */
+WATCH_HIDDEN int watch__processor(int tid);
 /* What the file begins with, ended by '\0'; bytes, or -1. */
 WATCH_HIDDEN int watch__slurp(int fd, char *text, size_t size);
 WATCH_HIDDEN const char *watch__syscall_name(long number);
@@ -77,12 +79,35 @@ struct watch__pressure {
     int stat_fd, cgroup_fd;
     uint64_t tick_ns;           /* of /proc/stat */
     bool in_us;                 /* cgroup v2 counts us, v1 ns */
+    unsigned processors;
+    struct watch__kept {        /* what was stolen of each, the newer first */
+        uint64_t at, *stolen_ns;
+    } kept[2];
 };
 WATCH_HIDDEN void watch__pressure_open(struct watch__pressure *p);
 WATCH_HIDDEN void watch__pressure_close(struct watch__pressure *p);
 WATCH_HIDDEN void watch__pressure_read(const struct watch__pressure *p,
                                        uint64_t *throttled_ns,
                                        uint64_t *stolen_ns);
+/* Reads what was stolen of each processor, once a second at most. */
+WATCH_HIDDEN void watch__pressure_keep(struct watch__pressure *p,
+                                       uint64_t now);
+/* A processor's time, in steps of tick_ns: of its own, idle or not, and stolen.
+ * False: the system does not say. */
+struct watch__counted {
+    uint64_t own_ns, stolen_ns;
+};
+WATCH_HIDDEN bool watch__counted(const struct watch__pressure *p,
+                                 int processor, struct watch__counted *c);
+/* Stolen of it since what was kept at that time, or up to a second before; 0
+ * too where that is not known. */
+WATCH_HIDDEN uint64_t watch__stolen_since(const struct watch__pressure *p,
+                                          int processor, uint64_t at);
+/* Of the time between the two: what the processor was not there for. */
+WATCH_HIDDEN uint64_t watch__missing(const struct watch__pressure *p,
+                                     const struct watch__counted *from,
+                                     const struct watch__counted *to,
+                                     uint64_t elapsed_ns);
 
 /* -- which thread is which: threads.c ------------------------------------------ */
 
@@ -130,6 +155,7 @@ enum watch__does {
 
 struct watch__limits {
     uint64_t period_ns, warn_ns, error_ns;
+    uint64_t tick_ns;           /* in which stolen time is counted */
 };
 
 /* Whether a thread gives way. */
@@ -142,6 +168,11 @@ struct watch__hold {
     uint64_t begin_cpu, begin_waited;
     uint64_t stalled;           /* since: ready, but on no processor */
     uint64_t apart;             /* since: time of which nothing is known */
+    uint64_t stolen;            /* since: its processor was not there, though
+                                   the thread's clock may have gone on */
+    uint64_t doubtful;          /* since: may have been stolen as well */
+    uint64_t before;            /* of stolen: what came before the trial */
+    bool on_trial;              /* see watch__proves */
     uint64_t reported_at;       /* 0: not */
     uint64_t starved_at;        /* last told, at most once a second */
     uint64_t untold;            /* delays of earlier pokes since then */
@@ -156,6 +187,12 @@ WATCH_HIDDEN enum watch__does watch__judge(struct watch__hold *h,
 /* It was seen not to be held after all: other processes ran. */
 WATCH_HIDDEN void watch__pardon(struct watch__hold *h, uint64_t now,
                                 uint64_t cpu);
+/* Asked before a hold is told for the first time: whether it may be.  `stolen`:
+ * of its processor, since the poke or up to a second more; on trial, since
+ * the trial began, which is when this first said no. */
+WATCH_HIDDEN bool watch__proves(struct watch__hold *h,
+                                const struct watch__limits *limits,
+                                uint64_t stolen);
 
 /* -- one scheduler thread ------------------------------------------------------------ */
 
@@ -199,7 +236,11 @@ struct watch__thread {
     unsigned told_level;
     uint64_t process;           /* at the first look at this hold; 0: none */
     bool doubted;               /* and whether there was a first look */
-    unsigned tries;             /* to get a stack for the first report */
+    uint64_t poked_at;
+    uint64_t late_since;        /* shows no stack; 0: it does, or was not asked */
+    uint64_t noted_at;          /* since then; 0: not */
+    int processor;              /* that it was on; -1: not known, */
+    struct watch__counted counted;  /* and what was counted of that */
     uint64_t throttled, stolen; /* at the poke */
     const struct fair_running *fair;    /* under the lock; NULL: none */
     uint64_t at[WATCH__WINDOWS], used_at[WATCH__WINDOWS];
@@ -226,6 +267,7 @@ struct watch__thread {
     COUNTER(released)       /* and came to their end */                     \
     COUNTER(starved)        /* reports of no processor given */             \
     COUNTER(pardoned)       /* holds that were none */                      \
+    COUNTER(stolen)         /* whose processor the hypervisor had */        \
     COUNTER(suppressed)     /* events that were not sent */                 \
     COUNTER(events)         /* that were */                                 \
     COUNTER(samples)        /* stacks taken to see what runs */             \
@@ -344,6 +386,7 @@ WATCH_HIDDEN enum watch__class watch__classify(struct watch *w,
                                                struct watch__thread *t);
 WATCH_HIDDEN bool watch__take(struct watch *w, struct watch__thread *t,
                               uint64_t wait_ns);
+WATCH_HIDDEN bool watch__take_shown(struct watch *w, struct watch__thread *t);
 WATCH_HIDDEN const struct watch__frame *watch__culprit(
     const struct watch__stack *s);
 WATCH_HIDDEN bool watch__process(const struct watch__stack *s, ErlNifPid *pid);

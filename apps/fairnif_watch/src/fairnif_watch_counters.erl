@@ -36,6 +36,8 @@ list() ->
      {classified, counter, threads, native,
       "sleeping threads looked at once: idle, or in native code"},
      {pardoned, counter, threads, native, "suspect threads that turned out to be on time"},
+     {stolen, counter, threads, native,
+      "suspect threads whose processor the hypervisor had, as far as can be told"},
      {held, counter, blocks, native, "times a normal scheduler was held for warn_ms or longer"},
      {released, counter, blocks, native, "of these, those that have ended"},
      {starved, counter, blocks, native, "times it was the system that gave it no processor"},

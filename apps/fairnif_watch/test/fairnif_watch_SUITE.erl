@@ -15,6 +15,7 @@
          a_nif_is_named_from_deep_in_its_stack/1,
          a_nif_that_waits_in_a_system_call_is_named/1,
          a_nif_that_waits_for_a_lock_is_named/1,
+         a_nif_that_works_in_a_system_call_is_named/1,
          a_nif_that_waits_for_a_disk_is_named/1,
          a_driver_is_named/1,
          a_bif_of_the_emulator_is_told_by_its_place/1,
@@ -77,6 +78,10 @@ a_nif_that_waits_in_a_system_call_is_named(_) ->
 
 a_nif_that_waits_for_a_lock_is_named(_) ->
     one([{plain, lock}]).
+
+%% It shows its stack when that system call ends.
+a_nif_that_works_in_a_system_call_is_named(_) ->
+    one([{plain, kernel}]).
 
 a_nif_that_waits_for_a_disk_is_named(_) ->
     one([{plain, disk}, {plain, vfork}]).

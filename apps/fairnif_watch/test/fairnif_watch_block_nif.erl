@@ -19,7 +19,7 @@ use(Library) ->
 %% @doc The ways to hold a scheduler: functions of one argument, ms, of these names; with
 %% _dirty_cpu and _dirty_io behind them, on those schedulers.
 ways() ->
-    [spin, libc, deep, sleep, poll, lock, read, disk, vfork].
+    [spin, libc, deep, sleep, poll, lock, read, disk, vfork, kernel].
 
 spin(Ms) -> ?NIF(Ms).
 spin_dirty_cpu(Ms) -> ?NIF(Ms).
@@ -48,6 +48,9 @@ disk_dirty_io(Ms) -> ?NIF(Ms).
 vfork(Ms) -> ?NIF(Ms).
 vfork_dirty_cpu(Ms) -> ?NIF(Ms).
 vfork_dirty_io(Ms) -> ?NIF(Ms).
+kernel(Ms) -> ?NIF(Ms).
+kernel_dirty_cpu(Ms) -> ?NIF(Ms).
+kernel_dirty_io(Ms) -> ?NIF(Ms).
 
 %% @doc Spins for so many us.
 burst(Us) -> ?NIF(Us).

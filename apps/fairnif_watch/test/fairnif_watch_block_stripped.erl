@@ -37,6 +37,9 @@ disk_dirty_io(Ms) -> ?NIF(Ms).
 vfork(Ms) -> ?NIF(Ms).
 vfork_dirty_cpu(Ms) -> ?NIF(Ms).
 vfork_dirty_io(Ms) -> ?NIF(Ms).
+kernel(Ms) -> ?NIF(Ms).
+kernel_dirty_cpu(Ms) -> ?NIF(Ms).
+kernel_dirty_io(Ms) -> ?NIF(Ms).
 
 %% @doc Spins for so many us.
 burst(Us) -> ?NIF(Us).

@@ -58,9 +58,14 @@ heavy_ordinary_load_is_no_finding(_) ->
         False -> error({false_alarms, False})
     end,
     {comment, lists:flatten(
-                io_lib:format("~b s; findings by detector: ~0p; resident ~b to ~b MiB",
+                io_lib:format("~b s; findings by detector: ~0p; holds that were none: ~b, "
+                              "stolen: ~b; resident ~b to ~b MiB",
                               [seconds(), counts([D || #{detector := D} <- Findings]),
+                               counter(pardoned, Report), counter(stolen, Report),
                                mib(lists:min(Resident)), mib(lists:max(Resident))]))}.
+
+counter(Name, #{counters := Counters}) ->
+    maps:get(Name, Counters).
 
 round(Peer, Echo, Seconds) ->
     Units = fairnif_watch_test:call(Peer, fairnif_watch_test_load, run, [1000 * Seconds, Echo],

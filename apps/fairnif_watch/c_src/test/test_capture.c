@@ -216,6 +216,60 @@ TEST(late, "a handler that comes late disturbs nothing")
     stop(&spinners[1]);
 }
 
+static bool shows_late(const struct spinner *s)
+{
+    enum watch__taken taken = TAKEN_LATE;
+
+    memset(&snapshot.regs, 0, sizeof snapshot.regs);
+    for (int i = 0; i < 5000 && taken == TAKEN_LATE; i++) {
+        taken = watch__take_late(&snapshot, s->tid);
+        if (taken == TAKEN_LATE)
+            usleep(1000);
+    }
+    return taken == TAKEN && is_of(s);
+}
+
+TEST(shown, "what a thread shows too late can be had until another is asked")
+{
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    start(&spinners[0]);
+    start(&spinners[1]);
+    CHECK_NUMBERS(watch__take_late(&snapshot, spinners[0].tid), ==, TAKEN_LATE);
+    for (int i = 0; i < 20; i++) {
+        enum watch__taken taken = TAKEN_BUSY;
+
+        block(&spinners[0], true);
+        while (taken == TAKEN_BUSY)
+            taken = take(&spinners[0], 1000000);
+        CHECK_NUMBERS(taken, ==, TAKEN_LATE);
+        CHECK_NUMBERS(watch__take_late(&snapshot, spinners[0].tid), ==,
+                      TAKEN_LATE);
+        block(&spinners[0], false);
+        CHECK(shows_late(&spinners[0]));
+        /* Once. */
+        CHECK_NUMBERS(watch__take_late(&snapshot, spinners[0].tid), ==,
+                      TAKEN_LATE);
+        /* Nor is it another one's, nor there when another one was asked. */
+        block(&spinners[0], true);
+        for (taken = TAKEN_BUSY; taken == TAKEN_BUSY; )
+            taken = take(&spinners[0], 1000000);
+        CHECK_NUMBERS(watch__take_late(&snapshot, spinners[1].tid), ==,
+                      TAKEN_LATE);
+        CHECK_NUMBERS(take_patiently(&spinners[1]), ==, TAKEN);
+        CHECK(is_of(&spinners[1]));
+        block(&spinners[0], false);
+        usleep(10000);
+        CHECK_NUMBERS(watch__take_late(&snapshot, spinners[0].tid), ==,
+                      TAKEN_LATE);
+        CHECK_NUMBERS(take_patiently(&spinners[0]), ==, TAKEN);
+        CHECK(is_of(&spinners[0]));
+    }
+    CHECK(watch__stack_stop());
+    CHECK_NUMBERS(watch__take_late(&snapshot, spinners[0].tid), ==, TAKEN_LATE);
+    stop(&spinners[0]);
+    stop(&spinners[1]);
+}
+
 TEST(pending, "a signal that a thread never takes is dropped at the end")
 {
     enum watch__taken taken = TAKEN_BUSY;

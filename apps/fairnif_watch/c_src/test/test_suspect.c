@@ -8,7 +8,7 @@
 #include "check.h"
 
 static const struct watch__limits limits = {
-    5 * NS_PER_MS, 10 * NS_PER_MS, 100 * NS_PER_MS
+    5 * NS_PER_MS, 10 * NS_PER_MS, 100 * NS_PER_MS, 10 * NS_PER_MS
 };
 
 /* A thread whose time we make. */
@@ -216,6 +216,134 @@ TEST(pardoned, "a hold that was none begins anew")
     CHECK(about(hold.held, 10, 0.1));
 }
 
+/* Not told yet, as the watch thread does it. */
+static void put_off(void)
+{
+    hold.level = 0;
+    hold.reported_at = 0;
+}
+
+/* What spins is asked for at its first report; whether it may be told. */
+static bool asked(double stolen_ms)
+{
+    bool proves = watch__proves(&hold, &limits,
+                                (uint64_t)(stolen_ms * NS_PER_MS));
+
+    if (!proves)
+        put_off();
+    return proves;
+}
+
+TEST(nothing_stolen, "what nothing was stolen from is told at once; and what "
+     "lost little, or less than is counted in")
+{
+    static const double little[] = {0, 1, 5, 9.9};
+
+    for (size_t i = 0; i < sizeof little / sizeof *little; i++) {
+        begin();
+        pass(5, 5, C_RUNS);
+        pass(5, 5, C_RUNS);
+        CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
+        CHECK(asked(little[i]));
+    }
+    begin();
+    pass(5, 5, C_RUNS);
+    CHECK(pass(40, 40, C_RUNS) == DO_REPORT);
+    CHECK(asked(20) && !hold.on_trial);
+}
+
+TEST(stolen, "what was stolen is delay, though the thread's clock went on; what "
+     "lasts after that is told")
+{
+    begin();
+    pass(5, 5, C_RUNS);
+    CHECK(pass(25, 25, C_RUNS) == DO_REPORT);
+    CHECK(!asked(20) && hold.on_trial);
+    /* Its clock stands still until what it was given too much is made good. */
+    CHECK(pass(5, 0, C_RUNS) == DO_STARVED);
+    CHECK(about(hold.held, 32.5, 0.1) && about(hold.delay, 25, 0.1));
+    CHECK(pass(15, 0, C_RUNS) == DO_NOTHING);
+    CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
+    CHECK(pass(6, 6, C_RUNS) == DO_REPORT);
+    CHECK(asked(0) && hold.level == 1);
+    CHECK(about(hold.held, 58.5, 0.1) && about(hold.delay, 40, 0.1));
+    CHECK(beat(5, 5, 1) == DO_RELEASE);
+    CHECK(about(hold.held, 62.5, 0.1));
+    /* The next hold begins with nothing of it. */
+    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(!hold.on_trial && hold.stolen == 0 && hold.doubtful == 0);
+}
+
+TEST(stolen_before, "what was stolen before the hold costs it no more than "
+     "warn_ms, and is not said to be its delay")
+{
+    begin();
+    pass(5, 5, C_RUNS);
+    CHECK(pass(25, 25, C_RUNS) == DO_REPORT);
+    CHECK(!asked(1000));
+    CHECK(about(hold.stolen, 27.5, 0.1) && hold.doubtful == 0);
+    CHECK(pass(5, 5, C_RUNS) == DO_STARVED);
+    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
+    CHECK(asked(0));
+    /* Half of it: the other half is neither its own nor delay. */
+    begin();
+    pass(5, 5, C_RUNS);
+    CHECK(pass(30, 30, C_RUNS) == DO_REPORT);
+    CHECK(!asked(20));
+    CHECK(pass(5, 5, C_RUNS) == DO_STARVED);
+    CHECK(about(hold.delay, 20, 0.1) && about(hold.held, 37.5, 0.1));
+    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
+    CHECK(asked(0));
+}
+
+TEST(starved_before, "what it waited for before is not counted twice")
+{
+    begin();
+    pass(5, 5, C_RUNS);
+    for (int i = 0; i < 10; i++)
+        CHECK(pass(10, 0, C_RUNS) != DO_REPORT);
+    CHECK(pass(8, 8, C_RUNS) == DO_REPORT);
+    CHECK(!asked(10));
+    CHECK(about(hold.stolen, 10, 0.1));
+    CHECK(pass(5, 5, C_RUNS) != DO_REPORT);
+    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
+    CHECK(asked(0));
+}
+
+TEST(always_stolen, "what holds is told however much is stolen all the while")
+{
+    enum watch__does does = DO_NOTHING;
+    double lost = 0;
+    int i;
+
+    begin();
+    pass(5, 5, C_RUNS);
+    pass(5, 5, C_RUNS);
+    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
+    CHECK(!asked(500));
+    /* Four fifths, which its clock does not show. */
+    for (i = 1; i < 100; i++) {
+        does = pass(5, 5, C_RUNS);
+        lost += 4;
+        if (does == DO_REPORT && asked(lost))
+            break;
+    }
+    CHECK(i >= 10 && i <= 16);
+    /* All of it: after a second, since nobody says how. */
+    begin();
+    pass(5, 5, C_RUNS);
+    pass(5, 5, C_RUNS);
+    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
+    CHECK(!asked(500));
+    for (i = 1, lost = 0; i < 1000; i++) {
+        does = pass(5, 5, C_RUNS);
+        lost += 5;
+        if (does == DO_REPORT && asked(lost))
+            break;
+    }
+    CHECK(hold.held >= NS_PER_S && hold.held < NS_PER_S + 20 * NS_PER_MS);
+}
+
 /* Whatever is seen, in whatever order, no number runs under zero. */
 TEST(anything, "odd clocks make no odd times")
 {
@@ -229,6 +357,8 @@ TEST(anything, "odd clocks make no odd times")
         seen.cpu += random % 5 ? seen.gap / (random % 3 + 1) : 0;
         if (random % 101 == 0)
             seen.cpu -= NS_PER_MS;
+        if (hold.poked && random % 211 == 0)
+            watch__proves(&hold, &limits, random % (50 * NS_PER_MS));
         seen.lost = random % 37 == 0 ? seen.gap : 0;
         seen.class = (enum watch__class)((random >> 4) % 4);
         seen.answered = hold.poked && (random >> 6) % 3 == 0;

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -241,8 +242,51 @@ static void way_vfork(struct way *w)
     way_reap(w, child);
 }
 
+/* Copies a buffer so many times, in one system call that no signal ends. */
+enum { WAY_COPIED = 4 << 20, WAY_COPIES = 1024 };
+
+struct way_copies {
+    struct iovec from[WAY_COPIES], to[WAY_COPIES];
+};
+
+static void way_copy(struct way *w, struct way_copies *c, size_t times)
+{
+    if (times > WAY_COPIES)
+        times = WAY_COPIES;
+    if (process_vm_readv(getpid(), c->to, times, c->from, times, 0) < 0)
+        w->failed = errno;
+}
+
+/* Works in the kernel, where no signal reaches it and nobody sees its stack. */
+static void way_kernel(struct way *w)
+{
+    enum { TRIES = 8 };
+    struct way_copies *c = calloc(1, sizeof *c);
+    char *from = calloc(1, WAY_COPIED), *to = calloc(1, WAY_COPIED);
+    uint64_t best = UINT64_MAX;
+
+    if (!c || !from || !to)
+        w->failed = ENOMEM;
+    for (int i = 0; i < WAY_COPIES && !w->failed; i++) {
+        c->from[i] = (struct iovec){ from, WAY_COPIED };
+        c->to[i] = (struct iovec){ to, WAY_COPIED };
+    }
+    for (int i = 0; i < TRIES && !w->failed; i++) {
+        uint64_t since = way_ns();
+
+        way_copy(w, c, 1);
+        if (way_ns() - since < best)
+            best = way_ns() - since;
+    }
+    if (!w->failed)
+        way_copy(w, c, (uint64_t)w->ms * 1000000u / best + 1);
+    free(c);
+    free(from);
+    free(to);
+}
+
 /* The ways, by name: X(name). */
 #define WAYS(X) X(spin) X(libc) X(deep) X(sleep) X(poll) X(lock) X(read) X(disk) \
-    X(vfork)
+    X(vfork) X(kernel)
 
 #endif
