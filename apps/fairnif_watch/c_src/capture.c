@@ -270,13 +270,21 @@ enum watch__taken watch__take_running(struct watch__snapshot *s, int tid,
 
 enum watch__taken watch__take_late(struct watch__snapshot *s, int tid)
 {
-    uint64_t word = atomic_load(&page.word);
-    const struct seat *seat = &seats[(word >> 2) % SEATS];
+    const struct seat *seat = NULL;
 
-    if ((word & STATE) != DONE || seat->tid != tid || seat->sent != word >> 2)
+    for (int i = 0; i < SEATS && !seat; i++)
+        if (seats[i].tid == tid)
+            seat = &seats[i];
+    if (!seat || seat->sent == 0)
         return TAKEN_LATE;
-    describe(s, tid);
-    return receive(seat->sent, 0, s);
+    if (atomic_load(&page.word) == (seat->sent << 2 | DONE)) {
+        describe(s, tid);
+        return receive(seat->sent, 0, s);
+    }
+    /* Another one was asked since, and has answered or given up. */
+    if (!handled(seat) && take_page())
+        atomic_store(&page.word, seat->sent << 2 | ASKED);
+    return TAKEN_LATE;
 }
 
 /* What it slept in before may be over: then it is asked for again. */

@@ -248,7 +248,7 @@ static void keep(struct watch__thread *t, ERL_NIF_TERM map)
 
 void watch__send_held(struct watch *w, struct watch__thread *t, bool now)
 {
-    ERL_NIF_TERM map;
+    ERL_NIF_TERM map, before;
 
     if (w->stack->taken != TAKEN && t->has_stack) {
         map = enif_make_copy(w->env, t->last);
@@ -259,6 +259,12 @@ void watch__send_held(struct watch *w, struct watch__thread *t, bool now)
         put_number(w, &map, "id", t->id);
         put_thread(w, t, &map);
         put_stack(w, t, &map);
+        /* The stack is of before it was given back; what runs now is not. */
+        if (!t->hold.poked && t->last_env
+            && enif_get_map_value(t->last_env, t->last,
+                                  enif_make_atom(t->last_env, "fairnif"),
+                                  &before))
+            put(w, &map, "fairnif", enif_make_copy(w->env, before));
     }
     put_hold(w, t, &map);
     keep(t, map);

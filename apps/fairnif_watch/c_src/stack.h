@@ -101,8 +101,9 @@ WATCH_HIDDEN bool watch__stack_stop(void);
 /* Waits at most `wait_ns` for the thread to copy itself. */
 WATCH_HIDDEN enum watch__taken watch__take_running(struct watch__snapshot *s,
                                                    int tid, uint64_t wait_ns);
-/* After that came to TAKEN_LATE: what the thread copied since, if it did and no
- * other thread was asked meanwhile.  How long ago, nobody knows. */
+/* After that came to TAKEN_LATE: what the thread copied since; how long ago,
+ * nobody knows.  Lost where another thread was asked at the time; else to be
+ * called again. */
 WATCH_HIDDEN enum watch__taken watch__take_late(struct watch__snapshot *s,
                                                 int tid);
 WATCH_HIDDEN enum watch__taken watch__take_sleeping(struct watch__snapshot *s,

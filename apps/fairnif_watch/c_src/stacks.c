@@ -146,7 +146,8 @@ const char *watch__note(const struct watch__stack *s)
     static const char *const taken[] = {
         [TAKEN] = "", [TAKEN_GONE] = "the thread is gone",
         [TAKEN_BUSY] = "it fell asleep and woke up while it was looked at",
-        [TAKEN_LATE] = "it got no processor to show its stack on",
+        [TAKEN_LATE] = "it has no processor, or works in the kernel, and shows "
+            "no stack before it is back",
         [TAKEN_OFF] = "signals are switched off: no stack of what runs",
         [TAKEN_DENIED] = "the system does not let the stack be seen"
     };

@@ -28,7 +28,8 @@ static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
 
 static void nothing_lost(struct watch__hold *h)
 {
-    h->stalled = h->apart = h->stolen = h->doubtful = h->before = 0;
+    h->stalled = h->apart = h->stolen = h->doubtful = 0;
+    h->stolen_then = h->stalled_then = 0;
     h->on_trial = false;
 }
 
@@ -82,10 +83,13 @@ static void sum_up(struct watch__hold *h, const struct watch__seen *seen,
     uint64_t waited = seen->waited != WATCH__NEVER
         && h->begin_waited != WATCH__NEVER
         ? less(seen->waited, h->begin_waited) : 0;
+    /* After a theft the clock stands still for as long: that is no stall. */
+    uint64_t made_good = less(h->stalled, h->stalled_then);
 
     h->held = less(less(end, h->begin), h->apart);
-    h->used = less(less(end_cpu, h->begin_cpu), h->stolen);
-    h->delay = (waited > h->stalled ? waited : h->stalled) + h->stolen;
+    h->used = less(less(end_cpu, h->begin_cpu), less(h->stolen, made_good));
+    h->delay = waited > h->stalled_then ? waited : h->stalled_then;
+    h->delay += h->stolen > made_good ? h->stolen : made_good;
     if (h->delay > less(h->held, h->used))
         h->delay = less(h->held, h->used);
 }
@@ -108,27 +112,29 @@ static uint64_t own(const struct watch__hold *h)
     return less(less(h->held, h->delay), h->doubtful);
 }
 
-/* What was stolen before the poke is in it, so it is good for a doubt only.
- * What comes after the doubt is exact, to a tick, and is taken off: so a hold
+/* What may have been stolen before the hold is good for a doubt only: then none
+ * of it counts.  What is stolen after that is known, and taken off: so a hold
  * that goes on is told, however much is stolen, and after a second anyway. */
 bool watch__proves(struct watch__hold *h, const struct watch__limits *limits,
-                   uint64_t stolen)
+                   uint64_t stolen, bool known)
 {
-    uint64_t more;
+    uint64_t so_far = own(h), more;
 
     if (h->held >= NS_PER_S)
         return true;
     if (!h->on_trial) {
-        if (stolen < limits->tick_ns || stolen < own(h) / 2)
+        if (stolen < limits->tick_ns || stolen < so_far / 2)
             return true;
         h->on_trial = true;
-        h->before = h->stolen = stolen < own(h) ? stolen : own(h);
-        h->doubtful = own(h) - h->stolen;
+        h->stalled_then = h->stalled;
+        h->stolen = !known ? 0 : stolen < so_far ? stolen : so_far;
+        h->stolen_then = h->stolen;
+        h->doubtful = so_far - h->stolen;
         return false;
     }
-    more = less(h->before + stolen, h->stolen);
+    more = less(h->stolen_then + stolen, h->stolen);
     h->stolen += more;
-    return less(own(h), more) >= limits->warn_ns;
+    return less(so_far, more) >= limits->warn_ns;
 }
 
 /* Held by what runs on it, for long enough to be told?  For that the time counts

@@ -120,7 +120,7 @@ void watch__sample(struct watch *w)
     struct watch__tally x;
     bool native;
 
-    if (!w->config.sample_hz || w->now < w->next_sample)
+    if (!w->config.sample_hz || w->now < w->next_sample || w->seeking)
         return;
     w->next_sample = w->now + NS_PER_S / w->config.sample_hz;
     if (pthread_mutex_trylock(&w->lock) == 0) {

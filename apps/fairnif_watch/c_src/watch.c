@@ -195,23 +195,27 @@ static bool is_unproven(struct watch *w, struct watch__thread *t)
     const struct watch__stack *s = w->stack;
     bool on_trial = t->hold.on_trial, late = s->taken == TAKEN_LATE;
     uint64_t stolen;
+    bool known;
 
-    if (late && !t->late_since)
-        t->late_since = w->now;
+    if (late && !t->late_since) {
+        if (!on_trial)
+            note_processor(w, t);
+        t->late_since = watch__now();
+    }
     if (s->taken == TAKEN)
         t->late_since = 0;
     if (t->told || (s->taken == TAKEN && s->snapshot.slept))
         return false;
-    if (late && !t->noted_at)
-        note_processor(w, t);
-    if (late && w->now - t->late_since < NO_STACK_NS) {
+    if (late && watch__now() - t->late_since < NO_STACK_NS) {
         put_off(w, t);
         return true;
     }
-    stolen = on_trial || late ? missing(w, t)
-        : watch__stolen_since(&w->pressure, watch__processor(t->tid),
-                              t->poked_at);
-    if (watch__proves(&t->hold, &w->limits, stolen))
+    stolen = t->noted_at ? missing(w, t) : 0;
+    known = on_trial || stolen > 0;
+    if (!known)
+        stolen = watch__stolen_since(&w->pressure, watch__processor(t->tid),
+                                     t->poked_at);
+    if (watch__proves(&t->hold, &w->limits, stolen, known))
         return false;
     t->late_since = 0;
     if (!on_trial) {
@@ -241,6 +245,7 @@ static void pardon(struct watch *w, struct watch__thread *t)
 {
     ADD(w->counters.pardoned, 1);
     watch__pardon(&t->hold, w->now, t->cpu);
+    watch__pressure_keep(&w->pressure, w->now);
     t->poked_at = w->now;
     t->id = 0;
     begin_doubts(t);
@@ -252,7 +257,7 @@ static void pardon(struct watch *w, struct watch__thread *t)
 static bool is_doubtful(struct watch *w, struct watch__thread *t)
 {
     ErlNifPid pid;
-    uint64_t process;
+    uint64_t process, before = t->process;
 
     if (t->told || t->fair || watch__culprit(w->stack))
         return false;
@@ -260,9 +265,11 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
         pardon(w, t);
         return true;
     }
-    process = watch__process(w->stack, &pid) ? pid.pid : 0;
+    process = w->stack->taken != TAKEN ? WATCH__NEVER
+        : watch__process(w->stack, &pid) ? pid.pid : 0;
     if (t->doubted) {
-        if (process == t->process)
+        if (process == before || process == WATCH__NEVER
+            || before == WATCH__NEVER)
             return false;
         pardon(w, t);
     } else {
@@ -339,7 +346,8 @@ static void report(struct watch *w, struct watch__thread *t)
         t->id = t->id ? t->id : ++w->next_id;
         return;
     }
-    watch__take(w, t, STACK_WAIT_NS);
+    if (!t->late_since || !watch__take_shown(w, t))
+        watch__take(w, t, STACK_WAIT_NS);
     if (is_unproven(w, t) || is_doubtful(w, t))
         return;
     if (!t->id)
@@ -357,10 +365,10 @@ static void seek_stack(struct watch *w, struct watch__thread *t)
 {
     if (!t->told || t->has_stack || !t->late_since)
         return;
-    if (!watch__take_shown(w, t) && t->hold.poked)
-        watch__take(w, t, 0);   /* again, if another one was asked since */
-    if (w->stack->taken == TAKEN)
+    if (watch__take_shown(w, t))
         watch__send_held(w, t, t->hold.poked && watch__admit(w));
+    else
+        w->seeking = true;
 }
 
 static void release(struct watch *w, struct watch__thread *t)
@@ -563,6 +571,7 @@ static bool tick(struct watch *w, uint64_t due)
     late = overslept > LATE_NS;
     w->before = w->now;
     w->tick++;
+    w->seeking = false;
     ADD(w->counters.ticks, 1);
     if (gap > GET(w->counters.longest_gap_ns))
         SET(w->counters.longest_gap_ns, gap);

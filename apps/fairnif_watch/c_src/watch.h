@@ -171,8 +171,8 @@ struct watch__hold {
     uint64_t stolen;            /* since: its processor was not there, though
                                    the thread's clock may have gone on */
     uint64_t doubtful;          /* since: may have been stolen as well */
-    uint64_t before;            /* of stolen: what came before the trial */
-    bool on_trial;              /* see watch__proves */
+    bool on_trial;              /* see watch__proves; at the begin of that: */
+    uint64_t stolen_then, stalled_then;
     uint64_t reported_at;       /* 0: not */
     uint64_t starved_at;        /* last told, at most once a second */
     uint64_t untold;            /* delays of earlier pokes since then */
@@ -188,11 +188,11 @@ WATCH_HIDDEN enum watch__does watch__judge(struct watch__hold *h,
 WATCH_HIDDEN void watch__pardon(struct watch__hold *h, uint64_t now,
                                 uint64_t cpu);
 /* Asked before a hold is told for the first time: whether it may be.  `stolen`:
- * of its processor, since the poke or up to a second more; on trial, since
- * the trial began, which is when this first said no. */
+ * of its processor, while it was held; where that is not known, of a longer
+ * time; on trial, since the trial began, which is when this first said no. */
 WATCH_HIDDEN bool watch__proves(struct watch__hold *h,
                                 const struct watch__limits *limits,
-                                uint64_t stolen);
+                                uint64_t stolen, bool known);
 
 /* -- one scheduler thread ------------------------------------------------------------ */
 
@@ -234,7 +234,8 @@ struct watch__thread {
     uint64_t id;                /* of the hold that was reported */
     bool told;                  /* of it, the owner */
     unsigned told_level;
-    uint64_t process;           /* at the first look at this hold; 0: none */
+    uint64_t process;           /* at the first look at this hold; 0: none;
+                                   NEVER: it showed no stack */
     bool doubted;               /* and whether there was a first look */
     uint64_t poked_at;
     uint64_t late_since;        /* shows no stack; 0: it does, or was not asked */
@@ -335,6 +336,7 @@ struct watch {
     bool looked;                /* some of looks[] are taken */
     int signals_error;          /* errno of why signals are off; 0 */
     bool sleepers_hidden;       /* the system does not show where they are */
+    bool seeking;               /* a stack that comes late */
     bool threaded;              /* the thread is to be joined */
     bool stop;
     struct watch__look looks[WATCH__LOOKS];

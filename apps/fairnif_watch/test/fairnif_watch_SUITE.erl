@@ -81,7 +81,7 @@ a_nif_that_waits_for_a_lock_is_named(_) ->
 
 %% It shows its stack when that system call ends.
 a_nif_that_works_in_a_system_call_is_named(_) ->
-    one([{plain, kernel}]).
+    one([{plain, kernel}, {fair, kernel_normal}]).
 
 a_nif_that_waits_for_a_disk_is_named(_) ->
     one([{plain, disk}, {plain, vfork}]).

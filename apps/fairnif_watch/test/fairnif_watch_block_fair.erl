@@ -17,6 +17,7 @@ spin_auto(Ms) -> ?NIF(Ms).
 spin_dirty_cpu(Ms) -> ?NIF(Ms).
 spin_dirty_io(Ms) -> ?NIF(Ms).
 sleep_normal(Ms) -> ?NIF(Ms).
+kernel_normal(Ms) -> ?NIF(Ms).
 sleep_dirty_io(Ms) -> ?NIF(Ms).
 call_auto(Ms) -> ?NIF(Ms).
 fair_yielding(Ms) -> ?NIF(Ms).

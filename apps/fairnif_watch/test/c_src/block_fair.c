@@ -50,6 +50,18 @@ static ERL_NIF_TERM sleeps(fair_task *t)
     return answer(t, since);
 }
 
+static ERL_NIF_TERM kernel(fair_task *t)
+{
+    ErlNifTime since = enif_monotonic_time(ERL_NIF_NSEC);
+    struct way w;
+
+    if (!get_ms(t, &w))
+        return fair_badarg(t);
+    way_kernel(&w);
+    return w.failed ? fair_raise(t, enif_make_int(fair_env(t), w.failed))
+        : answer(t, since);
+}
+
 static void spin_in_call(void *arg)
 {
     way_spin(arg);
@@ -93,6 +105,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("spin_dirty_cpu", 1, spin, FAIR_DIRTY_CPU),
     FAIR_NIF("spin_dirty_io", 1, spin, FAIR_DIRTY_IO),
     FAIR_NIF("sleep_normal", 1, sleeps, FAIR_NORMAL),
+    FAIR_NIF("kernel_normal", 1, kernel, FAIR_NORMAL),
     FAIR_NIF("sleep_dirty_io", 1, sleeps, FAIR_DIRTY_IO),
     FAIR_NIF("call_auto", 1, call, FAIR_AUTO),
     FAIR_NIF("fair_yielding", 1, fair, FAIR_YIELDING),

@@ -242,8 +242,9 @@ static void way_vfork(struct way *w)
     way_reap(w, child);
 }
 
-/* Copies a buffer so many times, in one system call that no signal ends. */
-enum { WAY_COPIED = 4 << 20, WAY_COPIES = 1024 };
+/* Copies a buffer so many times, in one system call that no signal ends: 2 GiB at
+ * most, so buffers are too large for caches. */
+enum { WAY_COPIED = 64 << 20, WAY_COPIES = 31 };
 
 struct way_copies {
     struct iovec from[WAY_COPIES], to[WAY_COPIES];
@@ -260,7 +261,7 @@ static void way_copy(struct way *w, struct way_copies *c, size_t times)
 /* Works in the kernel, where no signal reaches it and nobody sees its stack. */
 static void way_kernel(struct way *w)
 {
-    enum { TRIES = 8 };
+    enum { TRIES = 3 };
     struct way_copies *c = calloc(1, sizeof *c);
     char *from = calloc(1, WAY_COPIED), *to = calloc(1, WAY_COPIED);
     uint64_t best = UINT64_MAX;
