@@ -25,7 +25,7 @@
 %% More than a connection can send: Cowboy takes 10,000 frames within ten seconds
 %% for an attack and closes the connection.  Where heavy requests fail at once, a
 %% fast machine has asked for as many before the window begins.
--define(FRAMES, #{max_received_frame_rate => {1000000000, 10000}}).
+-define(FRAMES, {1000000000, 10000}).
 -define(SAMPLES, ?MODULE).
 -define(SAMPLE_MS, 50).
 %% What the light route answers: a few hundred bytes, as a small JSON or page is.
@@ -108,7 +108,8 @@ serve_calls(Fun) ->
     Routes = Router:compile([{'_', [{"/light", ?MODULE, light()},
                                     {"/heavy", ?MODULE, Fun}]}]),
     {ok, _} = Cowboy:start_clear(?LISTENER, [{ip, {127, 0, 0, 1}}, {port, 0}],
-                                 (?FRAMES)#{env => #{dispatch => Routes}}),
+                                 #{env => #{dispatch => Routes},
+                                   max_received_frame_rate => ?FRAMES}),
     ok = start_sampling(),
     {ok, Version} = application:get_key(Cowboy, vsn),
     {ok, #{port => Ranch:get_port(?LISTENER), os_pid => os:getpid(),

@@ -127,15 +127,16 @@ static uint64_t number_of(const char *text, const char *key)
     return 0;
 }
 
-/* "cpu user nice system idle iowait irq softirq steal ..." */
-static uint64_t steal_of(const char *text)
+/* "USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ..." */
+static struct watch__counted columns(const char *text, uint64_t tick_ns)
 {
-    char *p = (char *)(uintptr_t)text + 3;
-    uint64_t value = 0;
+    struct watch__counted c = {0};
+    char *p = (char *)(uintptr_t)text;
 
-    for (unsigned i = 0; i < 8; i++)
-        value = strtoull(p, &p, 10);
-    return value;
+    for (unsigned i = 0; i < 7; i++)
+        c.own_ns += strtoull(p, &p, 10) * tick_ns;
+    c.stolen_ns = strtoull(p, &p, 10) * tick_ns;
+    return c;
 }
 
 void watch__pressure_read(const struct watch__pressure *p,
@@ -148,19 +149,7 @@ void watch__pressure_read(const struct watch__pressure *p,
         *throttled_ns = p->in_us ? number_of(text, "throttled_usec") * 1000
             : number_of(text, "throttled_time");
     if (p->stat_fd >= 0 && watch__slurp(p->stat_fd, text, sizeof text) > 3)
-        *stolen_ns = steal_of(text) * p->tick_ns;
-}
-
-/* "USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ..." */
-static struct watch__counted columns(const char *text, uint64_t tick_ns)
-{
-    struct watch__counted c = {0};
-    char *p = (char *)(uintptr_t)text;
-
-    for (unsigned i = 0; i < 7; i++)
-        c.own_ns += strtoull(p, &p, 10) * tick_ns;
-    c.stolen_ns = strtoull(p, &p, 10) * tick_ns;
-    return c;
+        *stolen_ns = columns(text + 3, p->tick_ns).stolen_ns;
 }
 
 /* Each processor's line, "cpuN COLUMNS"; they are the first ones of /proc/stat,

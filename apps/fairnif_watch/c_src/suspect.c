@@ -17,13 +17,18 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+void watch__put_off(struct watch__hold *h)
+{
+    h->reported_at = 0;
+    h->level = 0;
+}
+
 static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
 {
     h->seen_at = at;
     h->seen_cpu = cpu;
     h->poked = false;
-    h->reported_at = 0;
-    h->level = 0;
+    watch__put_off(h);
 }
 
 static void nothing_lost(struct watch__hold *h)
@@ -38,8 +43,7 @@ void watch__pardon(struct watch__hold *h, uint64_t now, uint64_t cpu)
     h->begin = now;
     h->begin_cpu = cpu;
     nothing_lost(h);
-    h->reported_at = 0;
-    h->level = 0;
+    watch__put_off(h);
 }
 
 /* When what is to be poked for began.  It has used the processor for `used` of

@@ -161,8 +161,7 @@ static void poke(struct watch *w, struct watch__thread *t)
 /* Not told yet, but at the next look: what it was admitted for is given back. */
 static void put_off(struct watch *w, struct watch__thread *t)
 {
-    t->hold.level = 0;
-    t->hold.reported_at = 0;
+    watch__put_off(&t->hold);
     w->tokens += 1;
 }
 
@@ -234,9 +233,11 @@ static bool is_at_rest(const struct watch__thread *t,
     enum { INSTRUCTION = 4 };   /* the system call's, which may begin again */
     const struct watch__regs *r = &s->snapshot.regs;
 
+    if (s->taken != TAKEN)
+        return false;
     for (unsigned i = 0; i < WATCH__PLACES && i < t->idle_count; i++)
-        if (s->taken == TAKEN && t->idle[i].syscall >= 0
-            && r->sp == t->idle[i].sp && t->idle[i].pc - r->pc <= INSTRUCTION)
+        if (t->idle[i].syscall >= 0 && r->sp == t->idle[i].sp
+            && t->idle[i].pc - r->pc <= INSTRUCTION)
             return true;
     return false;
 }
@@ -257,7 +258,7 @@ static void pardon(struct watch *w, struct watch__thread *t)
 static bool is_doubtful(struct watch *w, struct watch__thread *t)
 {
     ErlNifPid pid;
-    uint64_t process, before = t->process;
+    uint64_t process;
 
     if (t->told || t->fair || watch__culprit(w->stack))
         return false;
@@ -268,8 +269,8 @@ static bool is_doubtful(struct watch *w, struct watch__thread *t)
     process = w->stack->taken != TAKEN ? WATCH__NEVER
         : watch__process(w->stack, &pid) ? pid.pid : 0;
     if (t->doubted) {
-        if (process == before || process == WATCH__NEVER
-            || before == WATCH__NEVER)
+        if (process == t->process || process == WATCH__NEVER
+            || t->process == WATCH__NEVER)
             return false;
         pardon(w, t);
     } else {

@@ -184,6 +184,8 @@ struct watch__hold {
 WATCH_HIDDEN enum watch__does watch__judge(struct watch__hold *h,
                                            const struct watch__limits *limits,
                                            const struct watch__seen *seen);
+/* What was to be reported was not: it is to be again. */
+WATCH_HIDDEN void watch__put_off(struct watch__hold *h);
 /* It was seen not to be held after all: other processes ran. */
 WATCH_HIDDEN void watch__pardon(struct watch__hold *h, uint64_t now,
                                 uint64_t cpu);

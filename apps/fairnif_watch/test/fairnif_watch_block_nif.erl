@@ -16,11 +16,8 @@ init() ->
 use(Library) ->
     persistent_term:put(?MODULE, Library).
 
-%% @doc The ways to hold a scheduler: functions of one argument, ms, of these names; with
-%% _dirty_cpu and _dirty_io behind them, on those schedulers.
-ways() ->
-    [spin, libc, deep, sleep, poll, lock, read, disk, vfork, kernel].
-
+%% The ways to hold a scheduler for so many ms; with _dirty_cpu and _dirty_io behind them, on those
+%% schedulers.
 spin(Ms) -> ?NIF(Ms).
 spin_dirty_cpu(Ms) -> ?NIF(Ms).
 spin_dirty_io(Ms) -> ?NIF(Ms).

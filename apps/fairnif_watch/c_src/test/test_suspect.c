@@ -216,13 +216,6 @@ TEST(pardoned, "a hold that was none begins anew")
     CHECK(about(hold.held, 10, 0.1));
 }
 
-/* Not told yet, as the watch thread does it. */
-static void put_off(void)
-{
-    hold.level = 0;
-    hold.reported_at = 0;
-}
-
 /* What spins is asked for at its first report; whether it may be told. */
 static bool asked(double stolen_ms, bool known)
 {
@@ -230,7 +223,7 @@ static bool asked(double stolen_ms, bool known)
                                 (uint64_t)(stolen_ms * NS_PER_MS), known);
 
     if (!proves)
-        put_off();
+        watch__put_off(&hold);
     return proves;
 }
 
@@ -303,30 +296,30 @@ TEST(starved_before, "what it waited for before is not counted twice")
     CHECK(asked(0, true));
 }
 
-TEST(always_stolen, "what holds is told however much is stolen all the while")
+/* Looks until it is told, of each of which so much is stolen, which its clock
+ * does not show. */
+static int told_after(double stolen_ms, bool known)
 {
-    double lost;
-    int i;
+    int i = 1;
 
     begin();
     pass(5, 5, C_RUNS);
     pass(5, 5, C_RUNS);
     CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK(!asked(500, true));
-    /* Four fifths, which its clock does not show. */
-    for (i = 1, lost = 4; i < 100; i++, lost += 4)
-        if (pass(5, 5, C_RUNS) == DO_REPORT && asked(lost, true))
-            break;
-    CHECK(i >= 10 && i <= 16);
+    CHECK(!asked(500, known));
+    while (i < 1000 && (pass(5, 5, C_RUNS) != DO_REPORT
+                        || !asked(i * stolen_ms, true)))
+        i++;
+    return i;
+}
+
+TEST(always_stolen, "what holds is told however much is stolen all the while")
+{
+    int looks = told_after(4, true);
+
+    CHECK(looks >= 10 && looks <= 16);
     /* All of it: after a second, since nobody says how. */
-    begin();
-    pass(5, 5, C_RUNS);
-    pass(5, 5, C_RUNS);
-    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK(!asked(500, false));
-    for (i = 1, lost = 5; i < 1000; i++, lost += 5)
-        if (pass(5, 5, C_RUNS) == DO_REPORT && asked(lost, true))
-            break;
+    told_after(5, false);
     CHECK(hold.held >= NS_PER_S && hold.held < NS_PER_S + 20 * NS_PER_MS);
 }
 

@@ -28,38 +28,31 @@ static int get_ms(fair_task *t, struct way *w)
 }
 
 /* Never ticks. */
-static ERL_NIF_TERM spin(fair_task *t)
+static ERL_NIF_TERM hold(fair_task *t, void (*way)(struct way *))
 {
     ErlNifTime since = enif_monotonic_time(ERL_NIF_NSEC);
     struct way w;
 
     if (!get_ms(t, &w))
         return fair_badarg(t);
-    way_spin(&w);
-    return answer(t, since);
+    way(&w);
+    return w.failed ? fair_raise(t, enif_make_int(fair_env(t), w.failed))
+        : answer(t, since);
+}
+
+static ERL_NIF_TERM spin(fair_task *t)
+{
+    return hold(t, way_spin);
 }
 
 static ERL_NIF_TERM sleeps(fair_task *t)
 {
-    ErlNifTime since = enif_monotonic_time(ERL_NIF_NSEC);
-    struct way w;
-
-    if (!get_ms(t, &w))
-        return fair_badarg(t);
-    way_sleep(&w);
-    return answer(t, since);
+    return hold(t, way_sleep);
 }
 
 static ERL_NIF_TERM kernel(fair_task *t)
 {
-    ErlNifTime since = enif_monotonic_time(ERL_NIF_NSEC);
-    struct way w;
-
-    if (!get_ms(t, &w))
-        return fair_badarg(t);
-    way_kernel(&w);
-    return w.failed ? fair_raise(t, enif_make_int(fair_env(t), w.failed))
-        : answer(t, since);
+    return hold(t, way_kernel);
 }
 
 static void spin_in_call(void *arg)
