@@ -48,8 +48,9 @@ static struct seat seats[SEATS];
 static struct {
     _Atomic uint64_t word;      /* ticket << 2 | state */
     struct watch__regs regs;    /* from here on: who brought it to TAKING */
+    uint64_t from;
     size_t size;
-    unsigned char stack[WATCH__STACK];
+    unsigned char stack[WATCH__RED_ZONE + WATCH__STACK];
 } page;
 static uint64_t tickets;        /* given out; a ticket's seat is its rest */
 static int signal_number;       /* 0: off */
@@ -80,6 +81,19 @@ static void copy_registers(struct watch__regs *r, const ucontext_t *u)
 #endif
 }
 
+/* The red zone may lie in the guard of a stack that is full. */
+static size_t copy_stack(unsigned char *stack, uint64_t sp, uint64_t *from)
+{
+    size_t size = watch__read(stack, sp - WATCH__RED_ZONE,
+                              WATCH__RED_ZONE + WATCH__STACK);
+
+    *from = sp - WATCH__RED_ZONE;
+    if (*from + size >= sp)
+        return size;
+    *from = sp;
+    return watch__read(stack, sp, WATCH__STACK);
+}
+
 static void handler(int number, siginfo_t *info, void *context)
 {
     uint64_t ticket = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
@@ -91,7 +105,7 @@ static void handler(int number, siginfo_t *info, void *context)
     if (atomic_compare_exchange_strong(&page.word, &asked,
                                        ticket << 2 | TAKING)) {
         copy_registers(&page.regs, context);
-        page.size = watch__read(page.stack, page.regs.sp, sizeof page.stack);
+        page.size = copy_stack(page.stack, page.regs.sp, &page.from);
         atomic_store(&page.word, ticket << 2 | DONE);
     }
     atomic_store(&seats[ticket % SEATS].handled, ticket);
@@ -198,6 +212,7 @@ static enum watch__taken receive(uint64_t ticket, uint64_t wait_ns,
             || !wait_done(ticket, wait_ns)))
         return TAKEN_LATE;
     s->regs = page.regs;
+    s->from = page.from;
     s->size = page.size;
     memcpy(s->stack, page.stack, page.size);
     atomic_store(&page.word, ticket << 2 | IDLE);
@@ -314,7 +329,7 @@ enum watch__taken watch__take_sleeping(struct watch__snapshot *s, int tid)
     s->regs.value[32] = c.pc;
     s->regs.known = UINT64_C(1) << 31 | UINT64_C(1) << 32;
 #endif
-    s->size = watch__read(s->stack, c.sp, sizeof s->stack);
+    s->size = copy_stack(s->stack, c.sp, &s->from);
     error = watch__thread_call(tid, &again);
     if (error)
         return why(error);

@@ -25,7 +25,12 @@
 
 enum {
     WATCH__REGS = 33,           /* DWARF numbers of the processor, and its pc */
-    WATCH__STACK = 32 * 1024,   /* bytes of stack that are copied */
+    WATCH__STACK = 32 * 1024,   /* bytes of stack that are copied, and below */
+#if defined(__x86_64__)
+    WATCH__RED_ZONE = 128,      /* the stack pointer what is the function's */
+#else
+    WATCH__RED_ZONE = 0,
+#endif
     WATCH__FRAMES = 48,
     WATCH__NAME = 128
 };
@@ -41,8 +46,11 @@ struct watch__snapshot {
     bool slept;                 /* read through /proc: pc and sp only */
     long syscall;               /* that it slept in; -1: none, or unknown */
     struct watch__regs regs;
-    size_t size;                /* bytes of stack, from regs.sp upward */
-    unsigned char stack[WATCH__STACK];
+    uint64_t from;              /* where the copy begins: in the red zone, which
+                                   nobody else writes to.  A register that is
+                                   back already is there for the table */
+    size_t size;                /* bytes of stack, from there upward */
+    unsigned char stack[WATCH__RED_ZONE + WATCH__STACK];
 };
 
 enum watch__taken {

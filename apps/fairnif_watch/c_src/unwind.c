@@ -56,9 +56,9 @@ static bool unchanged(const struct used *u)
 bool watch__stack_word(const struct watch__snapshot *s, uint64_t address,
                        uint64_t *word)
 {
-    uint64_t at = address - s->regs.sp;
+    uint64_t at = address - s->from;
 
-    if (address < s->regs.sp || s->size < sizeof *word
+    if (address < s->from || s->size < sizeof *word
         || at > s->size - sizeof *word)
         return false;
     memcpy(word, s->stack + at, sizeof *word);

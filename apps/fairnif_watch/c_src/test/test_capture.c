@@ -112,7 +112,8 @@ static bool is_of(const struct spinner *s)
 
     return sp >= (uintptr_t)s->stack && sp < top && snapshot.regs.pc != 0
         && !snapshot.slept
-        && snapshot.size >= (top - sp < WATCH__STACK ? top - sp
+        && snapshot.from <= sp
+        && snapshot.size >= (top - sp < WATCH__STACK ? top - snapshot.from
                                                      : WATCH__STACK);
 }
 

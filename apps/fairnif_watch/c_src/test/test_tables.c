@@ -57,7 +57,7 @@ static void put_stack(void)
 {
     uint64_t words[2] = {7, UINT64_C(0xfedcba9876543210)};
 
-    snapshot.regs.sp = 1 << 20;
+    snapshot.from = snapshot.regs.sp = 1 << 20;
     snapshot.size = sizeof words;
     memcpy(snapshot.stack, words, sizeof words);
 }

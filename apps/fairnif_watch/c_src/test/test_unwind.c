@@ -2,8 +2,10 @@
  * test_unwind.c - the frames of threads whose calls are known.
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -138,3 +140,70 @@ TEST(no_guess, "what does not look like a call of the function is not taken for 
     CHECK(watch__stack_stop());
     watch__maps_free(maps);
 }
+
+#if defined(__x86_64__)
+struct flags {
+    bool there, leave;
+    int tid;
+};
+
+/* As compilers leave a function: what was saved is back, and the table says
+ * that it lies where it was, which is now below the stack pointer. */
+void leaving(struct flags *f);
+__asm__(".text\n"
+        ".type leaving, @function\n"
+        "leaving:\n"
+        "    .cfi_startproc\n"
+        "    push %rbx\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_offset rbx, -16\n"
+        "    push %rbp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_offset rbp, -24\n"
+        "    pop %rbp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    pop %rbx\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    movb $1, (%rdi)\n"
+        "1:  cmpb $0, 1(%rdi)\n"
+        "    je 1b\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size leaving, . - leaving\n");
+
+static void *leave_main(void *arg)
+{
+    struct flags *f = arg;
+
+    f->tid = (int)syscall(SYS_gettid);
+    leaving(f);
+    return f;
+}
+
+TEST(leaves, "a thread that leaves a function, its registers back already, "
+     "has the same frames")
+{
+    struct flags f = {.there = false};
+    struct watch__maps *maps = watch__maps_new();
+    struct runner r = {.tid = 0};
+    struct watch__regs last;
+    enum watch__end end;
+    unsigned n;
+
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    CHECK_NUMBERS(pthread_create(&r.thread, NULL, leave_main, &f), ==, 0);
+    while (!__atomic_load_n(&f.there, __ATOMIC_ACQUIRE))
+        sched_yield();
+    r.tid = f.tid;
+    CHECK_NUMBERS(take(&snapshot, &r), ==, TAKEN);
+    n = watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end, &last);
+    CHECK_NUMBERS(end, ==, END_WHOLE);
+    CHECK_NUMBERS(n, >=, 3);            /* leaving, leave_main, libc's */
+    CHECK_NUMBERS(frames[0].start, ==, (uintptr_t)leaving);
+    CHECK_NUMBERS(frames[1].start, ==, (uintptr_t)leave_main);
+    __atomic_store_n(&f.leave, true, __ATOMIC_RELEASE);
+    pthread_join(r.thread, NULL);
+    CHECK(watch__stack_stop());
+    watch__maps_free(maps);
+}
+#endif
