@@ -44,6 +44,19 @@ const struct watch__frame *watch__culprit(const struct watch__stack *s)
     return NULL;
 }
 
+/* The same where the frames go on to code of the emulator, or of its JIT: so it
+ * is what the emulator called, and not just where the frames end.  NULL: not
+ * known. */
+const struct watch__frame *watch__called(const struct watch__stack *s)
+{
+    const struct watch__frame *f = watch__culprit(s);
+
+    if (f && (s->end == END_JIT
+              || (f + 1 < s->frames + s->count && f[1].in == IN_EMULATOR)))
+        return f;
+    return NULL;
+}
+
 static bool unwind(struct watch *w)
 {
     struct watch__stack *s = w->stack;

@@ -393,6 +393,8 @@ WATCH_HIDDEN bool watch__take(struct watch *w, struct watch__thread *t,
 WATCH_HIDDEN bool watch__take_shown(struct watch *w, struct watch__thread *t);
 WATCH_HIDDEN const struct watch__frame *watch__culprit(
     const struct watch__stack *s);
+WATCH_HIDDEN const struct watch__frame *watch__called(
+    const struct watch__stack *s);
 WATCH_HIDDEN bool watch__process(const struct watch__stack *s, ErlNifPid *pid);
 WATCH_HIDDEN const char *watch__note(const struct watch__stack *s);
 /* t->syscall_fd; -2: the system does not show where its threads sleep. */
