@@ -88,6 +88,12 @@ const BLOCKED = ".finding:has-text('(scheduler_blocked)')";
 const ONGOING = ".finding.ongoing:has-text('(scheduler_blocked)')";
 const named = (page: Page) => page.locator(BLOCKED, { hasText: "spinsleep" });
 
+/** Findings of one culprit stand together. */
+const timesNamed = (page: Page): Promise<number> =>
+  named(page).evaluateAll((cards) =>
+    cards.reduce((sum, card) => sum + Number((card as HTMLElement).dataset.count), 0),
+  );
+
 const over = (page: Page): Promise<void> =>
   page
     .locator(ONGOING)
@@ -102,13 +108,13 @@ const TRIES = 5;
  * function beside its scheduler. Milliseconds from the last call until that is on the page.
  */
 async function untilNamed(page: Page, ms: number, on = node): Promise<number> {
-  const known = await named(page).count();
+  const known = await timesNamed(page);
   for (let i = 0; i < TRIES; i++) {
     const found = page.waitForFunction(
       (n) =>
-        [...document.querySelectorAll(".finding")].filter((f) =>
-          /scheduler \d[\s\S]*spinsleep/.test(f.textContent ?? ""),
-        ).length > n,
+        [...document.querySelectorAll<HTMLElement>(".finding")]
+          .filter((f) => /scheduler \d[\s\S]*spinsleep/.test(f.textContent ?? ""))
+          .reduce((sum, f) => sum + Number(f.dataset.count), 0) > n,
       known,
       { polling: 20, timeout: 6000 },
     );

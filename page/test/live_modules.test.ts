@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Finding, Frame, View, WholeNode } from "../src/live/model.ts";
+import { hasFound } from "../src/live/sections/detectors.ts";
+import { groupsOf, sumText } from "../src/live/sections/findings.ts";
 import { holdsOf } from "../src/live/sections/strips.ts";
 import { bars } from "../src/live/sections/top.ts";
 import { COLUMNS, isLive, lasted, MOST_FINDINGS, Store } from "../src/live/store.ts";
@@ -204,4 +206,45 @@ test("subjects in words, known or not", () => {
   assert.equal(subjectText("tomorrow"), "tomorrow");
   assert.equal(schedulerOf({ kind: "scheduler", number: 2 }), "normal 2");
   assert.equal(schedulerOf("node"), null);
+});
+
+test("findings of one culprit stand together, by their newest; of whom nothing is known they do not", () => {
+  const by = (id: number, name: string | null, more: Partial<Finding> = {}, node = "a") => {
+    const one = finding(id, more);
+    const culprit = { ...one.culprit, kind: name && "nif", name: name ?? "unknown" };
+    return { node: { node }, known: { finding: { ...one, culprit } } };
+  };
+  const groups = groupsOf([
+    by(7, "f", {}, "b"),
+    by(6, "f"),
+    by(5, "g"),
+    by(4, null),
+    by(3, "f", { ongoing: true }),
+    by(2, null),
+    by(1, "g", { detector: "undercharged" }),
+  ]);
+  assert.deepEqual(
+    groups.map(({ all }) => all.map(({ known }) => known.finding.id)),
+    [[7], [3, 6], [5], [4], [2], [1]],
+  );
+});
+
+test("how often and for how long, of more than one", () => {
+  const of = (...times: (number | null)[]) =>
+    sumText(times.map((duration_ms, i) => finding(i, { duration_ms })));
+  assert.equal(of(20), "");
+  assert.equal(of(20, 30, 100), "3 times, for 150 ms in all, 100 ms at most");
+  assert.equal(of(null, null), "2 times");
+});
+
+test("a detector that has found something does not say that nothing was found", () => {
+  const detector = {
+    name: "d",
+    sentence: "",
+    looks_for: "",
+    remedy: null,
+  };
+  assert.ok(hasFound({ ...detector, verdict: "ok", found: 1 }));
+  assert.ok(!hasFound({ ...detector, verdict: "ok", found: 0 }));
+  assert.ok(!hasFound({ ...detector, verdict: "warn", found: 1 }));
 });

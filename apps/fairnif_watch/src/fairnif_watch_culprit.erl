@@ -4,7 +4,8 @@
 %% of the emulator without a symbol is `emulator+0x...'.
 -module(fairnif_watch_culprit).
 
--export([none/0, of_event/1, os/1, complete/2, label/1]).
+-export([none/0, of_event/1, is_called/1, os/1, complete/2, label/1, total/1,
+         unlabelled/1]).
 
 -export_type([facts/0]).
 
@@ -42,6 +43,14 @@ frame(Stack) ->
         [_ | _] = Libraries -> {library, lists:last(Libraries)};
         [] -> of_emulator(lists:splitwith(fun(F) -> maps:get(in, F, unknown) =/= jit end, Stack))
     end.
+
+%% @doc Do the frames go on from the outermost one of a library to the emulator? Then that one is what
+%% the emulator called, whatever it called in its turn.
+-spec is_called([map()]) -> boolean().
+is_called(Stack) ->
+    Outward = fun(#{in := In}) -> In =/= library andalso In =/= fairnif end,
+    lists:any(fun(#{in := In}) -> In =:= emulator orelse In =:= jit end,
+              lists:takewhile(Outward, lists:reverse(Stack))).
 
 %% What Erlang code called is a BIF: it is the outermost of the frames above the code. Where the
 %% code is not reached, it is the outermost that is not the scheduler's own loop, if symbols tell
@@ -184,3 +193,18 @@ loaded_by(Culprit, _) ->
 
 driver_name(Library) ->
     filename:basename(filename:basename(Library, <<".so">>), ".so").
+
+%% @doc The name that totals are added up by. Places of one file that no symbol covers share one: each
+%% of them is another number, and there is room for so many names only.
+-spec total(fairnif_watch_finding:culprit()) -> binary().
+total(#{kind := emulator, mfa := none, symbol := none, library := File}) when is_binary(File) ->
+    unlabelled(<<"emulator">>);
+total(#{kind := Kind, mfa := none, symbol := none, library := File})
+  when is_binary(File), Kind =:= nif orelse Kind =:= driver ->
+    unlabelled(filename:basename(File));
+total(#{name := Name}) ->
+    lists:last(binary:split(Name, <<": ">>, [global])).
+
+%% @doc What all places of a file that no symbol covers are called together.
+-spec unlabelled(File :: binary()) -> binary().
+unlabelled(File) -> <<File/binary, " (no symbol)">>.

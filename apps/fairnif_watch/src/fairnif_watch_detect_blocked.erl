@@ -4,7 +4,7 @@
 -behaviour(fairnif_watch_detector).
 
 -export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
--export([remedy/1]).
+-export([words/1]).
 
 %% @private
 -spec name() -> scheduler_blocked.
@@ -32,8 +32,7 @@ thresholds() ->
 -spec remedy() -> binary().
 remedy() -> remedy(nif).
 
-%% @private By the kind of culprit, which may become known later.
--spec remedy(Kind :: atom()) -> binary().
+%% By the kind of culprit, which may become known later.
 remedy(fairnif) ->
     <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
       "FAIR_THREADED.">>;
@@ -86,28 +85,33 @@ while_held(Held, Released) ->
     maps:merge(Released, Seen).
 
 issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) ->
-    Culprit = fairnif_watch_culprit:of_event(Event),
-    #{key => Id,
-      severity => severity(Held, Limits),
-      subject => {scheduler, N},
-      since => Now - Held div 1000,
-      ongoing => Ongoing,
-      duration_ms => Held / 1.0e6,
-      culprit => Culprit,
-      stack => maps:get(stack, Event, []),
-      sentence => sentence(N, Held, Ongoing, Culprit, Event),
-      remedy => remedy(maps:get(kind, Culprit)),
-      evidence => maps:with([held_ns, cpu_ns, delay_ns, state, syscall, stack_note, native, cause,
-                             process],
-                            Event)}.
+    Issue = #{key => Id,
+              severity => severity(Held, Limits),
+              subject => {scheduler, N},
+              since => Now - Held div 1000,
+              ongoing => Ongoing,
+              duration_ms => Held / 1.0e6,
+              culprit => fairnif_watch_culprit:of_event(Event),
+              stack => maps:get(stack, Event, []),
+              evidence => maps:with([held_ns, cpu_ns, delay_ns, state, syscall, stack_note, native,
+                                     cause, process],
+                                    Event)},
+    maps:merge(Issue, words(Issue)).
 
 severity(Held, #{error_ms := Error}) when Held >= Error * 1000000 -> error;
 severity(_, _) -> warning.
 
-sentence(N, Held, Ongoing, Culprit, Event) ->
-    iolist_to_binary(["Scheduler ", integer_to_binary(N),
-                      case Ongoing of true -> " has been held for "; false -> " was held for " end,
-                      fairnif_watch_finding:ms(Held), by(Culprit), how(Event, Culprit), "."]).
+%% @private The sentence and the remedy of an issue or a finding, from the rest of it.
+-spec words(map()) -> #{sentence => binary(), remedy => binary()}.
+words(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
+        culprit := #{kind := Kind} = Culprit} = About) ->
+    Held = case Ongoing of true -> " has been held for "; false -> " was held for " end,
+    #{sentence => iolist_to_binary(["Scheduler ", integer_to_binary(N), Held,
+                                    fairnif_watch_finding:ms(round(Ms * 1.0e6)), by(Culprit),
+                                    how(maps:get(evidence, About, #{}), Culprit), "."]),
+      remedy => remedy(Kind)};
+words(_) ->
+    #{}.
 
 by(#{kind := none}) -> " by an unknown call";
 by(#{name := Name}) -> [" by ", Name].

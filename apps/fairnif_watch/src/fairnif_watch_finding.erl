@@ -1,7 +1,7 @@
 %% What a finding is, and the words of one. Pure: asks nobody anything.
 -module(fairnif_watch_finding).
 
--export([new/3, update/3, finish/2, mfa/3, ms/1, subject/1, line/1]).
+-export([new/3, update/3, worded/1, finish/2, mfa/3, ms/1, subject/1, line/1]).
 
 -export_type([finding/0, issue/0, culprit/0, subject/0, severity/0]).
 
@@ -47,39 +47,64 @@ new(Id, Detector, Issue) ->
 -spec update(map(), issue(), Now :: integer()) -> finding().
 update(Finding, Issue, Now) ->
     Severity = worse(maps:get(severity, Finding, none), maps:get(severity, Issue)),
-    Culprit = known(maps:get(culprit, Finding), maps:get(culprit, Issue, none)),
     #{since := Since} = Issue,
-    (maps:merge(Finding, maps:remove(key, Issue)))#{severity => Severity, culprit => Culprit,
-                                                    since => min(maps:get(since, Finding, Since),
-                                                                 Since),
-                                                    at => Now}.
+    Merged = maps:merge(maps:merge(Finding, maps:remove(key, Issue)), seen(Finding, Issue)),
+    worded(Merged#{severity => Severity, since => min(maps:get(since, Finding, Since), Since),
+                   at => Now}).
 
 %% It is one block with one culprit, of which a later stack may show less: then what was seen before
-%% stands. What was learned of it since is kept while it is the same.
-known(Old, none) ->
-    Old;
-known(#{library := Library, symbol := Symbol, mfa := Mfa} = Old,
-      #{library := Library, symbol := Symbol, mfa := Mfa, syscall := Call})
-  when Library =/= none ->
-    Old#{syscall := Call};
-known(Old, New) ->
-    case rank(Old) > rank(New) of
-        true -> Old;
-        false -> New
+%% stands, with its stack. What was learned of it since is kept while it is the same.
+seen(#{culprit := Old}, Issue) when not is_map_key(culprit, Issue) ->
+    #{culprit => Old};
+seen(#{culprit := Old, stack := Before} = Finding, #{culprit := New} = Issue) ->
+    Stack = maps:get(stack, Issue, []),
+    case {is_same(Old, New), rank(Old, Before) > rank(New, Stack)} of
+        {true, _} -> #{culprit => Old#{syscall := maps:get(syscall, New)}, stack => Stack};
+        {false, true} -> #{culprit => Old, stack => Before, evidence => evidence(Finding, Issue)};
+        {false, false} -> #{culprit => New, stack => Stack}
     end.
 
-rank(#{kind := none}) -> 0;
-rank(#{kind := Kind}) when Kind =:= emulator; Kind =:= gc -> 1;
-rank(#{kind := bif}) -> 2;
-rank(#{mfa := none}) -> 3;
-rank(_) -> 4.
+%% What goes with the stack.
+evidence(#{evidence := Before}, Issue) ->
+    maps:merge(maps:get(evidence, Issue, #{}), maps:with([stack_note, cause, process], Before)).
+
+%% What was learned of it may stand before its name. Two functions without a symbol are two.
+is_same(#{library := Library, symbol := Symbol, mfa := Mfa} = Old,
+        #{library := Library, symbol := Symbol, mfa := Mfa} = New) when Library =/= none ->
+    #{name := Was, kind := Kind} = Old,
+    #{name := Is} = New,
+    Before = byte_size(Was) - byte_size(Is),
+    {Symbol, Mfa} =/= {none, none} orelse Kind =:= gc
+        orelse (Before >= 0 andalso binary:part(Was, Before, byte_size(Is)) =:= Is);
+is_same(_, _) ->
+    false.
+
+%% The frame of a library that the emulator called beats one whose callers were not seen: that one
+%% may be anything that was called.
+rank(#{kind := none}, _) -> 0;
+rank(#{kind := Kind}, _) when Kind =:= emulator; Kind =:= gc -> 1;
+rank(#{kind := bif}, _) -> 2;
+rank(#{mfa := none}, Stack) ->
+    case fairnif_watch_culprit:is_called(Stack) of
+        true -> 4;
+        false -> 3
+    end;
+rank(_, _) -> 5.
+
+%% @doc The finding, said in words: of the culprit that is kept, which need not be the one that came
+%% last, nor have the name that it had when it came.
+-spec worded(finding()) -> finding().
+worded(#{detector := scheduler_blocked} = Finding) ->
+    maps:merge(Finding, fairnif_watch_detect_blocked:words(Finding));
+worded(Finding) ->
+    Finding.
 
 %% @doc The finding, over: for findings whose detector does not see them any more.
 -spec finish(finding(), Now :: integer()) -> finding().
 finish(#{duration_ms := none, since := Since} = Finding, Now) ->
     finish(Finding#{duration_ms := max(0, Now - Since) / 1000}, Now);
 finish(Finding, Now) ->
-    Finding#{ongoing := false, at := Now}.
+    worded(Finding#{ongoing := false, at := Now}).
 
 worse(error, _) -> error;
 worse(warning, recheck) -> warning;

@@ -175,8 +175,12 @@ functions() ->
      {<<"fairnif_watch_native_function_ratio">>, gauge,
       <<"Schedulers' time in the native function, of one scheduler's, by samples">>,
       fun(#{view := #{top := Top}, config := #{metrics_functions := Most}}) ->
-              capped([{Label, Ns / 1.0e9} || #{label := Label, ns_per_s := Ns} <- Top], Most)
+              capped([{label(Row), Ns / 1.0e9} || #{ns_per_s := Ns} = Row <- Top], Most)
       end}].
+
+%% Places without a symbol share their file's.
+label(#{function := {File, <<"0x", _/binary>>}}) -> fairnif_watch_culprit:unlabelled(File);
+label(#{label := Label}) -> Label.
 
 %% The first so many by value, the rest together.
 capped(Rows, Most) ->

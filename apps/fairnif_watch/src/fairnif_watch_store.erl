@@ -97,9 +97,9 @@ drop(#store{kept = Kept, ended = Ended, findings = Findings} = Store) ->
 %% Time for which normal schedulers were held, by culprit: by what the stack told, since what is
 %% learned later (the module before a colon) may come or not. Who comes when there are `named'
 %% already is "other", for good: totals must never fall.
-total(#{detector := scheduler_blocked, culprit := #{name := Full}, duration_ms := Ms},
+total(#{detector := scheduler_blocked, culprit := Culprit, duration_ms := Ms},
       #store{blocked = Blocked, named = Named} = Store) when is_float(Ms) ->
-    Name = lists:last(binary:split(Full, <<": ">>, [global])),
+    Name = fairnif_watch_culprit:total(Culprit),
     Who = case is_map_key(Name, Blocked) orelse map_size(Blocked) < Named of
               true -> Name;
               false -> <<"other">>
@@ -119,8 +119,9 @@ learned(Id, Facts, Collections, #store{findings = Findings} = Store) ->
         #{Id := #{culprit := Old, evidence := Evidence} = Finding} ->
             All = Facts#{gc => collected(Finding, Collections)},
             More = maps:with([current_stacktrace, initial_call, candidates], Facts),
-            New = advised(Finding#{culprit := fairnif_watch_culprit:complete(Old, All),
-                                   evidence := maps:merge(Evidence, More)}),
+            New = fairnif_watch_finding:worded(
+                    Finding#{culprit := fairnif_watch_culprit:complete(Old, All),
+                             evidence := maps:merge(Evidence, More)}),
             case New of
                 Finding -> {[], Store};
                 _ -> {[{changed, New}], keep(New, Store)}
@@ -128,12 +129,6 @@ learned(Id, Facts, Collections, #store{findings = Findings} = Store) ->
         #{} ->
             {[], Store}
     end.
-
-%% What helps depends on who it was.
-advised(#{detector := scheduler_blocked, culprit := #{kind := Kind}} = Finding) ->
-    Finding#{remedy := fairnif_watch_detect_blocked:remedy(Kind)};
-advised(Finding) ->
-    Finding.
 
 %% Was that a collection? One of that process, that lies within the block and took most of it.
 collected(#{detector := scheduler_blocked, since := Since, at := At, duration_ms := Held,

@@ -10,6 +10,7 @@
 -spec make(map()) -> map().
 make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sample} = In) ->
     Look = lists:last(Looks),
+    Findings = maps:get(findings, In),
     #{schema_version => 1,
       node => node(),
       at => maps:get(at, Sample),
@@ -21,8 +22,10 @@ make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sampl
       schedulers => schedulers(Threads, Look, maps:get(online, Sample)),
       queues => queues(Look),
       pools => maps:from_list([{Kind, pool(Kind, Sample, Look)} || Kind <- [dirty_cpu, dirty_io]]),
-      detectors => [detector(Module, Issues) || {Module, Issues} <- maps:get(detectors, In)],
-      findings => maps:get(findings, In),
+      detectors => [detector(Module, Issues, [F || #{detector := Name} = F <- Findings,
+                                                   Name =:= Module:name()])
+                    || {Module, Issues} <- maps:get(detectors, In)],
+      findings => Findings,
       top => maps:get(top, Sample),
       counters => (maps:merge(Native, maps:get(counters, In)))
                       #{subscribers => maps:get(subscribers, In)},
@@ -60,18 +63,22 @@ numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 running(#{function := {M, F, A}}) -> fairnif_watch_finding:mfa(M, F, A);
 running(_) -> none.
 
-detector(Module, Issues) ->
-    Ongoing = [Issue || #{ongoing := true} = Issue <- Issues],
-    {Sentence, Remedy} =
-        case Ongoing of
-            [] -> {<<"Nothing found.">>, none};
-            [#{sentence := First} = Issue | More] ->
-                {iolist_to_binary([First, [[" (and ", integer_to_binary(length(More)), " more)"]
-                                           || More =/= []]]),
-                 maps:get(remedy, Issue, Module:remedy())}
-        end,
-    #{name => Module:name(), looks_for => Module:describe(),
+%% `verdict' is of now; `found', how many of its findings are kept, of before, too. A finding says
+%% more than the issue that it was updated by.
+detector(Module, Issues, Findings) ->
+    {Sentence, Remedy} = said(Module, [F || #{ongoing := true} = F <- Findings], Findings),
+    #{name => Module:name(), looks_for => Module:describe(), found => length(Findings),
       verdict => fairnif_watch_detector:verdict(Issues), sentence => Sentence, remedy => Remedy}.
+
+said(_, [], []) ->
+    {<<"Nothing found.">>, none};
+said(_, [], [#{sentence := Last} | _] = Findings) ->
+    {iolist_to_binary(["Nothing goes on; found ", integer_to_binary(length(Findings)),
+                       " times. The last: ", Last]), none};
+said(Module, [#{sentence := First} = Finding | More], _) ->
+    {iolist_to_binary([First, [[" (and ", integer_to_binary(length(More)), " more)"]
+                               || More =/= []]]),
+     maps:get(remedy, Finding, Module:remedy())}.
 
 %% What the VM has at hand; erlang:memory/0 would wait for every scheduler.
 memory() ->

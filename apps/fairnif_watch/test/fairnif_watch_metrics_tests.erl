@@ -92,6 +92,18 @@ functions_are_capped_and_the_rest_is_other_test() ->
                              || {_, "fairnif_watch_native_function_ratio", Function, Value}
                                     <- Rows])).
 
+places_without_a_symbol_share_a_label_test() ->
+    Top = [#{function => {<<"my.so">>, <<"0x", (integer_to_binary(N, 16))/binary>>},
+             label => <<"my.so: 0x", (integer_to_binary(N, 16))/binary>>, ns_per_s => 1.0e8}
+           || N <- lists:seq(1, 60)],
+    Named = #{function => {<<"my.so">>, <<"f">>}, label => <<"my.so: f">>, ns_per_s => 1.0e6},
+    Rows = parsed(text(#{view => (view())#{top := Top ++ [Named]}})),
+    ?assertEqual([{"my.so (no symbol)", 6.0}, {"my.so: f", 0.001}],
+                 lists:sort([{Function, binary_to_float(float_to_binary(list_to_float(Value),
+                                                                        [{decimals, 3}]))}
+                             || {_, "fairnif_watch_native_function_ratio", Function, Value}
+                                    <- Rows])).
+
 a_live_node_exports_every_counter_and_no_pid_test_() ->
     {timeout, 60,
      fun() ->

@@ -86,11 +86,10 @@ a_long_collection_at_that_time_is_what_it_was_test() ->
     ?assertEqual(emulator, gc_named([], Store)).
 
 what_helps_depends_on_what_it_was_test() ->
-    {Now, Store} = held(#{}),
+    {Now, Store} = held(#{subject => {scheduler, 1}}),
     {_, Next} = fairnif_watch_store:learned(1, #{}, [{Now + 1000, self(), 190}], Store),
-    Remedy = fairnif_watch_detect_blocked:remedy(gc),
-    ?assertMatch([#{remedy := Remedy}], fairnif_watch_store:findings(Next)),
-    ?assertNotEqual(Remedy, fairnif_watch_detect_blocked:remedy()).
+    ?assertMatch([#{remedy := <<"Keep that process's heap small", _/binary>>}],
+                 fairnif_watch_store:findings(Next)).
 
 a_collection_of_another_process_is_not_it_nor_where_none_is_known_test() ->
     {Now, Store} = held(#{}),
@@ -142,3 +141,67 @@ a_later_stack_that_shows_less_does_not_unname_the_culprit_test() ->
          ?assertEqual(<<"m:f/1">>, Culprit([Named, L])),
          ?assertEqual(<<"m:f/1">>, Culprit([L, Named]))
      end || L <- Less].
+
+%% What holds a scheduler, as fairnif_watch_detect_blocked says it.
+block(Stack) ->
+    Event = #{event => held, id => 1, kind => normal, number => 1, held_ns => 50000000,
+              stack => Stack, fairnif => none, process => none, state => running, syscall => none,
+              stack_note => <<"-">>},
+    {Issues, _} = fairnif_watch_detect_blocked:observe({event, Event, 1000000},
+                                                       #{warn_ms => 10, error_ms => 100}, #{}),
+    Issues.
+
+frame(In, Symbol, Nif) ->
+    #{address => 4096, library => <<"/lib/my.so">>, offset => 16#12f0, function_offset => none,
+      symbol => Symbol, symbol_offset => 4, in => In, nif => Nif, by => none}.
+
+%% Of the stacks of a hold, one after the other: the finding's name, its sentence, its stack.
+held_by(Stacks) ->
+    {_, Store} = told([block(Stack) || Stack <- Stacks]),
+    [#{culprit := #{name := Name}, sentence := Sentence, stack := Stack, remedy := Remedy}]
+        = fairnif_watch_store:findings(Store),
+    {Name, Sentence, Stack, Remedy}.
+
+a_finding_says_in_words_who_its_culprit_is_whatever_came_last_test() ->
+    Nif = [frame(library, <<"inner">>, none), frame(library, <<"work">>, {my, work, 1}),
+           frame(jit, none, none)],
+    Others = [[], [frame(emulator, <<"erts_continue_exit_process">>, none)],
+              [frame(library, <<"ENGINE_finish">>, none)], [frame(library, none, none)]],
+    [begin
+         {Name, Sentence, Stack, Remedy} = held_by(Stacks),
+         ?assertEqual(<<"my:work/1">>, Name),
+         ?assertEqual(<<"Scheduler 1 has been held for 50 ms by my:work/1.">>, Sentence),
+         ?assertEqual(Nif, Stack),
+         ?assertMatch(<<"Make the call yield", _/binary>>, Remedy)
+     end || Other <- Others, Stacks <- [[Nif, Other], [Other, Nif], [Other, Nif, Other]]].
+
+whom_the_emulator_called_beats_whom_that_one_called_test() ->
+    Called = [frame(library, <<"inner">>, none), frame(library, <<"outer">>, none),
+              frame(emulator, none, none), frame(jit, none, none)],
+    Cut = [frame(library, <<"inner">>, none)],
+    [?assertMatch({<<"outer (my.so)">>, <<"Scheduler 1 has been held for 50 ms by outer (my.so).">>,
+                   Called, _}, held_by(Stacks))
+     || Stacks <- [[Called, Cut], [Cut, Called]]].
+
+what_is_learned_of_a_culprit_is_in_the_sentence_too_test() ->
+    {_, Store} = told([block([frame(library, <<"f">>, none)])]),
+    {[{changed, #{sentence := Sentence}}], _} =
+        fairnif_watch_store:learned(1, #{module => my}, [], Store),
+    ?assertEqual(<<"Scheduler 1 has been held for 50 ms by my: f (my.so).">>, Sentence).
+
+two_functions_without_a_symbol_are_two_test() ->
+    At = fun(Offset) -> [(frame(library, none, none))#{offset := Offset}, frame(jit, none, none)] end,
+    ?assertMatch({<<"my.so+0x20">>, <<"Scheduler 1 has been held for 50 ms by my.so+0x20.">>, _, _},
+                 held_by([At(16#10), At(16#20)])).
+
+places_without_a_symbol_do_not_use_up_the_names_of_totals_test() ->
+    At = fun(N) ->
+                 [#{culprit := Culprit}] = block([(frame(library, none, none))#{offset := N},
+                                                  frame(jit, none, none)]),
+                 issue({at, N}, #{culprit => Culprit, ongoing => false, duration_ms => 1.0})
+         end,
+    {_, Store} = told([[At(N)] || N <- lists:seq(1, 9)]),
+    {_, Next} = told([[issue(b, #{culprit => (fairnif_watch_culprit:none())#{name := <<"m:f/1">>},
+                                  ongoing => false, duration_ms => 1.0})]], Store),
+    ?assertEqual(#{<<"my.so (no symbol)">> => {9, 9000000}, <<"m:f/1">> => {1, 1000000}},
+                 maps:get(blocked, fairnif_watch_store:totals(Next))).

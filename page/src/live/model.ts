@@ -27,6 +27,8 @@ export interface Pool {
 export interface Detector {
   name: string;
   verdict: Verdict;
+  /** How many of its findings are kept. */
+  found: number;
   sentence: string;
   looks_for: string;
   remedy: string | null;

@@ -20,6 +20,8 @@ export const VERDICTS: Record<Verdict, Word> = {
   warn: { mark: "\u25b2", word: "warn", tone: "warn" },
   recheck: { mark: "?", word: "recheck", tone: "cannot_say" },
 };
+/** Of a detector that says ok now, and did not before. */
+export const FOUND: Word = { mark: "\u25b3", word: "found before", tone: "warn" };
 
 const STATUSES: Record<string, Word> = {
   up: { mark: "\u25cf", word: "up", tone: "pass" },

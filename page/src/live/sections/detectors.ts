@@ -1,10 +1,14 @@
 // The detectors: of each node what each of them says. With several nodes those that say something.
 import { h } from "../../dom.ts";
 import { shown as show } from "../keyed.ts";
+import type { Detector } from "../model.ts";
 import type { LiveSection, Shown } from "../section.ts";
 import { isLive } from "../store.ts";
-import { VERDICTS, wordOf } from "../words.ts";
+import { FOUND, VERDICTS, wordOf } from "../words.ts";
 import { changing } from "./tables.ts";
+
+/** Nothing goes on, and something did. */
+export const hasFound = ({ verdict, found }: Detector): boolean => verdict === "ok" && found > 0;
 
 export function detectors(): LiveSection {
   const table = changing("Detectors", ["Detector", "Verdict", "What", "Remedy", "Node"]);
@@ -13,10 +17,14 @@ export function detectors(): LiveSection {
   const update = ({ nodes, several, connected, now }: Shown) => {
     const lines = nodes.flatMap((node) =>
       (node.view?.detectors ?? [])
-        .filter(({ verdict }) => !several || verdict !== "ok")
-        .map(({ name, verdict, sentence, looks_for, remedy }) => {
-          const { mark, word, tone } = wordOf(VERDICTS, verdict);
-          const what = verdict === "ok" ? `Nothing found. It looks for: ${looks_for}` : sentence;
+        .filter((detector) => !several || detector.verdict !== "ok" || hasFound(detector))
+        .map((detector) => {
+          const { name, verdict, sentence, looks_for, remedy } = detector;
+          const { mark, word, tone } = hasFound(detector) ? FOUND : wordOf(VERDICTS, verdict);
+          const what =
+            verdict === "ok" && !hasFound(detector)
+              ? `Nothing found. It looks for: ${looks_for}`
+              : sentence;
           return {
             key: `${node.node} ${name}`,
             cells: [name, `${mark} ${word}`, what, remedy ?? "", node.node],

@@ -1,4 +1,5 @@
-// The findings, newest first: what was held, by whom, for how long, what helps, and the stack.
+// The findings, newest first: what was held, by whom, for how long, what helps, and the stack. Those
+// of one culprit stand together: a function that holds schedulers does so again and again.
 import { h } from "../../dom.ts";
 import { duration } from "../../format.ts";
 import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
@@ -25,6 +26,41 @@ function newest(shown: Shown): Item[] {
 }
 
 const idOf = ({ known }: Item): number => known.finding.id;
+
+/** Findings of one culprit on one node; the first is the one to show: one that goes on, or the newest. */
+export interface Group<T> {
+  key: string;
+  all: T[];
+}
+
+/** Groups in the order of their newest. Of whom nothing is known, nothing says that it is the same. */
+export function groupsOf<
+  T extends { node: { node: string }; known: { finding: Known["finding"] } },
+>(items: readonly T[]): Group<T>[] {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const { id, detector, culprit } = item.known.finding;
+    const who = culprit.kind === null ? `#${id}` : `${culprit.kind} ${culprit.name}`;
+    const key = `${item.node.node}\n${detector}\n${who}`;
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return [...groups].map(([key, all]) => {
+    const on = all.find(({ known }) => known.finding.ongoing);
+    return { key, all: on ? [on, ...all.filter((item) => item !== on)] : all };
+  });
+}
+
+/** How often, for how long in all, and at most; "" of one. */
+export function sumText(findings: readonly Known["finding"][]): string {
+  const times = findings.map((f) => f.duration_ms).filter((t) => t !== null);
+  if (findings.length < 2) return "";
+  const often = `${findings.length} times`;
+  if (times.length === 0) return often;
+  const all = times.reduce((sum, t) => sum + t, 0);
+  return `${often}, for ${ms(all)} in all, ${ms(Math.max(...times))} at most`;
+}
 
 function timeText({ node, known, shown }: Item): string {
   const live = isLive(node, shown.connected, shown.now);
@@ -56,7 +92,7 @@ function facts({ culprit, evidence }: Known["finding"]): [string, string][] {
   return [...all.filter((fact): fact is [string, string] => fact[1] !== null), ...measured];
 }
 
-function card(first: Item): Row<Item> {
+function card(first: Group<Item>): Row<Group<Item>> {
   const [severity, detector, where] = [h("span", {}), h("span", {}), h("span", {})];
   const [sentence, when, culprit, remedy] = [
     h("p", { class: "sentence" }),
@@ -64,6 +100,8 @@ function card(first: Item): Row<Item> {
     h("p", {}, "Culprit: ", h("code", {})),
     h("p", { class: "remedy" }),
   ];
+  const [often, others] = [h("summary", {}), h("ol", { class: "others" })];
+  const repeated = h("details", {}, often, others);
   const frames = h("ol", { class: "frames" });
   const stack = h("details", {}, h("summary", {}, "Native stack"), frames);
   const list = h("dl", { class: "facts" });
@@ -76,6 +114,7 @@ function card(first: Item): Row<Item> {
     when,
     culprit,
     remedy,
+    repeated,
     stack,
     details,
   );
@@ -106,14 +145,32 @@ function card(first: Item): Row<Item> {
     );
     drawn = finding;
   };
-  const update = (item: Item) => {
+  const update = ({ all }: Group<Item>) => {
+    const item = all[0];
+    if (!item) return;
     const { finding } = item.known;
     if (finding !== drawn) draw(item);
     text(when, timeText(item));
     const { tone } = wordOf(SEVERITIES, finding.severity);
     classes(element, `finding ${tone}${finding.ongoing ? " ongoing" : ""}`);
+    element.dataset.count = String(all.length);
+    text(often, sumText(all.map(({ known }) => known.finding)));
+    show(repeated, all.length > 1);
+    keyed(
+      others,
+      all,
+      (one) => String(idOf(one)),
+      () => {
+        const line = h("li", {});
+        return {
+          element: line,
+          update: (one) =>
+            text(line, `${subjectText(one.known.finding.subject)}: ${timeText(one)}`),
+        };
+      },
+    );
   };
-  draw(first);
+  update(first);
   return { element, update };
 }
 
@@ -130,17 +187,16 @@ export function findings(): LiveSection {
   });
   const update = (shown: Shown) => {
     last = shown;
-    const items = newest(shown);
-    const older = items.length - FIRST;
-    show(none, items.length === 0);
+    const groups = groupsOf(newest(shown));
+    const older = groups.length - FIRST;
+    show(none, groups.length === 0);
     show(more, older > 0);
     more.setAttribute("aria-expanded", String(all));
     text(more, all ? `Only the newest ${FIRST}` : `${older} older`);
     keyed(
       cards,
-      all ? items : items.slice(0, FIRST),
-      ({ node, known, shown: { several } }) =>
-        `${node.node} ${node.view?.started} ${known.finding.id} ${several}`,
+      all ? groups : groups.slice(0, FIRST),
+      ({ key, all: [first] }) => `${key}\n${first?.node.view?.started}\n${shown.several}`,
       card,
     );
   };
