@@ -69,6 +69,18 @@ const figureFaults = (page: Page): Promise<string[]> =>
       if (plot && plot.clientWidth > 0 && !svg?.getAttribute("aria-label"))
         faults.push(`${title}: no plot with a name`);
       if (svg && !/NaN|undefined/.test(svg.outerHTML) === false) faults.push(`${title}: NaN`);
+      const texts = [...(svg?.querySelectorAll("text") ?? [])].map((e) => ({
+        text: e.textContent,
+        box: e.getBoundingClientRect(),
+      }));
+      for (const [i, one] of texts.entries())
+        for (const other of texts.slice(0, i)) {
+          const [a, b] = [one.box, other.box];
+          const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+          const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+          if (wide > 2 && high > a.height / 3)
+            faults.push(`${title}: "${one.text}" and "${other.text}" are in one place`);
+        }
       return faults;
     }),
   );
@@ -247,6 +259,21 @@ describe("the report page", { timeout: 600_000 }, () => {
     assert.match(await page.locator("main").innerText(), /sliced by hand/);
     assert.ok((await page.locator("table tbody tr").count()) > 5);
     assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("where no value is frequent, each panel keeps its labels to itself", async () => {
+    const json = file("spread.json");
+    const report = JSON.parse(readFileSync(named("check").json, "utf8"));
+    const samples = [1e5, 1e6, 1e7, 1e8];
+    const kill = { down: samples, stop: samples, stop_samples: samples, unstopped: 0 };
+    for (const { sizes } of report.result.subjects) for (const size of sizes) size.kill = kill;
+    writeFileSync(json, JSON.stringify(report));
+    fairnif("report", json, "--html", file("spread.html"));
+    const { page } = await open(file("spread.html"));
+    assert.match(await page.locator("main").innerText(), /From kill to stop/);
+    assert.deepEqual(await figureFaults(page), []);
+    await page.screenshot({ path: file("spread.png"), fullPage: true });
     await page.close();
   });
 

@@ -10,13 +10,17 @@
 -type options() :: #{size => pos_integer(), json => string(), scale => quick | full,
                      atom() => term()}.
 %% Name, key, and what turns its text into a value (given what stood there before) or throws; or,
-%% of one that takes no text, the value.
+%% of one that takes no text, the value. For the help: what the text is called, and what it does.
 -type option() :: {string(), atom(), fun((string()) -> term()) | {flag, term()}
-                   | {each, fun((string()) -> term())}}.
-%% What a command gets: its options and what else stood on the line.
+                   | {each, fun((string()) -> term())}, Text :: string(), About :: string()}.
+%% What a command gets: its options and what else stood on the line. Its own help has `before' and
+%% `after_options' round its options.
 -type command() :: #{name := string(), args := string(), about := string(),
                      options := [string() | option()],
-                     run := fun((options(), [string()]) -> exit_code())}.
+                     run := fun((options(), [string()]) -> exit_code()),
+                     before => string(), after_options => string()}.
+
+-export_type([option/0]).
 
 %% The commands, in the order of the help.  Adding one means adding a row.
 -spec commands() -> [command()].
@@ -25,7 +29,8 @@ commands() ->
        about => "a large binary XORed by native code, fair and unfair",
        options => ["--size", "--json", "--html"], run => fun demo/2},
      #{name => "check", args => "EXPRESSION [OPTION ...]",
-       about => "is this function well-behaved? `fairnif check --help' lists the options",
+       about => "is this function well-behaved?",
+       before => fairnif_cli_check:before(), after_options => fairnif_cli_check:after_options(),
        options => fairnif_cli_check:options(), run => fun check/2},
      #{name => "lab",
        args => "[NAME [--quick | --full] [--size BYTES] [--json FILE] [--html FILE]]",
@@ -38,12 +43,13 @@ commands() ->
        about => "writes a project with a NIF on fairnif",
        options => fairnif_cli_new:options(), run => fun new/2},
      #{name => "watch", args => "NODE [NODE ...] [OPTION ...]",
-       about => "live nodes: who blocks a scheduler? `fairnif watch --help' lists the options",
+       about => "live nodes: who blocks a scheduler?",
+       before => fairnif_cli_watch:before(), after_options => fairnif_cli_watch:after_options(),
        options => fairnif_cli_watch:options(), run => fun fairnif_cli_watch:run/2},
      #{name => "bench", args => "[RUN ...] [--json FILE]",
        about => "the project's figures, each beside its peer",
        options => ["--json"], run => fun bench/2},
-     #{name => "help", args => "", about => "this text",
+     #{name => "help", args => "[COMMAND]", about => "this text, or a command's own",
        options => [], run => fun help/2},
      #{name => "version", args => "", about => "the version of fairnif",
        options => [], run => fun version/2}].
@@ -51,11 +57,13 @@ commands() ->
 %% The options that several commands share.
 -spec options() -> [option()].
 options() ->
-    [{"--size", size, fun fairnif_cli_text:bytes/1},
-     {"--json", json, fun(File) -> File end},
-     {"--html", html, fun fairnif_cli_text:html/1},
-     {"--quick", scale, {flag, quick}},
-     {"--full", scale, {flag, full}}].
+    [{"--size", size, fun fairnif_cli_text:bytes/1, "BYTES",
+      "of the input: a number, or one with k, m or g (1024 and its powers)"},
+     {"--json", json, fun(File) -> File end, "FILE",
+      "figures and raw samples; `-' is standard output"},
+     {"--html", html, fun fairnif_cli_text:html/1, "FILE", "the same as a page to look at"},
+     {"--quick", scale, {flag, quick}, "", "a smoke run of seconds"},
+     {"--full", scale, {flag, full}, "", "as much as was published"}].
 
 %% @doc Runs the command line and ends the VM with its exit code.
 -spec main([string()]) -> no_return().
@@ -81,16 +89,27 @@ dispatch([]) ->
     io:put_chars(standard_error, help_text()),
     2;
 dispatch([Flag | Rest]) when Flag =:= "--help"; Flag =:= "-h" ->
-    dispatch(["help" | Rest]);
+    dispatch(["help" | [Arg || Arg <- Rest, not is_help(Arg)]]);
 dispatch(["--version" | Rest]) ->
     dispatch(["version" | Rest]);
 dispatch([Name | Rest]) ->
-    case [C || #{name := N} = C <- commands(), N =:= Name] of
-        [#{run := Run, options := Allowed}] ->
+    #{run := Run, options := Allowed} = Command = command(Name),
+    case lists:any(fun is_help/1, Rest) of
+        true ->
+            io:put_chars(help_text(Command)),
+            0;
+        false ->
             {Opts, Others} = parse(Rest, Allowed, #{}, []),
-            Run(Opts, Others);
-        [] ->
-            fairnif_cli_text:usage("there is no command `~ts'", [Name])
+            Run(Opts, Others)
+    end.
+
+is_help(Arg) ->
+    Arg =:= "--help" orelse Arg =:= "-h".
+
+command(Name) ->
+    case [C || #{name := N} = C <- commands(), N =:= Name] of
+        [Command] -> Command;
+        [] -> fairnif_cli_text:usage("there is no command `~ts'", [Name])
     end.
 
 parse([], _, Opts, Others) ->
@@ -98,7 +117,7 @@ parse([], _, Opts, Others) ->
 parse([Arg | Rest], Allowed, Opts, Others) ->
     [Name | Inline] = string:split(Arg, "="),
     case {option(Name, Allowed), Arg} of
-        {{Name, Key, Convert}, _} ->
+        {{Name, Key, Convert, _, _}, _} ->
             {Opts1, Rest1} = value(Name, Key, Convert, Inline, Rest, Opts),
             parse(Rest1, Allowed, Opts1, Others);
         {none, "--" ++ _} ->
@@ -108,12 +127,17 @@ parse([Arg | Rest], Allowed, Opts, Others) ->
     end.
 
 option(Name, Allowed) ->
-    case {lists:keyfind(Name, 1, [Row || Row <- Allowed, is_tuple(Row)]),
-          lists:member(Name, Allowed)} of
-        {{Name, _, _} = Row, _} -> Row;
-        {false, true} -> lists:keyfind(Name, 1, options());
-        {false, false} -> none
+    case lists:keyfind(Name, 1, rows(Allowed)) of
+        false -> none;
+        Row -> Row
     end.
+
+%% Of a command: those that it shares with others stand there by name.
+rows(Allowed) ->
+    [case Option of
+         {_, _, _, _, _} -> Option;
+         Name -> lists:keyfind(Name, 1, options())
+     end || Option <- Allowed].
 
 value(Name, Key, {flag, Value}, Inline, Rest, Opts) ->
     Inline =:= [] orelse fairnif_cli_text:usage("`~ts' takes no value", [Name]),
@@ -142,9 +166,6 @@ demo(Opts, []) ->
 demo(_, [Arg | _]) ->
     fairnif_cli_text:usage("demo takes no `~ts'", [Arg]).
 
-check(#{help := true}, _) ->
-    io:put_chars(fairnif_cli_check:help()),
-    0;
 check(Opts, [Expression]) ->
     fairnif_cli_text:writable(Opts),
     fairnif_cli_check:run(Expression, Opts);
@@ -177,7 +198,7 @@ heeded(Module, Opts) ->
         [] ->
             ok;
         [Key | _] ->
-            {Option, Key, _} = lists:keyfind(Key, 2, options()),
+            {Option, Key, _, _, _} = lists:keyfind(Key, 2, options()),
             fairnif_cli_text:usage("`~ts' is no option of the experiment `~s'",
                                    [Option, Module:name()])
     end.
@@ -224,11 +245,18 @@ bench(Opts, Runs) ->
             1
     end.
 
-help(_, _) ->
+help(_, []) ->
     io:put_chars(help_text()),
-    0.
+    0;
+help(_, [Name]) ->
+    io:put_chars(help_text(command(Name))),
+    0;
+help(_, [_, Arg | _]) ->
+    fairnif_cli_text:usage("help takes one command: what is `~ts'?", [Arg]).
 
-version(_, _) ->
+version(_, [Arg | _]) ->
+    fairnif_cli_text:usage("version takes no `~ts'", [Arg]);
+version(_, []) ->
     _ = application:load(fairnif_lab),
     {ok, Version} = application:get_key(fairnif_lab, vsn),
     io:format("fairnif ~ts~n", [Version]),
@@ -257,11 +285,19 @@ help_text() ->
     ["Usage: fairnif COMMAND\n\n",
      [io_lib:format("  ~-*s  ~ts~n", [Width, usage_of(C), maps:get(about, C)])
       || C <- commands()],
-     "\nBYTES: a number, or one with k, m or g (1024 and its powers).\n"
-     "--json FILE: with raw samples; `-' is standard output. --html FILE: a page made from it.\n"
-     "--quick: a smoke run of seconds; --full: as much as was published.\n"
+     "\n`fairnif COMMAND --help' lists the options of a command.\n"
      "Exit code: 0 well, 1 not well-behaved or failed, 2 usage, 3 this "
      "machine cannot say.\n"].
+
+%% Of one command.
+help_text(#{about := About, options := Allowed} = Command) ->
+    Rows = [{string:trim([Name, " ", Text]), What} || {Name, _, _, Text, What} <- rows(Allowed)],
+    Width = lists:max([0 | [string:length(Option) || {Option, _} <- Rows]]),
+    ["Usage: fairnif ", usage_of(Command), "\n\n",
+     maps:get(before, Command, [About, "\n"]),
+     ["\n" || Rows =/= []],
+     [io_lib:format("  ~-*ts  ~ts~n", [Width, Option, What]) || {Option, What} <- Rows],
+     [["\n", Text] || #{after_options := Text} <- [Command]]].
 
 usage_of(#{name := Name, args := Args}) ->
     string:trim(Name ++ " " ++ Args).

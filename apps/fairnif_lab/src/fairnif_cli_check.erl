@@ -1,15 +1,11 @@
 %% The command `fairnif check': its options, and what comes out where.
 -module(fairnif_cli_check).
 
--export([options/0, help/0, run/2]).
+-export([options/0, before/0, after_options/0, run/2]).
 
-%% @doc The options of the command: name, key, how the text becomes a value.
--spec options() -> [tuple()].
+%% @doc The options of the command.
+-spec options() -> [fairnif_cli:option()].
 options() ->
-    [{Name, Key, Convert} || {Name, Key, Convert, _, _} <- table()].
-
-%% With the name of their value and what they do.
-table() ->
     [{"--size", sizes, fun fairnif_cli_text:sizes/1, "SIZES",
       "bytes of Bin, with commas between: 1k,1m,64m (default 1k,1m)"},
      {"--file", file, fun(File) -> File end, "FILE",
@@ -35,20 +31,21 @@ table() ->
      {"--junit", junit, fun(File) -> File end, "FILE", "verdicts as JUnit XML"},
      {"--save-baseline", save, fun(Name) -> Name end, "NAME", "keep the figures under this name"},
      {"--baseline", baseline, fun(Name) -> Name end, "NAME",
-      "compare with the figures of this name"},
-     {"--help", help, {flag, true}, "", "this text"}].
+      "compare with the figures of this name"}].
 
-%% @doc The text of `fairnif check --help'.
--spec help() -> unicode:chardata().
-help() ->
-    ["Usage: fairnif check EXPRESSION [OPTION ...]\n\n"
-     "Is this function well-behaved? EXPRESSION is Erlang, with Bin (random bytes), N (their\n"
-     "number) and Init bound: 'crypto:hash(sha256, Bin)'. It runs in nodes of its own.\n\n",
-     [io_lib:format("  ~-26ts ~ts~n", [string:trim([Name, " ", Value]), About])
-      || {Name, _, _, Value, About} <- table()],
-     "\nSizes may have k, m or g (1024 and its powers), times have us, ms or s.\n"
-     "Exit code: 0 well-behaved (and no worse than the baseline), 1 not, 2 usage, 3 this machine\n"
-     "cannot say.\n"].
+%% @doc What the help says before the options.
+-spec before() -> string().
+before() ->
+    "Is this function well-behaved? EXPRESSION is Erlang, with Bin (random bytes), N (their\n"
+    "number) and Init bound: 'crypto:hash(sha256, Bin)'. Elixir's modules are called as there:\n"
+    "'Sprouts.count(Bin, 97)'. It runs in nodes of its own.\n".
+
+%% @doc What it says after them.
+-spec after_options() -> string().
+after_options() ->
+    "Sizes may have k, m or g (1024 and its powers), times have us, ms or s.\n"
+    "Exit code: 0 well-behaved (and no worse than the baseline), 1 not, 2 usage, 3 this machine\n"
+    "cannot say.\n".
 
 %% @doc Measures, and writes what is asked for.
 -spec run(string(), map()) -> 0..3.
@@ -75,7 +72,7 @@ failed(Kind, Text) ->
 asked(Opts) ->
     Times = [{time_ms, max(1, maps:get(time, Opts) div 1000000)} || is_map_key(time, Opts)]
         ++ [{timeout_ms, max(1, maps:get(timeout, Opts) div 1000000)} || is_map_key(timeout, Opts)],
-    maps:merge(maps:without([time, timeout, json, html, junit, save, baseline, help], Opts),
+    maps:merge(maps:without([time, timeout, json, html, junit, save, baseline], Opts),
                maps:from_list(Times)).
 
 named(Key, Name) ->

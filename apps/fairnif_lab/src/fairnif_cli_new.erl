@@ -20,11 +20,12 @@
 %% Some file systems take no longer names, with what is put after them.
 -define(LONGEST, 100).
 
-%% @doc The options of the command: name, key, how the text becomes a value.
--spec options() -> [tuple()].
+%% @doc The options of the command.
+-spec options() -> [fairnif_cli:option()].
 options() ->
-    [{"--elixir", template, {flag, elixir}},
-     {"--fairnif", fairnif, fun source/1}].
+    [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
+     {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
+      "where fairnif comes from (default: this checkout, else git)"}].
 
 -spec source(string()) -> source().
 source("git") -> git;

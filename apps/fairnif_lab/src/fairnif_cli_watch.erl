@@ -5,20 +5,16 @@
 %% Everything else is the application fairnif_watch's.
 -module(fairnif_cli_watch).
 
--export([options/0, help/0, run/2, address/1]).
+-export([options/0, before/0, after_options/0, run/2, address/1]).
 
 %% A node that is there is attached to in less than a second; this is for those that are busy.
 -define(SETTLE_MS, 15000).
 -define(SECONDS, 2).
 -define(LEAVE_MS, 5000).
 
-%% @doc The options of the command: name, key, how the text becomes a value.
--spec options() -> [tuple()].
+%% @doc The options of the command.
+-spec options() -> [fairnif_cli:option()].
 options() ->
-    [{Name, Key, Convert} || {Name, Key, Convert, _, _} <- table()].
-
-%% With the name of their value and what they do.
-table() ->
     Text = fun(Value) -> Value end,
     [{"--cluster", cluster, {flag, true}, "",
       "also all nodes that these know, as they come and go"},
@@ -40,19 +36,19 @@ table() ->
      {"--error", error, fun fairnif_cli_text:duration/1, "TIME",
       "held for longer, an error (default 100ms)"},
      {"--erlang-only", erlang_only, {flag, true}, "", "bring no native code"},
-     {"--plain", plain, {flag, true}, "", "lines instead of the screen"},
-     {"--help", help, {flag, true}, "", "this text"}].
+     {"--plain", plain, {flag, true}, "", "lines instead of the screen"}].
 
-%% @doc The text of `fairnif watch --help'.
--spec help() -> unicode:chardata().
-help() ->
-    ["Usage: fairnif watch NODE [NODE ...] [OPTION ...]\n\n"
-     "Looks at live Erlang nodes: which schedulers are blocked, by whom, and what waits. NODE is\n"
-     "name@host, or name on this machine. What is needed is brought, and taken away again.\n\n",
-     [io_lib:format("  ~-22ts ~ts~n", [string:trim([Name, " ", Value]), About])
-      || {Name, _, _, Value, About} <- table()],
-     "\nTimes have us, ms or s. Exit code: 0 nothing found, 1 something found, 2 usage, 3 a node\n"
-     "could not be seen. The screen's is 0 whatever it has shown.\n"].
+%% @doc What the help says before the options.
+-spec before() -> string().
+before() ->
+    "Looks at live Erlang nodes: which schedulers are blocked, by whom, and what waits. NODE is\n"
+    "name@host, or name on this machine. What is needed is brought, and taken away again.\n".
+
+%% @doc What it says after them.
+-spec after_options() -> string().
+after_options() ->
+    "Times have us, ms or s. Exit code: 0 nothing found, 1 something found, 2 usage, 3 a node\n"
+    "could not be seen. The screen's is 0 whatever it has shown.\n".
 
 %% @doc An address and a port: 127.0.0.1:8080, [::1]:8080; without an address it is 127.0.0.1.
 -spec address(string()) -> {inet:ip_address(), inet:port_number()}.
@@ -68,9 +64,6 @@ address(Text) ->
 
 %% @doc Watches. Exit codes as the help has them.
 -spec run(map(), [string()]) -> 0..3.
-run(#{help := true}, _) ->
-    io:put_chars(help()),
-    0;
 run(_, []) ->
     fairnif_cli_text:usage("watch needs the name of a node, such as app@host", []);
 run(Opts, Names) ->
@@ -134,7 +127,7 @@ unit(Key) when Key =:= warn; Key =:= error -> " (ms)";
 unit(_) -> "".
 
 option(Key) ->
-    {Name, Key, _} = lists:keyfind(Key, 2, options()),
+    {Name, Key, _, _, _} = lists:keyfind(Key, 2, options()),
     Name.
 
 nodes_of(Names) ->

@@ -40,6 +40,7 @@
           {ok, result()} | {error, {usage | failed | cannot_say, unicode:chardata()}}.
 run(Source, Opts) ->
     try
+        folders(Opts),
         Data = data(Opts),
         Sizes = sizes(Opts, Data),
         Subjects = [{subject, subject(Source, subject, Data, Opts)}
@@ -68,6 +69,11 @@ steps(Opts) ->
     Sizes * (1 + length(measurements()) * Subjects).
 
 %% ---- what is asked for ----
+
+%% Code that is not found later would be blamed on the expression.
+folders(Opts) ->
+    [throw({usage, ["there is no folder ", Dir, " to take code from"]})
+     || Dir <- maps:get(paths, Opts, []), not filelib:is_dir(Dir)].
 
 data(#{file := File}) ->
     case file:read_file(File) of

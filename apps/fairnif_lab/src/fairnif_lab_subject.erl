@@ -117,7 +117,7 @@ parsed(Text, Kind) ->
                  {error, {Where, Scan, What}, _} ->
                      usage("~ts, ~ts: ~ts", [name_of(Kind), place(Where), Scan:format_error(What)])
              end,
-    case erl_parse:parse_exprs(Tokens) of
+    case erl_parse:parse_exprs(elixir_calls(Tokens)) of
         {ok, Expressions} -> Expressions;
         {error, {Where1, Parse, What1}} ->
             usage("~ts, ~ts: ~ts", [name_of(Kind), place(Where1), Parse:format_error(What1)])
@@ -128,6 +128,32 @@ without_stop(Tokens) ->
         {dot, _} -> lists:droplast(Tokens);
         _ -> Tokens
     end.
+
+%% Elixir's way to write a call, Sprouts.Seeds.count(Bin), is read as
+%% 'Elixir.Sprouts.Seeds':count(Bin). In Erlang no dot can follow a variable.
+elixir_calls([{var, Anno, Name}, {'.', _} = Dot | Rest] = Tokens) ->
+    case elixir_function(Rest, [Name]) of
+        {Names, Function, After} ->
+            Module = list_to_atom(lists:flatten(lists:join($., ["Elixir" | Names]))),
+            [{atom, Anno, Module}, setelement(1, Dot, ':'), Function | elixir_calls(After)];
+        none ->
+            [hd(Tokens) | elixir_calls(tl(Tokens))]
+    end;
+elixir_calls([Token | Rest]) ->
+    [Token | elixir_calls(Rest)];
+elixir_calls([]) ->
+    [].
+
+%% The names of the module, the function, and what follows it. Names of functions may end in ? or !.
+elixir_function([{var, _, Name}, {'.', _} | Rest], Names) ->
+    elixir_function(Rest, [Name | Names]);
+elixir_function([{atom, Anno, Name}, {Mark, _}, {'(', _} = Open | Rest], Names)
+  when Mark =:= '?'; Mark =:= '!' ->
+    elixir_function([{atom, Anno, list_to_atom(lists:concat([Name, Mark]))}, Open | Rest], Names);
+elixir_function([{atom, _, _} = Function, {'(', _} = Open | Rest], Names) ->
+    {[atom_to_list(Name) || Name <- lists:reverse(Names)], Function, [Open | Rest]};
+elixir_function(_, _) ->
+    none.
 
 place({1, Column}) -> io_lib:format("column ~b", [Column]);
 place({Line, Column}) -> io_lib:format("line ~b, column ~b", [Line, Column]);

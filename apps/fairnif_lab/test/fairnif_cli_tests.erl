@@ -32,6 +32,9 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["report", "--html", "/tmp/x.html"], "needs a file that --json has written"},
              {["report", "a", "b", "c", "--html", "/tmp/x.html"], "what is `c'"},
              {["version", "--size", "1"], "no option"},
+             {["version", "more"], "no `more'"},
+             {["help", "frobnicate"], "no command `frobnicate'"},
+             {["help", "demo", "lab"], "what is `lab'"},
              {["demo", "--quick"], "`--quick' is no option of this command"},
              {["lab", "exor", "--quick=yes"], "takes no value"},
              {["lab", "exor", "--quick", "--full"], "contradicts"},
@@ -48,6 +51,48 @@ help_version_and_the_list_of_experiments_are_exit_0_test_() ->
     [?_assertMatch({0, ""}, run(Args))
      || Args <- [["help"], ["--help"], ["-h"], ["version"], ["--version"],
                  ["lab"]]].
+
+every_command_explains_itself_and_each_of_its_options_test_() ->
+    [{Name, fun() ->
+                    Help = said([Name, "--help"]),
+                    ?assertEqual(Help, said(["help", Name])),
+                    ?assertEqual(Help, said([Name, "more", "-h"])),
+                    ?assertMatch({match, _}, re:run(Help, ["^Usage: fairnif ", Name])),
+                    ?assertEqual(Options, options_in(Help)),
+                    ?assertEqual([], [Line || Line <- string:split(Help, "\n", all),
+                                              string:length(Line) > 100])
+            end}
+     || {Name, Options} <-
+            [{"demo", ["--size", "--json", "--html"]},
+             {"check", [Option || {Option, _, _, _, _} <- fairnif_cli_check:options()]},
+             {"lab", ["--quick", "--full", "--size", "--json", "--html"]},
+             {"report", ["--html"]},
+             {"new", ["--elixir", "--fairnif"]},
+             {"watch", [Option || {Option, _, _, _, _} <- fairnif_cli_watch:options()]},
+             {"bench", ["--json"]}, {"help", []}, {"version", []}]].
+
+%% At the begins of lines, with something to say of each.
+options_in(Help) ->
+    case re:run(Help, "^  (--?[a-z-]+)(?: [A-Za-z:|@]+)?  +[A-Za-z].*$",
+                [global, multiline, {capture, all_but_first, list}]) of
+        {match, Found} -> [Option || [Option] <- Found];
+        nomatch -> []
+    end.
+
+%% What goes to standard output.
+said(Args) ->
+    Leader = group_leader(),
+    Server = spawn_link(fun() -> device([]) end),
+    group_leader(Server, self()),
+    try
+        0 = fairnif_cli:run(Args),
+        Server ! {text, self()},
+        receive {Server, Text} -> Text end
+    after
+        group_leader(Leader, self()),
+        unlink(Server),
+        exit(Server, kill)
+    end.
 
 %% The exit code, and what went to standard error; standard output is eunit's.
 run(Args) ->

@@ -44,10 +44,3 @@ an_address_may_be_a_port_alone_or_of_either_family_test_() ->
      || {Text, Address} <- [{"8080", {{127, 0, 0, 1}, 8080}},
                             {"0.0.0.0:0", {{0, 0, 0, 0}, 0}},
                             {"[::1]:8080", {{0, 0, 0, 0, 0, 0, 0, 1}, 8080}}]].
-
-the_help_names_every_option_test() ->
-    Help = lists:flatten(fairnif_cli_watch:help()),
-    [?assertNotEqual({Name, nomatch}, {Name, string:find(Help, Name)})
-     || {Name, _, _} <- fairnif_cli_watch:options()],
-    ?assertEqual([], [Line || Line <- string:split(Help, "\n", all), length(Line) > 100]),
-    ?assertEqual({0, ""}, fairnif_cli_tests:run(["watch", "--help"])).

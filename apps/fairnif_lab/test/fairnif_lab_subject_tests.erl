@@ -20,6 +20,8 @@ what_cannot_be_compiled_is_a_usage_error_with_its_place_test_() ->
              {"<<\"abc", "the expression, column 3: unterminated string"},
              {"Bim", "the expression, column 1: variable 'Bim' is unbound"},
              {"{ok,\n Bim}", "the expression, line 2, column 2: variable 'Bim' is unbound"},
+             {"Sprouts.count", "the expression, column 8: syntax error before: '.'"},
+             {"Sprouts.Bin", "the expression, column 8: syntax error before: '.'"},
              {"Bin + foo(N)", "the expression, column 7: function foo/1 undefined"},
              {"ok. ok", "the expression, column 5: syntax error before: ok"},
              {<<255>>, "the expression is not UTF-8"}]].
@@ -66,6 +68,7 @@ each_form_of_a_subject_gives_its_value_test_() ->
              {"X = N + 1, X * 2", #{}, 3, {ok, 8}},
              {"lists:map(fun(X) -> X end, [Init])", #{init => "{N, byte_size(Bin)}"}, 3,
               {ok, [{3, 3}]}},
+             {"Sprouts.Seeds.any?(N) + Sprouts.Seeds.any?(1)", #{}, 3, {ok, 4}},
              {"Init", #{}, 3, {ok, undefined}},
              {{?MODULE, number, []}, #{}, 3, {ok, 42}},
              {fun() -> Number + 2 end, #{}, 3, {ok, 42}},
@@ -78,6 +81,9 @@ what_does_not_exist_is_a_usage_error_with_its_place_test_() ->
     in_peer([{"lists:nothing(Bin)", #{}, 1,
               {error, {usage, <<"the expression, column 1: there is no function "
                                 "lists:nothing/1">>}}},
+             {"{ok,\n Nowhere.At.all!(1)}", #{}, 1,
+              {error, {usage, <<"the expression, line 2, column 2: there is no module "
+                                "'Elixir.Nowhere.At' (add its directory with -pa)">>}}},
              {"{ok,\n nowhere_at_all:f(1)}", #{}, 1,
               {error, {usage, <<"the expression, line 2, column 2: there is no module "
                                 "nowhere_at_all (add its directory with -pa)">>}}},
@@ -127,6 +133,7 @@ random_input_is_random_test_() ->
 
 %% [{ok, Value} | {raised, Class, Reason} | {error, _}], each with code of its own.
 values(Sources, Ms) ->
+    sprouts(),
     [value(Subject, Size, Ms) || {Subject, Size} <- Sources].
 
 value(Subject, Size, Ms) ->
@@ -149,6 +156,15 @@ two() ->
     [{Slot, (?S:function(Subject))()} || {Slot, Subject} <- Subjects] ++ [(?S:function(Idle))()].
 
 number() -> 42.
+
+%% A module as Elixir has them.
+sprouts() ->
+    Module = 'Elixir.Sprouts.Seeds',
+    {ok, Module, Beam} =
+        compile:forms([{attribute, 1, module, Module}, {attribute, 1, export, [{'any?', 1}]},
+                       {function, 1, 'any?', 1, [{clause, 1, [{var, 1, 'X'}], [],
+                                                  [{var, 1, 'X'}]}]}]),
+    {module, Module} = code:load_binary(Module, "sprouts", Beam).
 
 %% ---- here ----
 

@@ -62,13 +62,15 @@ function draw(spec: Histogram, series: string[], bars: Bar[], width: number): El
   const left = room.left + TICKS;
   const values = [...bars.flatMap((b) => [b.from, b.to]), ...ruled(spec.rules)];
   const several = series.length > 1;
+  const top = (greatest(bars.map((b) => b.part)) ?? 1) * 1.1;
   return Plot.plot({
     ...frame(width, labels.length * 84 + BOTTOM + 10, left),
     x: scale(spec.x, values, width - left),
     y: {
       type: "sqrt",
-      domain: [0, (greatest(bars.map((b) => b.part)) ?? 1) * 1.1],
-      ticks: [0.01, 0.1, 0.5],
+      domain: [0, top],
+      // One above the panel would stand in the panel above.
+      ticks: [0.01, 0.1, 0.5].filter((part) => part <= top),
       tickFormat: (v: number) => `${Math.round(v * 100)} %`,
       label: null,
       grid: true,
