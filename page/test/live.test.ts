@@ -278,12 +278,7 @@ describe("the live page", { timeout: 300_000 }, () => {
     await page.keyboard.press("Enter");
     // What is unfolded and has the focus keeps both while views come.
     await page.waitForTimeout(2500);
-    assert.ok(
-      await page
-        .locator(".finding details")
-        .first()
-        .evaluate((d) => d.matches("[open]")),
-    );
+    assert.ok(await details.evaluate((d) => d.matches("[open]")));
     assert.equal(await page.evaluate(() => document.activeElement?.tagName), "SUMMARY");
     await page.close();
   });

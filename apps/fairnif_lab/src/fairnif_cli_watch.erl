@@ -42,7 +42,9 @@ options() ->
 -spec before() -> string().
 before() ->
     "Looks at live Erlang nodes: which schedulers are blocked, by whom, and what waits. NODE is\n"
-    "name@host, or name on this machine. What is needed is brought, and taken away again.\n".
+    "name@host, or name on this machine. What is needed is brought, and taken away again; atoms\n"
+    "stay, and two modules' names in the node's `taints'. Attach only to nodes that you trust:\n"
+    "once connected either side may run anything on the other.\n".
 
 %% @doc What it says after them.
 -spec after_options() -> string().

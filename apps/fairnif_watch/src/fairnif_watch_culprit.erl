@@ -44,8 +44,8 @@ frame(Stack) ->
         [] -> of_emulator(lists:splitwith(fun(F) -> maps:get(in, F, unknown) =/= jit end, Stack))
     end.
 
-%% @doc Do the frames go on from the outermost one of a library to the emulator? Then that one is what
-%% the emulator called, whatever it called in its turn.
+%% @doc Do the frames go on from the outermost one of a library to the emulator? Then that one is
+%% what the emulator called, whatever it called in its turn.
 -spec is_called([map()]) -> boolean().
 is_called(Stack) ->
     Outward = fun(#{in := In}) -> In =/= library andalso In =/= fairnif end,
@@ -194,8 +194,8 @@ loaded_by(Culprit, _) ->
 driver_name(Library) ->
     filename:basename(filename:basename(Library, <<".so">>), ".so").
 
-%% @doc The name that totals are added up by. Places of one file that no symbol covers share one: each
-%% of them is another number, and there is room for so many names only.
+%% @doc The name that totals are added up by. Places of one file that no symbol covers share one:
+%% each of them is another number, and there is room for so many names only.
 -spec total(fairnif_watch_finding:culprit()) -> binary().
 total(#{kind := emulator, mfa := none, symbol := none, library := File}) when is_binary(File) ->
     unlabelled(<<"emulator">>);

@@ -45,11 +45,11 @@ request(Config, #mod{request_uri = Uri, parsed_header = Headers} = Mod) ->
     case uri_string:parse(Uri) of
         #{path := Path} = Parts ->
             Query = query(Parts),
-            case allowed(Headers, Query, Config) of
+            case allowed(Path, Headers, Query, Config) of
                 yes -> method(Path, Query, Config, Mod);
                 {cookie, Cookie} ->
                     respond(303, [{"location", Path}, {"set-cookie", Cookie}], [], Mod);
-                {no, Code, Text} -> plain(Code, Text, Mod)
+                {no, Code, Text} -> refuse(Code, Text, Mod)
             end;
         {error, _, _} ->
             plain(400, "This is no address.\n", Mod)
@@ -63,22 +63,29 @@ query(#{query := Query}) ->
 query(#{}) ->
     #{}.
 
-%% Who may read, in this order: no script of another site; who has the token; who asked for this
+%% Who may read, in this order: no script of another page; who has the token; who asked for this
 %% machine by one of its names.
-allowed(Headers, Query, #{token := Token} = Config) ->
-    case same_site(Headers) of
+allowed(Path, Headers, Query, #{token := Token} = Config) ->
+    case same_origin(Path, Headers) of
         false -> {no, 403, "Not for another site's page.\n"};
         true when Token =/= none -> token(Headers, Query, Token);
         true -> host(Headers, Config)
     end.
 
-%% A browser says where a request comes from, unless it is the page itself or an address typed in.
-same_site(Headers) ->
+%% A browser says where a request comes from. A page of another port of this machine is `same-site',
+%% and may not either: it could not read what comes, but take up all streams, by images. It may send
+%% its reader to the page, as any page may, but not to a stream.
+same_origin(Path, Headers) ->
     case {header("origin", Headers), header("sec-fetch-site", Headers)} of
-        {none, "cross-site"} -> header("sec-fetch-mode", Headers) =:= "navigate";
-        {none, _} -> true;
+        {none, Own} when Own =:= none; Own =:= "same-origin"; Own =:= "none" -> true;
+        {none, _} -> Path =/= "/events" andalso opens(Headers);
         {Origin, _} -> origin_host(Origin) =:= header("host", Headers)
     end.
+
+%% In a window of its own.
+opens(Headers) ->
+    header("sec-fetch-mode", Headers) =:= "navigate"
+        andalso lists:member(header("sec-fetch-dest", Headers), [none, "document"]).
 
 origin_host(Origin) ->
     case string:split(Origin, "://") of
@@ -179,6 +186,11 @@ page(Mod) ->
             plain(503, "The live page is not built: run `make page' in fairnif's repository, which "
                   "needs Node.js 18 or newer and npm. /view and /metrics need no page.\n", Mod)
     end.
+
+%% Who is refused keeps no connection either: there are so many.
+refuse(Code, Text, #mod{socket = Socket} = Mod) ->
+    self() ! {tcp_closed, Socket},
+    plain(Code, Text, Mod).
 
 plain(Code, Text, Mod) ->
     Challenge = [{"www-authenticate", "Bearer"} || Code =:= 401],

@@ -190,7 +190,7 @@ what_is_learned_of_a_culprit_is_in_the_sentence_too_test() ->
     ?assertEqual(<<"Scheduler 1 has been held for 50 ms by my: f (my.so).">>, Sentence).
 
 two_functions_without_a_symbol_are_two_test() ->
-    At = fun(Offset) -> [(frame(library, none, none))#{offset := Offset}, frame(jit, none, none)] end,
+    At = fun(N) -> [(frame(library, none, none))#{offset := N}, frame(jit, none, none)] end,
     ?assertMatch({<<"my.so+0x20">>, <<"Scheduler 1 has been held for 50 ms by my.so+0x20.">>, _, _},
                  held_by([At(16#10), At(16#20)])).
 

@@ -186,6 +186,36 @@ a_script_of_another_site_is_refused_test_() ->
                                         {"Sec-Fetch-Mode", "navigate"}]))
          end).
 
+%% On the same host, which is the same site to a browser: it sends no Origin for an image.
+no_page_of_another_port_of_this_machine_takes_up_streams_test_() ->
+    with(fun({_, Port} = Web) ->
+                 Others = [[{"Sec-Fetch-Site", Site}, {"Sec-Fetch-Mode", Mode},
+                            {"Sec-Fetch-Dest", Dest}]
+                           || Site <- ["same-site", "cross-site"],
+                              {Mode, Dest} <- [{"no-cors", "image"}, {"navigate", "iframe"},
+                                               {"navigate", "document"}, {"cors", "empty"}]],
+                 [?assertEqual({Headers, 403}, {Headers, code(get(Web, "/events", Headers))})
+                  || Headers <- Others],
+                 %% Nor connections: refused, they are closed, though the browser would keep them.
+                 Kept = [begin
+                             Socket = connect(Port),
+                             ok = gen_tcp:send(Socket, request("GET", "/events", hd(Others))),
+                             Socket
+                         end || _ <- lists:seq(1, 2 * ?STREAMS)],
+                 [?assertMatch({_, 403}, {Socket, code(answer(all(Socket, <<>>)))})
+                  || Socket <- Kept],
+                 Own = [[], [{"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Mode", "cors"}],
+                        [{"Sec-Fetch-Site", "none"}, {"Sec-Fetch-Mode", "navigate"}]],
+                 [gen_tcp:close(element(1, stream(Web, "/events", Headers))) || Headers <- Own],
+                 %% A link to the page is none of that; a frame is.
+                 Link = fun(Dest) -> [{"Sec-Fetch-Site", "same-site"},
+                                      {"Sec-Fetch-Mode", "navigate"}, {"Sec-Fetch-Dest", Dest}]
+                        end,
+                 ?assertNotEqual(403, code(get(Web, "/", Link("document")))),
+                 ?assertEqual(403, code(get(Web, "/", Link("iframe")))),
+                 [gen_tcp:close(Socket) || Socket <- Kept]
+         end).
+
 it_can_only_be_read_test_() ->
     with(fun(Web) ->
                  [begin
