@@ -27,7 +27,7 @@ wrong(Modes) ->
     lists:append([begin
                       ok = fairnif:debug(#{pause_every_tick => Pause}),
                       [Result || Case <- all(), Mode <- Modes,
-                                 (Result = check(Case, Mode)) =/= ok]
+                                 Result <- [check(Case, Mode)], Result =/= ok]
                   end || Pause <- [true, false]]).
 
 all() ->

@@ -72,8 +72,8 @@ deadlines() ->
 not_awaited() ->
     E = ?T:event(0),
     0 = ?T:wait_not_awaited(E, ?READ, 0),
-    {'EXIT', {{fairnif, {not_awaited, {?T, wait_not_awaited, 3}}}, _}} =
-        catch ?T:wait_not_awaited(E, ?READ, 10),
+    {fairnif, {not_awaited, {?T, wait_not_awaited, 3}}} =
+        try ?T:wait_not_awaited(E, ?READ, 10) catch error:Why -> Why end,
     %% Nothing of it is left.
     0 = ?T:wait(E, ?READ, 10),
     _ = ?T:add(E, 1),

@@ -55,7 +55,7 @@ run(Name, Opts) ->
             try
                 Files = [write(Template, File, Name, Source) || File <- files(Template)],
                 Links = [L || Kind =:= rebar3, L <- links(Source)],
-                [link(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
+                [symlink(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
                 io:format("~ts~n", [done(Name, Files, Links)]),
                 0
             catch
@@ -203,7 +203,7 @@ from(Source) -> io_lib:format(":~s", [Source]).
 links({checkout, Dir}) -> [{App, filename:join([Dir, "apps", App])} || App <- ?APPS];
 links(_) -> [].
 
-link(Link, To) ->
+symlink(Link, To) ->
     must(Link, filelib:ensure_dir(Link)),
     must(Link, file:make_symlink(To, Link)).
 

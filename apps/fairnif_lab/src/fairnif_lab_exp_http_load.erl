@@ -84,8 +84,11 @@ ended(Port, OsPid, Deadline, Said) ->
 %% Its number is its own as long as nobody has heard of its end.
 kill(Port, OsPid) ->
     _ = is_integer(OsPid) andalso os:cmd("kill -9 " ++ integer_to_list(OsPid)),
-    receive {Port, {exit_status, _}} -> ok after 1000 -> catch port_close(Port) end,
+    receive {Port, {exit_status, _}} -> ok after 1000 -> close(Port) end,
     flush(Port).
+
+close(Port) ->
+    try port_close(Port) catch error:badarg -> true end.
 
 flush(Port) ->
     receive {Port, _} -> flush(Port) after 0 -> ok end.

@@ -8,8 +8,6 @@
 -define(R, fairnif_lab_test_results).
 
 -define(BUSY, {?MODULE, keep_busy, [300000]}).
-%% The shortest check that there is; what it says of this machine does not matter here.
--define(SHORT, #{sizes => [1024], time_ms => 50}).
 
 %% ---- what follows from a result ----
 
@@ -256,7 +254,7 @@ judged(Subject, Opts) ->
     end.
 
 a_fun_of_ordinary_erlang_never_fails_test_() ->
-    Opts = ?SHORT#{waive => #{delay => "the machine that runs these tests is shared"}},
+    Opts = short(#{waive => #{delay => "the machine that runs these tests is shared"}}),
     {timeout, 300,
      fun() ->
              Tests = ?M:well_behaved_test_(fun(Bin) -> [X || <<X>> <= Bin] end, Opts),
@@ -271,7 +269,7 @@ a_fun_of_ordinary_erlang_never_fails_test_() ->
 a_call_that_blocks_never_passes_test_() ->
     {timeout, 300,
      fun() ->
-             case judged(?BUSY, ?SHORT) of
+             case judged(?BUSY, short(#{})) of
                  {not_well_behaved, ["fairnif_lab_assert_tests:keep_busy/1 is not" ++ _, _ | _]} ->
                      ok;
                  {skip, _} ->
@@ -291,13 +289,17 @@ keep_busy(Bits) ->
 a_crash_is_a_failure_and_its_report_keeps_to_the_schema_test_() ->
     {timeout, 300,
      fun() ->
-             {ok, #{exit := 1} = Crash} = fairnif_lab_check:run("error({oh, Bin})", ?SHORT),
+             {ok, #{exit := 1} = Crash} = fairnif_lab_check:run("error({oh, Bin})", short(#{})),
              {[_, "crashes or does not return at 1,024 bytes: raises error" ++ _ | _], _} =
                  printed(fun() -> not_well_behaved(Crash) end),
              {ok, Busy} = fairnif_lab_check:run(?BUSY,
-                                                ?SHORT#{against => "binary:copy(Bin)"}),
+                                                short(#{against => "binary:copy(Bin)"})),
              [?assertEqual(ok, fairnif_lab_schema:validate(
                                  "check-1", fairnif_lab_check_report:report(
                                               R, fairnif_lab_machine:context(), undefined)))
               || R <- [Crash, Busy]]
      end}.
+
+%% The shortest check that there is; what it says of this machine does not matter here.
+short(Opts) ->
+    maps:merge(#{sizes => [1024], time_ms => 50}, Opts).

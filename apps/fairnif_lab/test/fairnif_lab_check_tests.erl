@@ -3,8 +3,6 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(C, fairnif_lab_check).
-%% Short: here it matters what comes back, not how exact it is.
--define(SHORT, #{sizes => [1024], time_ms => 60, timeout_ms => 5000}).
 
 %% ---- what is asked for wrongly costs no node ----
 
@@ -38,7 +36,7 @@ steps_are_counted_for_sizes_and_subjects_test_() ->
 
 what_does_not_exist_is_a_usage_error_test_() ->
     [{timeout, 60, fun() ->
-          {error, {usage, Text}} = ?C:run(Source, maps:merge(?SHORT, Opts)),
+          {error, {usage, Text}} = ?C:run(Source, short(Opts)),
           ?assertEqual(Said, unicode:characters_to_list(Text))
       end}
      || {Source, Opts, Said} <-
@@ -52,7 +50,7 @@ what_does_not_exist_is_a_usage_error_test_() ->
 
 an_init_that_does_not_work_is_failed_and_no_verdict_test_() ->
     [{timeout, 60, fun() ->
-          {error, {failed, Text}} = ?C:run("Init", (?SHORT)#{timeout_ms := 1000, init => Init}),
+          {error, {failed, Text}} = ?C:run("Init", short(#{timeout_ms => 1000, init => Init})),
           ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
       end}
      || {Init, Part} <- [{"error(oops)", "--init failed: {oops,"},
@@ -62,7 +60,7 @@ an_init_that_does_not_work_is_failed_and_no_verdict_test_() ->
 
 a_node_that_does_not_start_is_failed_and_says_why_test_() ->
     {timeout, 60, fun() ->
-        {error, {failed, Text}} = ?C:run("N", (?SHORT)#{flags => ["+S", "many"]}),
+        {error, {failed, Text}} = ?C:run("N", short(#{flags => ["+S", "many"]})),
         ?assertMatch({match, _}, re:run(Text, "did not start.*many"))
     end}.
 
@@ -70,7 +68,7 @@ a_node_that_does_not_start_is_failed_and_says_why_test_() ->
 an_error_of_the_lab_is_failed_and_no_verdict_test_() ->
     {timeout, 60, fun() ->
         %% Of no batch there is no median.
-        {error, {failed, Text}} = ?C:run("N", (?SHORT)#{runs => 0}),
+        {error, {failed, Text}} = ?C:run("N", short(#{runs => 0})),
         ?assertMatch({match, _}, re:run(Text, "the lab itself failed, in fairnif_lab_"))
     end}.
 
@@ -79,7 +77,7 @@ an_error_of_the_lab_is_failed_and_no_verdict_test_() ->
 what_ends_a_call_is_the_verdict_and_the_sentence_test_() ->
     [{title(Source), {timeout, 120, fun() ->
           {Us, {ok, Result}} =
-              timer:tc(fun() -> ?C:run(Source, maps:merge(?SHORT, Opts)) end),
+              timer:tc(fun() -> ?C:run(Source, short(Opts)) end),
           #{exit := 1,
             subjects := [#{verdicts := [Returns | Others], sizes := [#{error := Error}]}]}
               = Result,
@@ -116,7 +114,7 @@ what_fails_later_is_told_with_the_measurement_that_saw_it_test_() ->
     Leaves = "true = ets:insert_new(Init, {busy}), timer:sleep(2), ets:delete(Init, busy)",
     [{Source, {timeout, 120, fun() ->
           {ok, #{exit := 1, subjects := [#{sizes := [#{error := Error}]}]}} =
-              ?C:run(Source, (?SHORT)#{init => Init}),
+              ?C:run(Source, short(#{init => Init})),
           ?assertMatch({match, _, _}, {re_run(Error, Pattern), Error, Pattern})
       end}}
      || {Source, Init, Pattern} <-
@@ -129,7 +127,7 @@ what_only_one_at_a_time_can_call_is_no_crash_test_() ->
     {timeout, 120, fun() ->
         {ok, #{subjects := [#{verdicts := Verdicts}]}} =
             ?C:run("true = register(the_only_one, self()), timer:sleep(2), "
-                   "unregister(the_only_one)", ?SHORT),
+                   "unregister(the_only_one)", short(#{})),
         ?assertMatch(#{status := pass}, verdict(returns, Verdicts)),
         #{status := cannot_say, sentence := Text} = verdict(delay, Verdicts),
         ?assertEqual(<<"raises error:badarg when several call it at once">>, Text)
@@ -138,9 +136,9 @@ what_only_one_at_a_time_can_call_is_no_crash_test_() ->
 the_other_subject_is_not_blamed_test_() ->
     {timeout, 120, fun() ->
         {ok, #{subjects := [Subject, Against]}} =
-            ?C:run("N", (?SHORT)#{init => "counters:new(1, [])",
-                                  against => "counters:add(Init, 1, 1), "
-                                             "counters:get(Init, 1) < 10 orelse error(late)"}),
+            ?C:run("N", short(#{init => "counters:new(1, [])",
+                              against => "counters:add(Init, 1, 1), "
+                                         "counters:get(Init, 1) < 10 orelse error(late)"})),
         #{role := subject, verdicts := Good, sizes := [#{time := _, error := undefined}]} = Subject,
         #{role := against, verdicts := Bad, sizes := [#{error := Error}]} = Against,
         ?assertMatch(#{status := pass}, verdict(returns, Good)),
@@ -153,7 +151,7 @@ the_other_subject_is_not_blamed_test_() ->
 manners_of_erlang_code_are_no_fault_test_() ->
     [{Source, {timeout, 300, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
           {ok, #{subjects := [#{verdicts := Verdicts, sizes := [Figures]}]}} =
-              ?C:run(Source, (?SHORT)#{init => "counters:new(1, [])"}),
+              ?C:run(Source, short(#{init => "counters:new(1, [])"})),
           ?assertEqual(undefined, maps:get(error, Figures)),
           [?assertEqual({Property, pass, V}, {Property, Status, V})
            || Property <- [returns, charge, leak],
@@ -172,7 +170,7 @@ manners_of_erlang_code_are_no_fault_test_() ->
 a_huge_value_is_no_trouble_test_() ->
     {timeout, 120, fun() ->
         {ok, #{subjects := [#{verdicts := Verdicts}]}} =
-            ?C:run("binary:copy(<<0>>, 30000000)", ?SHORT),
+            ?C:run("binary:copy(<<0>>, 30000000)", short(#{})),
         ?assertMatch(#{status := pass}, verdict(returns, Verdicts))
     end}.
 
@@ -181,8 +179,8 @@ a_huge_value_is_no_trouble_test_() ->
 a_result_has_every_figure_and_can_be_written_as_json_test_() ->
     {timeout, 120, fun() ->
         {ok, Result} = ?C:run(fun(Bin) -> erlang:md5(Bin) end,
-                              (?SHORT)#{sizes => [100, 10000], waive => #{hold => "because"},
-                                        file => code:which(lists)}),
+                              short(#{sizes => [100, 10000], waive => #{hold => "because"},
+                                      file => code:which(lists)})),
         #{expression := _, exit := Exit, thresholds := [_ | _], machine := #{dirty_trip := Trip},
           options := #{sizes := [100, 10000], waive := #{hold := <<"because">>}},
           subjects := [#{role := subject, sizes := Sizes, growth := Growth,
@@ -212,3 +210,7 @@ re_run(Text, Pattern) ->
 
 verdict(Property, Verdicts) ->
     hd([V || #{property := P} = V <- Verdicts, P =:= Property]).
+
+%% Here it matters what comes back, not how exact it is.
+short(Opts) ->
+    maps:merge(#{sizes => [1024], time_ms => 60, timeout_ms => 5000}, Opts).

@@ -71,7 +71,7 @@ empty_queues_of_busy_schedulers_are_no_collapse_test() ->
                  "was in use for 100 %", why(Verdict)).
 
 schedulers_that_sleep_when_nothing_waits_are_no_collapse_test() ->
-    ?assertMatch(#{collapsed := cannot_say, waited := 0.0},
+    ?assertMatch(#{collapsed := cannot_say, waited := +0.0},
                  ?V:verdict(collapsed_in_use(), looks([[0, 0, 0, 0, 1, 0, 0, 0]]), 8)).
 
 a_run_whose_work_waited_half_the_time_needs_schedulers_half_of_that_time_test() ->

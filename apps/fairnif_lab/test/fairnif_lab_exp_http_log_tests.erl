@@ -58,7 +58,7 @@ what_was_never_answered_counts_as_long_as_somebody_waited_test() ->
     ?assertMatch(#{p50_us := 300, p99_us := 1490000, max_sent_us := 300}, Light).
 
 without_any_answer_all_that_was_due_is_unanswered_test() ->
-    ?assertMatch(#{due := 100, answered := 0, unanswered := 100, requests_per_s := 0.0,
+    ?assertMatch(#{due := 100, answered := 0, unanswered := 100, requests_per_s := +0.0,
                    p50_sent_us := undefined, silence_ms := 1000}, light([])).
 
 an_answer_after_the_end_is_none_test() ->
@@ -92,8 +92,8 @@ the_timeline_has_every_step_and_shows_the_gap_test() ->
     Points = ?L:timeline(Requests, {?T0, ?T0 + ?S}, 250000, ?T0 + 2 * ?S),
     ?assertMatch([#{t_ms := 0, requests_per_s := 100.0, p99_us := 300, unanswered := 0},
                   #{t_ms := 250, requests_per_s := 100.0, unanswered := 0},
-                  #{t_ms := 500, requests_per_s := 0.0, p99_us := 1500000, unanswered := 25},
-                  #{t_ms := 750, requests_per_s := 0.0, unanswered := 25}], Points).
+                  #{t_ms := 500, requests_per_s := +0.0, p99_us := 1500000, unanswered := 25},
+                  #{t_ms := 750, requests_per_s := +0.0, unanswered := 25}], Points).
 
 heavy_answers_within_the_window_are_counted_test() ->
     Entries = entries([{0, 200, 400000}, {0, 200, 900000}, {0, 500, 500000},

@@ -166,7 +166,7 @@ told(LimitMs) ->
     try
         %% More rounds than can be done in 3 s.
         Rounds = case LimitMs of 3000 -> 1000000; _ -> 3 end,
-        Row = row(telling, ?PLAN#{rounds := Rounds}, LimitMs),
+        Row = row(telling, maps:put(rounds, Rounds, ?PLAN), LimitMs),
         {ok, Text} = file:read_file(File),
         {maps:get(value, Row, Row),
          [binary_to_integer(P) || P <- binary:split(Text, <<"\n">>, [global, trim])]}

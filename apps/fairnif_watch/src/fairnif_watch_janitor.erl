@@ -260,7 +260,7 @@ remove(Folder) ->
 take_away(#state{load = #{modules := Modules, itself := Itself}, core = Core}) ->
     Brought = [M || {M, _, _} <- lists:reverse(Modules), erlang:module_loaded(M)],
     %% What we started, though all of the code may be the node's own.
-    _ = is_pid(Core) andalso (catch fairnif_watch:stop()),
+    _ = try is_pid(Core) andalso fairnif_watch:stop() catch _:_ -> gone end,
     lists:foreach(fun code:delete/1, [?MODULE || Itself] ++ Brought),
     lists:foreach(fun code:purge/1, Brought),
     _ = Itself andalso spawn(lists, foreach, [fun code:purge/1, [?MODULE]]),

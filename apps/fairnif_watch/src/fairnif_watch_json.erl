@@ -44,7 +44,7 @@ encode(Term) ->
 %% Bounded: a term from elsewhere may be large.
 term(Term) -> string(unicode:characters_to_binary(io_lib:format("~0tP", [Term, 30]))).
 
-proper(List) -> is_integer(catch length(List)).
+proper(List) -> try length(List) >= 0 catch error:badarg -> false end.
 
 key(Atom) when is_atom(Atom) -> atom_to_binary(Atom);
 key(Text) when is_binary(Text) -> Text;

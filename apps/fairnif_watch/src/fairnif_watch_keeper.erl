@@ -37,9 +37,8 @@ stop() ->
 
 keep(Caller, Owner, Config) ->
     _ = process_flag(trap_exit, true),
-    case catch register(?MODULE, self()) of
-        true -> ok;
-        _ -> exit({already_started, whereis(?MODULE)})
+    try register(?MODULE, self())
+    catch error:badarg -> exit({already_started, whereis(?MODULE)})
     end,
     case fairnif_watch_sup:start_link(Config) of
         {ok, Sup} ->

@@ -72,7 +72,7 @@ take() ->
             case erlang:system_monitor(self(), [{long_gc, ?LONG_GC_MS}]) of
                 {Pid, Options} when Pid =/= self() ->
                     %% It may have ended meanwhile.
-                    _ = catch erlang:system_monitor(Pid, Options),
+                    _ = try erlang:system_monitor(Pid, Options) catch error:badarg -> gone end,
                     ok;
                 _ ->
                     ok

@@ -288,7 +288,7 @@ terminate(_, none) ->
 terminate(_, #state{source = #{unsubscribe := Unsubscribe}, subscription = Subscription,
                     httpd = Httpd}) ->
     %% What gives the views may be gone before.
-    _ = (catch Unsubscribe(Subscription)),
+    _ = try Unsubscribe(Subscription) catch _:_ -> ok end,
     stop_httpd(Httpd).
 
 %% It is linked and stops in the time that its connections need (fairnif_watch_web_http: at once).
