@@ -167,11 +167,24 @@ static ERL_NIF_TERM nif_term(struct watch *w, const struct watch__frame *f)
     return atom(w, "none");
 }
 
+/* {Module, Type}: only of what the emulator called is it certain that it runs
+ * as a destructor. */
+static ERL_NIF_TERM destructor_term(struct watch *w,
+                                    const struct watch__frame *f)
+{
+    ERL_NIF_TERM module, name;
+
+    return f == watch__called(w->stack) && !f->function[0]
+        && watch__type_of(&w->types, f->start, &module, &name)
+        ? enif_make_tuple2(w->env, module, name) : atom(w, "none");
+}
+
 static ERL_NIF_TERM frame_term(struct watch *w, struct watch__frame *f)
 {
     ERL_NIF_TERM map = enif_make_new_map(w->env);
 
     watch__name(w->maps, f);
+    put(w, &map, "destructor", destructor_term(w, f));
     put_number(w, &map, "address", f->pc);
     put(w, &map, "library", text_or_none(w, f->library));
     put_number(w, &map, "offset", f->offset);

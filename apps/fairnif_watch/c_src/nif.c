@@ -13,6 +13,8 @@
 #include "watch.h"
 
 static ErlNifResourceType *watch_type;
+#define TYPE_NAME "fairnif_watch"
+static void watch_dtor(ErlNifEnv *env, void *obj);
 
 static ERL_NIF_TERM atom(ErlNifEnv *env, const char *name)
 {
@@ -160,6 +162,8 @@ static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
     w->started = true;
     SET(w->offset, clock_offset());
+    watch__types_learn(&w->types, watch_type, (uintptr_t)watch_dtor,
+                       atom(env, "fairnif_watch_native"), atom(env, TYPE_NAME));
     switch (watch__start(w)) {
     case START_OK:
         return enif_make_tuple3(
@@ -466,7 +470,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
                                    .members = 3};
 
     (void)priv, (void)info;
-    watch_type = enif_init_resource_type(env, "fairnif_watch", &init,
+    watch_type = enif_init_resource_type(env, TYPE_NAME, &init,
                                          ERL_NIF_RT_CREATE, NULL);
     return watch_type ? 0 : 1;
 }

@@ -309,6 +309,14 @@ struct watch__stack {
     struct watch__regs last;
 };
 
+/* -- resource types: destructor.c --------------------------------------------------------- */
+
+struct watch__types {
+    uint64_t own;               /* ours, one of the VM's ring; 0: not known how
+                                   they are made */
+    unsigned destructor, module, name;  /* which word of a type */
+};
+
 /* -- all of it ------------------------------------------------------------------------- */
 
 enum { WATCH__LOOKS = 16, WATCH__RUNNING = 1024 };
@@ -359,6 +367,7 @@ struct watch {
     uint64_t tick;
     struct watch__stack *stack;
     struct watch__maps *maps;
+    struct watch__types types;
     uint64_t next_id, next_sample, sampled;
     uint64_t tokens_at, suppressed, suppressed_at;
     double tokens;
@@ -404,6 +413,16 @@ WATCH_HIDDEN void watch__open_syscall(struct watch__thread *t);
 WATCH_HIDDEN const struct fair_ops *watch__fair_bind(ErlNifEnv *env,
                                                      ERL_NIF_TERM runtime);
 WATCH_HIDDEN void watch__fair_look(struct watch *w);
+
+/* destructor.c: of our own type, its destructor, module and name */
+WATCH_HIDDEN void watch__types_learn(struct watch__types *types,
+                                     const void *own, uint64_t destructor,
+                                     ERL_NIF_TERM module, ERL_NIF_TERM name);
+/* Is the function that begins there the destructor of a resource type?  Two
+ * atoms. */
+WATCH_HIDDEN bool watch__type_of(const struct watch__types *types,
+                                 uint64_t function, ERL_NIF_TERM *module,
+                                 ERL_NIF_TERM *name);
 
 /* tally.c */
 WATCH_HIDDEN void watch__sample(struct watch *w);

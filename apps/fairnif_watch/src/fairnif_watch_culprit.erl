@@ -79,6 +79,10 @@ loops() ->
 
 from_frame(none, Event) ->
     base(Event);
+%% Nobody called it: the process that the thread ran before has nothing to do with it.
+from_frame({library, #{destructor := {M, Type}} = Frame}, Event) ->
+    (place(Frame, base(Event)))#{kind := destructor, module := M, pid := none,
+                                 name := destructor(M, Type, Frame)};
 from_frame({library, Frame}, Event) ->
     Base = place(Frame, base(Event)),
     case maps:get(nif, Frame, none) of
@@ -97,6 +101,10 @@ from_frame({emulator, Frame}, Event) ->
         {M, F, A} = Mfa ->
             Base#{kind := bif, mfa := Mfa, module := M, name := fairnif_watch_finding:mfa(M, F, A)}
     end.
+
+destructor(M, Type, #{library := Library}) ->
+    unicode:characters_to_binary(io_lib:format("destructor of ~tp:~tp (~ts)",
+                                               [M, Type, filename:basename(Library)])).
 
 %% The emulator calls the C function of a BIF Module_Function_Arity, or Function_Arity where the
 %% module is erlang. It is that BIF if exactly one reading of the name is one.

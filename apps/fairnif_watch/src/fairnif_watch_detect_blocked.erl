@@ -36,6 +36,9 @@ remedy() -> remedy(nif).
 remedy(fairnif) ->
     <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
       "FAIR_THREADED.">>;
+remedy(destructor) ->
+    <<"Free what takes long before the last reference goes, in a call of its own that yields or is "
+      "dirty; or let the destructor hand it to a thread.">>;
 remedy(driver) ->
     <<"Put the callback's work off: fairdrv.h, or driver_async.">>;
 remedy(Kind) when Kind =:= bif; Kind =:= emulator ->

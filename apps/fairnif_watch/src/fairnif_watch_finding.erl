@@ -7,7 +7,7 @@
 
 -type severity() :: warning | error | recheck.
 -type subject() :: {scheduler | dirty_cpu | dirty_io, pos_integer()} | node | {process, pid()}.
--type culprit() :: #{kind := fairnif | nif | driver | bif | gc | emulator | process | os | none,
+-type culprit() :: #{kind := fairnif | nif | destructor | driver | bif | gc | emulator | process | os | none,
                      name := binary(),
                      mfa := none | mfa(),
                      pid := none | pid(),
@@ -84,6 +84,7 @@ is_same(_, _) ->
 rank(#{kind := none}, _) -> 0;
 rank(#{kind := Kind}, _) when Kind =:= emulator; Kind =:= gc -> 1;
 rank(#{kind := bif}, _) -> 2;
+rank(#{kind := destructor}, _) -> 5;
 rank(#{mfa := none}, Stack) ->
     case fairnif_watch_culprit:is_called(Stack) of
         true -> 4;

@@ -7,6 +7,8 @@
 %% makes up for an innocent function's name.
 -module(fairnif_watch_SUITE).
 
+-include_lib("stdlib/include/assert.hrl").
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([a_fairnif_function_that_does_not_tick_is_named_exactly/1,
          a_plain_nif_is_named/1,
@@ -20,6 +22,7 @@
          a_driver_is_named/1,
          a_bif_of_the_emulator_is_told_by_its_place/1,
          a_nif_of_otp_is_named/1,
+         a_resources_destructor_is_named_with_its_type/1,
          all_schedulers_blocked_are_seen_while_they_are/1,
          all_dirty_cpu_schedulers_taken_are_seen_and_the_takers_named/1,
          all_dirty_io_schedulers_taken_are_seen_and_the_takers_named/1,
@@ -94,6 +97,31 @@ a_bif_of_the_emulator_is_told_by_its_place(_) ->
 
 a_nif_of_otp_is_named(_) ->
     one([pbkdf2]).
+
+%% No process called it, and no table has it.
+a_resources_destructor_is_named_with_its_type(_) ->
+    in_peer(fun(Peer) -> [destructor(Peer, Module)
+                          || Module <- [fairnif_watch_block_nif, fairnif_watch_block_stripped]]
+            end).
+
+destructor(Peer, Module) ->
+    Name = iolist_to_binary(io_lib:format("destructor of ~s:block_object (~s.so)",
+                                          [Module, Module])),
+    fairnif_watch_test:retry(
+      ?ATTEMPTS,
+      fun() ->
+              #{findings := Findings} =
+                  fairnif_watch_test:call(Peer, fairnif_watch_test_block, garbage, [Module, 100]),
+              case [{F, D} || #{detector := scheduler_blocked, duration_ms := D} = F <- Findings,
+                              D > 50] of
+                  [{#{culprit := #{kind := destructor, name := Name, pid := none,
+                                   module := Module}, sentence := Sentence}, D}] ->
+                      ?assertNotEqual(nomatch, string:find(Sentence, <<"by ", Name/binary>>)),
+                      {ok, {Name, D}};
+                  _ ->
+                      {Module, found, [short(F) || F <- Findings]}
+              end
+      end).
 
 %% Whoever is to tell, or to read of it, may have been on that scheduler.
 a_long_block_of_one_scheduler_is_told_while_it_lasts(_) ->

@@ -55,6 +55,9 @@ burst(Us) -> ?NIF(Us).
 %% @doc Sleeps for so many us; answers how often a signal broke that off.
 nap(Us) -> ?NIF(Us).
 
+%% @doc An object whose destructor spins for so many ms.
+object(Ms) -> ?NIF(Ms).
+
 version() -> erlang:nif_error(not_loaded).
 
 %% @doc The number of the caller's thread in the operating system.

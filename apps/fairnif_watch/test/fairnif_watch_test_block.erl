@@ -5,7 +5,7 @@
 %% finding of that time. It judges nothing: fairnif_watch_SUITE does, in another node.
 -module(fairnif_watch_test_block).
 
--export([start/1, stop/0, observe/1, seen/0, subject/1]).
+-export([start/1, stop/0, observe/1, garbage/2, seen/0, subject/1]).
 
 -define(NIF, fairnif_watch_block_nif).
 -define(STRIPPED, fairnif_watch_block_stripped).
@@ -166,6 +166,17 @@ observe(#{subject := Name, kind := Kind, blockers := N, ms := Ms}) ->
       system_us => erlang:time_offset(microsecond),
       findings => [F || #{id := Id} = F <- seen(), not lists:member(Id, Old)],
       view => fairnif_watch:report()}.
+
+%% @doc What is found when an object's destructor blocks for `ms': a process makes one of `Module'
+%% and ends.
+garbage(Module, Ms) ->
+    _ = Module:module_info(),
+    _ = settled(),
+    ok = ask(forget),
+    {Pid, Monitor} = spawn_monitor(fun() -> [Module:object(Ms)] end),
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    timer:sleep(Ms),
+    #{settled => settled(), findings => seen()}.
 
 blocked(Kind, N, Fun) ->
     Me = self(),

@@ -84,6 +84,35 @@ static ERL_NIF_TERM version(ErlNifEnv *env, int argc,
     return enif_make_int(env, VERSION);
 }
 
+/* -- an object whose destructor blocks ---------------------------------------- */
+
+static ErlNifResourceType *type;
+
+static void block_dtor(ErlNifEnv *env, void *obj)
+{
+    struct way w = { .seed = 1, .ms = *(long *)obj };
+
+    (void)env;
+    way_spin(&w);
+    *(volatile long *)obj = w.seed;
+}
+
+/* An object whose destructor takes so many ms. */
+static ERL_NIF_TERM object(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    long ms, *obj;
+    ERL_NIF_TERM term;
+
+    (void)argc;
+    if (!enif_get_long(env, argv[0], &ms) || ms < 0)
+        return enif_make_badarg(env);
+    obj = enif_alloc_resource(type, sizeof *obj);
+    *obj = ms;
+    term = enif_make_resource(env, obj);
+    enif_release_resource(obj);
+    return term;
+}
+
 /* The number of the OS thread. */
 static ERL_NIF_TERM tid(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -93,14 +122,17 @@ static ERL_NIF_TERM tid(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    (void)env, (void)priv, (void)info;
-    return 0;
+    (void)priv, (void)info;
+    type = enif_open_resource_type(env, NULL, "block_object", block_dtor,
+                                   ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER,
+                                   NULL);
+    return type ? 0 : 1;
 }
 
 static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
 {
-    (void)env, (void)priv, (void)old, (void)info;
-    return 0;
+    (void)old;
+    return load(env, priv, info);
 }
 
 #define ENTRIES(NAME)                                                       \
@@ -112,6 +144,7 @@ static ErlNifFunc nifs[] = {
     WAYS(ENTRIES)
     { "burst", 1, burst, 0 },
     { "nap", 1, nap, 0 },
+    { "object", 1, object, 0 },
     { "version", 0, version, 0 },
     { "tid", 0, tid, 0 },
 };
