@@ -15,9 +15,11 @@
 
 -type options() :: #{time_ms => pos_integer(),          % default 1000
                      limit_ns => pos_integer(),         % a hold longer than this counts; 1 ms
-                     call_ns => number()}.              % what a call takes, about
+                     call_ns => number(),               % what a call takes, about
+                     slices => pos_integer()}.          % kept of a pass whatever their length
 -type calls() :: #{calls := non_neg_integer(),
                    over := non_neg_integer(),           % of them, with a hold over the limit
+                   close := non_neg_integer(),          % of them, with one near it or over
                    over_part := float(),                % of the time on normal schedulers, that of
                    close_part := float(),               % stretches over the limit; near it or over
                    longest := non_neg_integer(),        % hold, ns
@@ -31,6 +33,13 @@
                     cpu_part := float(),                % CPU time of the node in parts of the time
                                                         % for which schedulers were held
                     hold := calls(), control := calls()}.
+-type call() :: {[OwnNs :: non_neg_integer()], Taken :: non_neg_integer(),
+                 Elapsed :: non_neg_integer()}.
+%% What one pass, or several, have seen; `later' are the slices of which only number and time are
+%% known.
+-type seen() :: #{calls := [call()], slices := [{normal | dirty | gc, integer(), integer()}],
+                  gcs := [non_neg_integer()], cpu_ms := non_neg_integer(),
+                  later := fairnif_lab_slices:later()}.
 
 -define(LIMIT_NS, 1000000).
 %% A stretch up to the first times the limit is within it (who yields after 1 ms by the clock is a
@@ -39,11 +48,15 @@
 -define(OVER, 1.5).
 -define(MOST_CALLS, 300).
 -define(LEAST_CALLS, 3).
+%% Stretches that make up more than this part of the time are the rule.
+-define(RULE, 0.5).
 %% The control takes this part of the time, half of it before and half after.
 -define(CONTROL_PART, 0.5).
 -define(SAMPLES, 2000).
-%% Slices that the collector keeps of one pass.
+%% Of the slices after so many in one pass the longest are kept, and the others counted.
 -define(SLICES, 200000).
+%% What some calls show and the control does not is looked at so often again.
+-define(AGAIN, 2).
 
 %% @doc Emulator flags of the node to measure in.
 -spec flags() -> [string()].
@@ -57,22 +70,24 @@ measure(Fun, Opts) ->
     ok = fairnif_lab_nif:load(),
     Limit = maps:get(limit_ns, Opts, ?LIMIT_NS),
     TimeMs = maps:get(time_ms, Opts, 1000),
-    Before = control(TimeMs),
-    case passes(Fun, TimeMs, Limit, 1) of
-        {ok, {Calls, Slices, Gcs, CpuMs}} ->
-            Control = Before ++ control(TimeMs),
+    case passes(Fun, Opts, Limit, control(TimeMs), ?AGAIN) of
+        {ok, Seen, Control} ->
+            #{calls := Calls, slices := Slices, gcs := Gcs, cpu_ms := CpuMs, later := Later} = Seen,
+            #{normal := LaterNormal, dirty := LaterDirty} = Later,
             Normal = [D || {normal, D, _} <- Slices],
             Dirty = [D || {dirty, D, _} <- Slices],
+            AllNormal = #{total := OnNormal} = fairnif_lab_slices:summary(Normal, LaterNormal),
+            AllDirty = #{total := OnDirty} = fairnif_lab_slices:summary(Dirty, LaterDirty),
             %% Whoever else uses time only adds: what is far below 1 has waited.
-            Held = lists:sum(Normal) + lists:sum(Dirty) + lists:sum(Gcs),
+            Held = OnNormal + OnDirty + lists:sum(Gcs),
             {ok, #{cpu_part => CpuMs * 1.0e6 / max(1, Held),
-                   normal => fairnif_lab_stats:summary(Normal),
-                   dirty => fairnif_lab_stats:summary(Dirty),
+                   normal => AllNormal,
+                   dirty => AllDirty,
                    gc => fairnif_lab_stats:summary(Gcs),
                    normal_samples => lists:sublist(Normal, ?SAMPLES),
                    dirty_samples => lists:sublist(Dirty, ?SAMPLES),
                    holds => [longest(Own) || {Own, _, _} <- Calls],
-                   hold => calls(Calls, Limit),
+                   hold => calls(Seen, Limit),
                    control => calls(Control, Limit)}};
         {error, _} = Error ->
             Error
@@ -80,33 +95,54 @@ measure(Fun, Opts) ->
 
 control(TimeMs) ->
     Work = fun() -> fairnif_lab_share:work(long_sort) end,
-    {ok, {Calls, _, _, _}} = pass(Work, max(50, round(?CONTROL_PART * TimeMs / 2))),
-    Calls.
+    {ok, Seen} = pass(Work, max(50, round(?CONTROL_PART * TimeMs / 2)), ?SLICES),
+    Seen.
 
-%% One hold among several calls may be the machine's or the function's: more calls tell.
-passes(Fun, TimeMs, Limit, Again) ->
-    case pass(Fun, TimeMs) of
-        {ok, {Calls, Slices, Gcs, CpuMs} = Pass} ->
-            case maps:get(over, calls(Calls, Limit)) =:= 1 andalso length(Calls) > 1
+%% Passes with a control before and after each. A hold of some calls that is not the rule may be the
+%% machine's or the function's: more calls tell.
+passes(Fun, Opts, Limit, Before, Again) ->
+    TimeMs = maps:get(time_ms, Opts, 1000),
+    case pass(Fun, TimeMs, maps:get(slices, Opts, ?SLICES)) of
+        {ok, Seen} ->
+            Control = together(Before, control(TimeMs)),
+            #{over := Over, over_part := Part} = calls(Seen, Limit),
+            case Over > 0 andalso Part =< ?RULE andalso length(maps:get(calls, Seen)) > 1
                 andalso Again > 0 of
-                true ->
-                    case passes(Fun, TimeMs, Limit, Again - 1) of
-                        {ok, {C, S, G, Cpu}} ->
-                            {ok, {Calls ++ C, Slices ++ S, Gcs ++ G, CpuMs + Cpu}};
-                        Error -> Error
-                    end;
-                false ->
-                    {ok, Pass}
+                true -> more_passes(Fun, Opts, Limit, Seen, Control, Again - 1);
+                false -> {ok, Seen, Control}
             end;
         {error, _} = Error ->
             Error
     end.
 
-calls(Calls, Limit) ->
+more_passes(Fun, Opts, Limit, Seen, Control, Again) ->
+    Before = control(maps:get(time_ms, Opts, 1000)),
+    case passes(Fun, Opts, Limit, Before, Again) of
+        {ok, MoreSeen, MoreControl} ->
+            {ok, together(Seen, MoreSeen), together(Control, MoreControl)};
+        {error, _} = Error ->
+            Error
+    end.
+
+-spec together(seen(), seen()) -> seen().
+together(A, B) ->
+    maps:map(fun(cpu_ms, Ms) -> Ms + maps:get(cpu_ms, B);
+                (later, Later) -> together_later(Later, maps:get(later, B));
+                (Key, List) -> List ++ maps:get(Key, B)
+             end, A).
+
+together_later(#{normal := {N, NNs}, dirty := {D, DNs}} = A,
+               #{normal := {MoreN, MoreNNs}, dirty := {MoreD, MoreDNs}}) ->
+    A#{normal := {N + MoreN, NNs + MoreNNs}, dirty := {D + MoreD, DNs + MoreDNs}}.
+
+-spec calls(seen(), pos_integer()) -> calls().
+calls(#{calls := Calls, later := #{normal := {_, LaterNs}}}, Limit) ->
     Own = lists:append([O || {O, _, _} <- Calls]),
+    All = lists:sum(Own) + LaterNs,
     Holds = lists:reverse(lists:sort([longest(O) || {O, _, _} <- Calls])),
     #{calls => length(Calls), over => length([H || H <- Holds, H > ?OVER * Limit]),
-      over_part => part(?OVER * Limit, Own), close_part => part(?WITHIN * Limit, Own),
+      close => length([H || H <- Holds, H > ?WITHIN * Limit]),
+      over_part => part(?OVER * Limit, Own, All), close_part => part(?WITHIN * Limit, Own, All),
       longest => longest(Holds), repeated => repeated(Holds),
       taken => lists:sum([T || {_, T, _} <- Calls]),
       elapsed => lists:sum([E || {_, _, E} <- Calls])}.
@@ -118,10 +154,10 @@ repeated(Holds) -> longest(Holds).
 longest(Stretches) ->
     lists:max([0 | Stretches]).
 
-part(Limit, Stretches) ->
-    lists:sum([S || S <- Stretches, S > Limit]) / max(1, lists:sum(Stretches)).
+part(Limit, Stretches, All) ->
+    lists:sum([S || S <- Stretches, S > Limit]) / max(1, All).
 
-pass(Fun, TimeMs) ->
+pass(Fun, TimeMs, Most) ->
     Until = erlang:monotonic_time(nanosecond) + TimeMs * 1000000,
     %% Of the whole node, to the millisecond: that of a thread would be another system's call.
     Calls = fun() ->
@@ -130,9 +166,11 @@ pass(Fun, TimeMs) ->
                     {Cpu1, _} = statistics(runtime),
                     {Spans, Cpu1 - Cpu0}
             end,
-    case fairnif_lab_slices:trace(Calls, #{limit => ?SLICES}) of
-        {ok, #{value := {Spans, CpuMs}, slices := Slices, gcs := Gcs}} ->
-            {ok, erlang:append_element(by_call(Spans, Slices, Gcs), CpuMs)};
+    case fairnif_lab_slices:trace(Calls, #{limit => Most}) of
+        {ok, #{value := {Spans, CpuMs}, slices := Slices, gcs := Gcs, later := Later}} ->
+            {ByCall, InCalls, GcsInCalls} = by_call(Spans, Slices, Gcs, Later),
+            {ok, #{calls => ByCall, slices => InCalls, gcs => GcsInCalls, cpu_ms => CpuMs,
+                   later => Later}};
         {error, _} = Error ->
             Error
     end.
@@ -158,23 +196,27 @@ loop(Fun, Until, N, Spans) ->
 %% {[{[OwnNs], Taken, Elapsed}] by call, [{Kind, Ns, Waited}], [GcNs]}: slices and collections
 %% inside calls; own is what a call's normal slices had of the processor.
 %%
-%% A call without any slice was not seen: the table was full, or the function has made its caller
-%% `sensitive', which ends all tracing. It is not counted.
-by_call(Spans, Slices, Gcs) ->
-    by_call(Spans, Slices, Gcs, [], [], []).
+%% A call without any slice was not seen: the function has made its caller `sensitive', which ends
+%% all tracing. It is not counted. Of a call after the table was full all slices may be among those
+%% that were too short to be kept: it was seen.
+by_call(Spans, Slices, Gcs, Later) ->
+    by_call(Spans, Slices, Gcs, Later, [], [], []).
 
-by_call([], _, _, Calls, Slices, Gcs) ->
+by_call([], _, _, _, Calls, Slices, Gcs) ->
     {lists:reverse(Calls), lists:append(lists:reverse(Slices)), lists:append(lists:reverse(Gcs))};
-by_call([{From, To} | Spans], Slices, Gcs, Calls, AccS, AccG) ->
-    Later = lists:dropwhile(fun({_, End, _, _}) -> End =< From end, Slices),
-    LaterGcs = lists:dropwhile(fun({_, End}) -> End =< From end, Gcs),
+by_call([{From, To} | Spans], Slices, Gcs, Later, Calls, AccS, AccG) ->
+    Slices1 = lists:dropwhile(fun({_, End, _, _}) -> End =< From end, Slices),
+    Gcs1 = lists:dropwhile(fun({_, End}) -> End =< From end, Gcs),
     Mine = [{max(S, From), min(E, To), Kind, Waited}
-            || {S, E, Kind, Waited} <- lists:takewhile(fun({S, _, _, _}) -> S < To end, Later)],
-    MyGcs = lists:takewhile(fun({S, _}) -> S < To end, LaterGcs),
+            || {S, E, Kind, Waited} <- lists:takewhile(fun({S, _, _, _}) -> S < To end, Slices1)],
+    MyGcs = lists:takewhile(fun({S, _}) -> S < To end, Gcs1),
     Net = [{Kind, Ns, Waited} || {{Kind, Ns}, {_, _, _, Waited}} <-
                                      lists:zip(fairnif_lab_slices:without_gc(Mine, MyGcs), Mine)],
     Own = [max(0, Ns - Waited) || {normal, Ns, Waited} <- Net],
     Taken = lists:sum([Waited || {_, _, Waited} <- Net]),
-    Seen = [{Own, Taken, To - From} || Net =/= []],
-    by_call(Spans, Later, LaterGcs, Seen ++ Calls,
+    Seen = [{Own, Taken, To - From} || Net =/= [] orelse seen_late(From, To, Later)],
+    by_call(Spans, Slices1, Gcs1, Later, Seen ++ Calls,
             [Net | AccS], [[E - S || {S, E} <- MyGcs] | AccG]).
+
+seen_late(From, To, #{since := Since, until := Until}) ->
+    Since =/= 0 andalso To > Since andalso From < Until.

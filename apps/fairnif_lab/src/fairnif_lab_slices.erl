@@ -11,9 +11,9 @@
 %% repeats show.
 -module(fairnif_lab_slices).
 
--export([flags/0, trace/1, trace/2, summary/1, without_gc/2]).
+-export([flags/0, trace/1, trace/2, summary/1, summary/2, without_gc/2]).
 
--export_type([trace/0, slice/0, span/0, summary/0]).
+-export_type([trace/0, slice/0, span/0, summary/0, later/0]).
 
 -type span() :: {Start :: integer(), End :: integer()}.
 %% Monotonic time in ns; and how long of it the thread was ready to run while
@@ -24,7 +24,12 @@
                    call := span(),          % from its call to its return
                    slices := [slice()],     % in order, cut to the call
                    gcs := [span()],         % garbage collections, in order
-                   truncated := boolean()}. % more slices than the limit
+                   truncated := boolean(),  % more slices than the limit: of those
+                                            % beyond it only the longest are here,
+                   later := later()}.       % and the others are counted
+-type later() :: #{since := integer(), until := integer(),
+                   normal := {Count :: non_neg_integer(), Ns :: non_neg_integer()},
+                   dirty := {Count :: non_neg_integer(), Ns :: non_neg_integer()}}.
 -type kind_summary() :: fairnif_lab_stats:summary().
 %% All times in ns.  Slices with the time of garbage collection taken out.
 -type summary() :: #{normal := kind_summary(), dirty := kind_summary(),
@@ -47,7 +52,8 @@ trace(Fun) ->
 
 %% @doc Calls Fun in a fresh process and returns its slices.  What Fun returns
 %% is part of the answer, so let it be small.  `limit' is the number of slices
-%% after which tracing ends (the call goes on); the default is a million.
+%% after which only the longest are kept, some thousands, and the others are
+%% counted; the default is a million.
 %% There is no time limit here: a caller that needs one ends the node.
 -spec trace(fun(() -> term()), #{limit => pos_integer()}) ->
           {ok, trace()} | {error, {error | exit | throw, term()}}.
@@ -72,9 +78,11 @@ trace(Fun, Opts) ->
     exit(Worker, kill),
     case Outcome of
         {ok, Call, Value} ->
-            {Slices, Gcs} = slices(fairnif_lab_tracer:events(Table), Call, Limit),
+            #{longest := Longest} = Later = fairnif_lab_tracer:later(Table),
+            {Slices, Gcs} = slices(fairnif_lab_tracer:events(Table), Longest, Call),
             {ok, #{value => Value, call => Call, slices => Slices, gcs => Gcs,
-                   truncated => length(Slices) >= Limit}};
+                   truncated => maps:get(since, Later) =/= 0,
+                   later => maps:remove(longest, Later)}};
         {error, _} = Error ->
             Error
     end.
@@ -83,13 +91,20 @@ trace(Fun, Opts) ->
 %% schedulers, and the garbage collections, told apart.
 -spec summary(trace()) -> summary().
 summary(#{slices := Slices, gcs := Gcs, call := {From, To},
-          truncated := Truncated}) ->
+          truncated := Truncated, later := #{normal := Normal, dirty := Dirty}}) ->
     Net = without_gc(Slices, Gcs),
-    #{normal => fairnif_lab_stats:summary([D || {normal, D} <- Net]),
-      dirty => fairnif_lab_stats:summary([D || {dirty, D} <- Net]),
+    #{normal => summary([D || {normal, D} <- Net], Normal),
+      dirty => summary([D || {dirty, D} <- Net], Dirty),
       elapsed => To - From,
       gc => fairnif_lab_stats:summary([E - S || {S, E} <- Gcs]),
       truncated => Truncated}.
+
+%% @doc The summary of some samples and of others, all shorter, of which only
+%% number and sum are known: median and p99 are those of the former.
+-spec summary([number()], {non_neg_integer(), non_neg_integer()}) -> kind_summary().
+summary(Samples, {Count, Ns}) ->
+    #{count := Known, total := Total} = Summary = fairnif_lab_stats:summary(Samples),
+    Summary#{count := Known + Count, total := Total + Ns}.
 
 %% @doc The length of each slice in ns less the garbage collection inside it.
 %% Both lists in order of time.  A large heap is collected on a dirty
@@ -137,12 +152,16 @@ worker(Owner, Fun) ->
     %% There, until it is killed.
     receive done -> ok end.
 
-%% The slices and the collections of garbage, cut to the call.
-slices(Events, {From, To}, Limit) ->
-    Runs = [Run || {Start, End, _, _} = Run <- runs(Events), End > From, Start < To],
-    {lists:sublist([{max(Start, From), min(End, To), Kind, Waited}
-                    || {Start, End, Kind, Waited} <- Runs, Kind =/= gc], Limit),
-     [{max(Start, From), min(End, To)} || {Start, End, gc, _} <- Runs]}.
+%% The slices and the collections of garbage, cut to the call; what is known of
+%% those after the limit stands behind the others.
+slices(Events, Longest, {From, To}) ->
+    Runs = runs(Events)
+        ++ lists:append([[{Start, End, Kind, Waited} | [{Start, Start + Gc, gc, 0} || Gc > 0]]
+                         || {Start, End, Kind, Waited, Gc} <- Longest]),
+    Within = [Run || {Start, End, _, _} = Run <- Runs, End > From, Start < To],
+    {[{max(Start, From), min(End, To), Kind, Waited}
+      || {Start, End, Kind, Waited} <- Within, Kind =/= gc],
+     [{max(Start, From), min(End, To)} || {Start, End, gc, _} <- Within]}.
 
 %% Each begin with its end; what began before the trace or was cut off by its
 %% limit has only one of them.  A collection lies inside a run.

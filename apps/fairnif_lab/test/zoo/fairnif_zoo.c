@@ -4,7 +4,8 @@
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
     (void)priv, (void)info;
-    return zoo_slices_load(env) || zoo_threads_load(env) || zoo_waits_load(env);
+    return zoo_slices_load(env) || zoo_threads_load(env) || zoo_waits_load(env)
+        || zoo_garbage_load(env);
 }
 
 #define CPU ERL_NIF_DIRTY_JOB_CPU_BOUND
@@ -16,6 +17,7 @@ static ErlNifFunc nifs[] = {
     {"ignores_timeslice", 1, zoo_ignores_timeslice, 0},
     {"block_sometimes", 1, zoo_block_sometimes, 0},
     {"block_above", 1, zoo_block_above, 0},
+    {"block_first", 1, zoo_block_first, 0},
     {"sleep", 1, zoo_sleep_nif, 0},
     {"pipe", 1, zoo_pipe, 0},
     {"lock", 1, zoo_lock, 0},
@@ -29,11 +31,14 @@ static ErlNifFunc nifs[] = {
     {"slices_100ms", 1, zoo_slices_100ms, 0},
     {"slices_uncharged", 1, zoo_slices_uncharged, 0},
     {"slices_endless", 1, zoo_slices_endless, 0},
+    {"slices_then_5ms", 1, zoo_slices_then_5ms, 0},
     {"keeps_in_resource", 1, zoo_keeps_in_resource, 0},
     {"leaks_malloc", 1, zoo_leaks_malloc, 0},
     {"leaks_enif", 1, zoo_leaks_enif, 0},
     {"leaks_always", 1, zoo_leaks_always, 0},
     {"fills_cache", 1, zoo_fills_cache, 0},
+
+    {"statement", 1, zoo_statement, 0},
 
     {"dirty_cpu", 1, zoo_block, CPU},
     {"dirty_io", 1, zoo_sleep_nif, IO},

@@ -5,16 +5,18 @@
 %% node that may die.
 -module(fairnif_zoo).
 
--export([block/1, block_charged/1, ignores_timeslice/1, block_sometimes/1, block_above/1, sleep/1,
-         pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1, slices_tiny/1, slices_700us/1,
-         slices_5ms/1, slices_100ms/1, slices_uncharged/1, slices_endless/1, keeps_in_resource/1,
+-export([block/1, block_charged/1, ignores_timeslice/1, block_sometimes/1, block_above/1,
+         block_first/1, sleep/1, pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1,
+         slices_tiny/1, slices_700us/1, slices_5ms/1, slices_100ms/1, slices_uncharged/1,
+         slices_endless/1, slices_then_5ms/1, statement/1, keeps_in_resource/1,
          leaks_malloc/1, leaks_enif/1, leaks_always/1, fills_cache/1, dirty_cpu/1, dirty_io/1,
          dirty_alive/1, dirty_slices/1, dirty_endless/1, eats_memory/1, segv/1, abort/1, exit/1,
          endless/1, badarg/1, raise_sometimes/1, error_tuple/1, short/1, gives_way_uncharged/1,
          thread_goes_on/1, thread_stops/1, wait/1]).
--nifs([block/1, block_charged/1, ignores_timeslice/1, block_sometimes/1, block_above/1, sleep/1,
-       pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1, slices_tiny/1, slices_700us/1,
-       slices_5ms/1, slices_100ms/1, slices_uncharged/1, slices_endless/1, keeps_in_resource/1,
+-nifs([block/1, block_charged/1, ignores_timeslice/1, block_sometimes/1, block_above/1,
+       block_first/1, sleep/1, pipe/1, lock/1, free_lock/1, huge_list/1, slices_fair/1,
+       slices_tiny/1, slices_700us/1, slices_5ms/1, slices_100ms/1, slices_uncharged/1,
+       slices_endless/1, slices_then_5ms/1, statement/1, keeps_in_resource/1,
        leaks_malloc/1, leaks_enif/1, leaks_always/1, fills_cache/1, dirty_cpu/1, dirty_io/1,
        dirty_alive/1, dirty_slices/1, dirty_endless/1, eats_memory/1, start_thread_goes_on/1,
        start_thread_stops/1, start_wait/1, wait_done/1, segv/1, abort/1, exit/1, endless/1,
@@ -59,6 +61,7 @@ block_charged(_) -> ?NIF.
 ignores_timeslice(_) -> ?NIF.
 block_sometimes(_) -> ?NIF.
 block_above(_) -> ?NIF.
+block_first(_) -> ?NIF.
 sleep(_) -> ?NIF.
 pipe(_) -> ?NIF.
 lock(_) -> ?NIF.
@@ -71,6 +74,8 @@ slices_5ms(_) -> ?NIF.
 slices_100ms(_) -> ?NIF.
 slices_uncharged(_) -> ?NIF.
 slices_endless(_) -> ?NIF.
+slices_then_5ms(_) -> ?NIF.
+statement(_) -> ?NIF.
 keeps_in_resource(_) -> ?NIF.
 leaks_malloc(_) -> ?NIF.
 leaks_enif(_) -> ?NIF.

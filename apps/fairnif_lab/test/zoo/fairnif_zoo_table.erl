@@ -27,6 +27,8 @@
 -define(CORES, {any, "another thread works beside the schedulers: whether they are late is up to "
                      "the operating system and to the cores that it has to spare"}).
 
+-define(FEW_MS, {any, "one slice is 5 ms, and two in a row are the 10 ms that are the limit"}).
+
 %% @doc All properties of a verdict, in the order of reports.
 -spec properties() -> [property()].
 properties() ->
@@ -118,7 +120,13 @@ in_slices() ->
      {yields_slowly, "fairnif_zoo:slices_5ms(N)", [20000],
       "slices of 5 ms, each charged as a turn",
       #{hold => fail, charge => fail, share => warn,
-        delay => {any, "one slice is 5 ms, and two in a row are the 10 ms that are the limit"}}},
+        delay => ?FEW_MS}},
+     {one_long_stretch, "fairnif_zoo:slices_then_5ms(N)", [120000],
+      "120 ms in fair slices, but for the last one of 5 ms: 4 % of its time",
+      #{hold => fail, delay => ?FEW_MS}},
+     {one_long_stretch_among_thousands, "fairnif_zoo:slices_then_5ms(N)", [600000],
+      "600 ms in fair slices, but for the last one of 5 ms: less than 1 % of its time",
+      #{hold => fail, delay => ?FEW_MS}},
      {yields_very_slowly, "fairnif_zoo:slices_100ms(N)", [200000],
       "slices of 100 ms, each charged as a turn", blocked()}].
 

@@ -34,14 +34,18 @@ ERL_NIF_TERM zoo_failed(ErlNifEnv *env, int error);
 int zoo_slices_load(ErlNifEnv *env);
 int zoo_threads_load(ErlNifEnv *env);
 int zoo_waits_load(ErlNifEnv *env);
+int zoo_garbage_load(ErlNifEnv *env);
 
 /* zoo_blocks.c: on the caller's scheduler to the end */
 zoo_nif zoo_block, zoo_block_charged, zoo_ignores_timeslice, zoo_block_sometimes,
-    zoo_block_above, zoo_sleep_nif, zoo_pipe, zoo_lock, zoo_free_lock, zoo_huge_list;
+    zoo_block_above, zoo_block_first, zoo_sleep_nif, zoo_pipe, zoo_lock, zoo_free_lock,
+    zoo_huge_list;
 /* zoo_slices.c: give way, each in its way */
 zoo_nif zoo_slices_fair, zoo_slices_tiny, zoo_slices_700us, zoo_slices_5ms,
-    zoo_slices_100ms, zoo_slices_uncharged, zoo_slices_endless, zoo_keeps_in_resource,
-    zoo_leaks_malloc, zoo_leaks_enif, zoo_leaks_always, zoo_fills_cache;
+    zoo_slices_100ms, zoo_slices_uncharged, zoo_slices_endless, zoo_slices_then_5ms,
+    zoo_keeps_in_resource, zoo_leaks_malloc, zoo_leaks_enif, zoo_leaks_always, zoo_fills_cache;
+/* zoo_garbage.c: short, and their results are long in being collected */
+zoo_nif zoo_statement;
 /* zoo_dirty.c: on dirty schedulers */
 zoo_nif zoo_dirty_alive, zoo_dirty_slices, zoo_dirty_endless, zoo_eats_memory;
 /* zoo_threads.c, zoo_waits.c: what the caller waits for in a receive */
