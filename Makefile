@@ -21,12 +21,29 @@ MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mi
 # here and not in the user's home.
 export MIX_HOME ?= $(CURDIR)/_build/mix
 
-.PHONY: help deps deps-test deps-http compile page demo http test test-c test-platforms \
-	test-eunit test-ct test-page test-examples test-elixir test-stranger test-otp \
-	bench bench-json zoo manners soak sanitize lint \
+# A test module or suite says in an attribute how it must be run. -tests(alone): it is about time, and
+# wants both cores for itself. -tests(nodes): it starts nodes, takes long, and is not for check-fast.
+# Nothing said: it runs beside others.
+comma        := ,
+EUNIT         = apps/*/test/*_tests.erl
+SUITES        = apps/*/test/*_SUITE.erl
+alone         = $(shell grep -lE '^-tests\(alone\)' $(1))
+beside        = $(shell grep -LE '^-tests\(alone\)' $(1))
+fast          = $(shell grep -LE '^-tests\((alone|nodes)\)' $(1))
+empty        :=
+commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
+eunit         = $(REBAR) eunit --module=$(call commas,$(basename $(notdir $(1))))
+ct            = $(REBAR) ct --suite $(call commas,$(1))
+
+.PHONY: help deps deps-test deps-http compile page demo http test test-beside test-alone check-fast \
+	test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
+	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
+	test-examples test-examples-beside test-examples-alone test-elixir \
+	test-stranger test-stranger-beside test-stranger-alone test-otp \
+	bench bench-json zoo manners soak sanitize lint lint-fast \
 	docs clean
 
-# Everything meets in the same build directories and wants both cores for itself.
+# Most targets meet in the same build directories. tools/abreast runs those that do not.
 .NOTPARALLEL:
 
 help:           ## this list
@@ -38,9 +55,23 @@ demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=by
 http: deps-http compile  ## a web server under load beside native code, six minutes
 	@bin/fairnif lab http
 
-# Each runner is a target of its own, so that `make -k test` runs the others when one fails.
-test: deps-test lint test-c test-platforms  ## all tests, lint first
-test: test-eunit test-ct test-page test-examples test-elixir test-stranger
+# What is not about time runs two abreast, then what is runs alone: docs/internals/testing.md says
+# what meets where. Each runner is a target of its own, and runs though another has failed.
+test: test-beside test-alone  ## all tests and lint
+
+# Targets with commas between them build in the same folder. The longest first.
+test-beside: deps-test deps-http compile
+	@tools/setup platforms
+	@tools/setup browser
+	@tools/abreast 2 test-eunit-beside,test-ct-beside test-platforms test-c lint \
+		test-page-beside test-stranger-beside test-examples-beside
+
+test-alone: deps-test deps-http compile
+	@tools/abreast 1 test-eunit-alone test-ct-alone test-examples-alone test-elixir \
+		test-stranger-alone test-page-alone
+
+check-fast: deps-test compile  ## lint but dialyzer, C under ASan and UBSan, EUnit without nodes: 3 minutes
+	@tools/abreast 2 test-c-fast lint-fast test-eunit-fast
 
 test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
 	@tools/test_otp $(DIST)
@@ -62,18 +93,21 @@ manners: compile  ## checks OTP's own functions, writes docs/manners.md
 	@erl +S 1:1 -noinput -pa _build/default/lib/*/ebin \
 		-eval 'fairnif_lab_manners:main("docs/manners.md")'
 
-lint: deps-test compile  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
+lint: lint-fast  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
+	$(REBAR) dialyzer
+	@echo "lint: nothing found"
+
+lint-fast: deps-test compile
 	@tools/check_style
 	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
-	$(REBAR) do xref, dialyzer
+	$(REBAR) xref
 	@tools/docs >/dev/null
 	@tools/setup page
 	@$(MAKE) -s -C page check
 	@for project in $(MIX_PROJECTS); do \
 		(cd $$project && $(MIX) format --check-formatted) || exit 1; \
 	done
-	@echo "lint: nothing found"
 
 docs: deps      ## reference of the Erlang modules, in _build/docs
 	@$(REBAR) compile >&2
@@ -123,6 +157,10 @@ test-c: deps-test
 	$(MAKE) -C apps/fairnif/c_src test
 	$(MAKE) -C apps/fairnif_watch/c_src/test test
 
+test-c-fast: deps-test
+	$(MAKE) -C apps/fairnif/c_src test
+	$(MAKE) -C apps/fairnif_watch/c_src/test all SANITIZE=address,undefined
+
 test-platforms:  ## the C tests for other processors, C libraries, systems
 	@tools/setup platforms
 	$(MAKE) -C apps/fairnif/c_src platforms
@@ -131,16 +169,42 @@ test-platforms:  ## the C tests for other processors, C libraries, systems
 test-eunit: deps-test deps-http compile
 	$(REBAR) eunit
 
+test-eunit-beside: deps-test deps-http compile
+	$(call eunit,$(call beside,$(EUNIT)))
+
+test-eunit-alone: deps-test deps-http compile
+	$(call eunit,$(call alone,$(EUNIT)))
+
+test-eunit-fast: deps-test compile
+	$(call eunit,$(call fast,$(EUNIT)))
+
 test-ct: deps-test compile
 	$(REBAR) ct
 
-# Every experiment, quick, and checks: their reports, and live nodes, looked at in Chromium.
-test-page: deps-test deps-http compile
-	@tools/setup browser
-	$(MAKE) -C page test
+test-ct-beside: deps-test compile
+	$(call ct,$(call beside,$(SUITES)))
 
-test-examples: deps-test
-	@for example in $(EXAMPLES); do \
+test-ct-alone: deps-test compile
+	$(call ct,$(call alone,$(SUITES)))
+
+# Every experiment, quick, and checks: their reports, and live nodes, looked at in Chromium.
+test-page: test-page-beside test-page-alone
+
+test-page-beside: deps-test deps-http compile
+	@tools/setup browser
+	$(MAKE) -C page test-reports
+
+test-page-alone: deps-test compile
+	@tools/setup browser
+	$(MAKE) -C page test-live
+
+test-examples: test-examples-beside test-examples-alone
+
+test-examples-beside: TESTED = $(call beside,examples/*/test/*_tests.erl)
+test-examples-alone: TESTED = $(call alone,examples/*/test/*_tests.erl)
+test-examples-beside test-examples-alone: deps-test
+	@for tests in $(TESTED); do \
+		example=$${tests%/test/*}; \
 		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
 	done
 
@@ -152,5 +216,11 @@ test-elixir: deps-test compile  ## the Mix projects: elixir/ and the example
 			|| exit 1; \
 	done
 
-test-stranger: deps-test
-	@tools/stranger_test
+test-stranger: test-stranger-beside test-stranger-alone
+
+test-stranger-beside: deps-test
+	@tools/stranger_test example mix git packages
+
+# Their `make check' judges a NIF.
+test-stranger-alone: deps-test
+	@tools/stranger_test new new-mix

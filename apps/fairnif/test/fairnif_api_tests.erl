@@ -1,5 +1,6 @@
 %% What module fairnif says of itself and takes as settings.
 -module(fairnif_api_tests).
+-tests(alone).
 
 -include_lib("eunit/include/eunit.hrl").
 

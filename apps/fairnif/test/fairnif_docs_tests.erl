@@ -45,6 +45,41 @@ the_manual_describes_every_function_that_is_exported_test_() ->
         none -> []
     end.
 
+%% Links between the pages, those to a heading too.
+every_link_of_the_pages_leads_somewhere_test_() ->
+    case root() of
+        {ok, Root} ->
+            Pages = lists:append([filelib:wildcard(Pattern, Root)
+                                  || Pattern <- ["*.md", "docs/**/*.md", "examples/*.md",
+                                                 "apps/*/README.md", "elixir/*/README.md"]]),
+            ?assert(length(Pages) > 30),
+            [{Page, ?_assertEqual([], dead_links(Root, Page))} || Page <- Pages];
+        none -> []
+    end.
+
+dead_links(Root, Page) ->
+    Bare = re:replace(read(Root, Page), "```.*?```", "", [global, dotall, {return, binary}]),
+    [Link || [Link] <- matches("\\]\\(([^)\\s]+)\\)", Bare),
+             string:find(Link, "://") =:= nomatch,
+             not leads(filename:join(Root, Page), string:split(Link, "#"))].
+
+leads(Page, ["" | Heading]) ->
+    has_heading(Page, Heading);
+leads(Page, [Path | Heading]) ->
+    File = filename:join(filename:dirname(Page), Path),
+    filelib:is_file(File) andalso has_heading(File, Heading).
+
+%% As GitHub makes an anchor of a heading.
+has_heading(_, []) ->
+    true;
+has_heading(File, [Anchor]) ->
+    {ok, Text} = file:read_file(File),
+    Anchors = [lists:append(string:replace(
+                              re:replace(string:lowercase(Heading), "[^\\w\\- ]", "",
+                                         [global, {return, list}]), " ", "-", all))
+               || [Heading] <- matches("^#+ (.*)$", Text)],
+    lists:member(Anchor, Anchors).
+
 %% Rows of the manual's table, made of COUNTER(name, how, "unit", "meaning").
 counter_rows(Root) ->
     Rows = matches("^COUNTER\\((\\w+),\\s*\\w+,\\s*\"([^\"]*)\",\\s*\"([^\"]*)\"\\)",

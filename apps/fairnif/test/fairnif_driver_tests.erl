@@ -2,6 +2,7 @@
 %%
 %% The driver under test counts what it does in a file that outlives it.
 -module(fairnif_driver_tests).
+-tests(nodes).
 -include_lib("eunit/include/eunit.hrl").
 
 -export([halt_with/1, beside/2, migrate/0]).

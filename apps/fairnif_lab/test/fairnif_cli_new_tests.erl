@@ -1,6 +1,7 @@
 %% What `fairnif new' writes and refuses. That what it writes builds and passes is tested from a
 %% clean clone: tools/stranger_test.
 -module(fairnif_cli_new_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -1,4 +1,5 @@
 -module(fairnif_lab_delay_tests).
+-tests(alone).
 
 -include_lib("eunit/include/eunit.hrl").
 

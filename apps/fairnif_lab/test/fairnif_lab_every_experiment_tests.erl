@@ -2,6 +2,7 @@
 %% anybody runs it. All of them, small, run in `make test-page', which looks at
 %% what each has written.
 -module(fairnif_lab_every_experiment_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -3,6 +3,7 @@
 %%
 %% `make compile' has built them.
 -module(fairnif_lab_examples_SUITE).
+-tests(alone).
 
 -include_lib("common_test/include/ct.hrl").
 

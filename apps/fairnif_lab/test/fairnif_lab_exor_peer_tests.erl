@@ -1,5 +1,6 @@
 %% With a stand-in for the example `bitwise', whose manners are known.
 -module(fairnif_lab_exor_peer_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -1,4 +1,5 @@
 -module(fairnif_lab_exp_collapse_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -2,6 +2,7 @@
 %% a form which fails does not end the others, that nothing is left behind, and what
 %% the table says of figures made up.
 -module(fairnif_lab_exp_latency_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

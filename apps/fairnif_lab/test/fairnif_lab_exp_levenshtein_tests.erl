@@ -1,5 +1,6 @@
 %% With figures made up: what the tables say of them.
 -module(fairnif_lab_exp_levenshtein_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -1,6 +1,7 @@
 %% With figures made up, and what the tables say of them; and the stamps
 %% themselves, which need no example.
 -module(fairnif_lab_exp_overhead_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

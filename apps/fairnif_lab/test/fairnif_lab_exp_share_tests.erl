@@ -1,5 +1,6 @@
 %% With figures made up: what the table says of them.
 -module(fairnif_lab_exp_share_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

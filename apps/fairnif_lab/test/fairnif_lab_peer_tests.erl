@@ -1,4 +1,5 @@
 -module(fairnif_lab_peer_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -6,6 +6,7 @@
 %% and what was seen each time is in the failure. A wrong culprit is wrong at once: no other attempt
 %% makes up for an innocent function's name.
 -module(fairnif_watch_SUITE).
+-tests(alone).
 
 -include_lib("stdlib/include/assert.hrl").
 

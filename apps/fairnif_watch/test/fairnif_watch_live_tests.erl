@@ -1,5 +1,6 @@
 %% The watch on this node: what it sees, what it leaves alone, and what it leaves behind.
 -module(fairnif_watch_live_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

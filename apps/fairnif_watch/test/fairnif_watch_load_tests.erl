@@ -1,6 +1,7 @@
 %% What a hold is told through gets to run while it lasts: nothing is loaded then, which would wait
 %% for the held scheduler, and what waits in that one's queue is taken over.
 -module(fairnif_watch_load_tests).
+-tests(alone).
 
 -include_lib("eunit/include/eunit.hrl").
 

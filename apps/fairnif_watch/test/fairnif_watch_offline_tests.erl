@@ -1,6 +1,7 @@
 %% Schedulers that are offline, from the start (a quota of processors, `+S 2:1') or later. A process
 %% that is bound to one can never run, and whatever asks it waits with it: code:purge/1 among them.
 -module(fairnif_watch_offline_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -5,6 +5,7 @@
 %% schedulers were all taken, or that the machine gave too little time, may be true of this load on
 %% a busy machine: such are counted in the comment and not judged.
 -module(fairnif_watch_soak_SUITE).
+-tests(alone).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([heavy_ordinary_load_is_no_finding/1]).

@@ -3,6 +3,7 @@
 %% Time is wall time on a machine that may be busy: an observation that went otherwise is repeated,
 %% and what was seen each time is in the failure.
 -module(fairnif_watch_watchdog_tests).
+-tests(alone).
 
 -include_lib("eunit/include/eunit.hrl").
 

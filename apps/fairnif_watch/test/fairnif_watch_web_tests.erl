@@ -1,5 +1,6 @@
 %% The live page's server, asked over real sockets.
 -module(fairnif_watch_web_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
