@@ -43,8 +43,8 @@ figure_rows() ->
        source => "shares beside slices of 25 us: 48-73 %"},
      #{figure => delay, path => [delay, beside, p99], good => less, format => fun duration/1,
        title => "wake-up delay, p99", factor => 2.0, least => 1000000, control => delay_control,
-       %% A sleeper beside fair work is 0.03 to 0.12 ms late, beside dirty work 4 to 23 ms.
-       source => "lateness of a 1 ms sleeper: 1.03-1.12 against 4-23 ms"},
+       %% Who is due beside fair work runs 0.03 to 0.12 ms late, beside dirty work 4 to 23 ms.
+       source => "lateness of who is due every ms: 0.03-0.12 against 4-23 ms"},
      #{figure => kill, path => [kill, stop, median], good => less, format => fun duration/1,
        title => "from kill to stop", factor => 2.0, least => 1000000,
        %% A task that is suspended stops 10 to 25 us after the kill; one that runs, after its slice.

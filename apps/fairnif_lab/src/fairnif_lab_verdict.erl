@@ -266,14 +266,15 @@ holding(#{calls := Calls, over := Over, close := CloseCalls, over_part := Part,
     end.
 
 delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
-      #{p99 := Beside, windows := Ws}, Figures, Opts) ->
+      #{p99 := Beside, windows := Ws, count := Count}, Figures, Opts) ->
     Limit = limit(delay, Opts),
-    Evidence = #{idle_p99_ns => Idle, erlang_p99_ns => Erlang, beside_p99_ns => Beside,
+    Evidence = #{samples => Count, idle_p99_ns => Idle, erlang_p99_ns => Erlang, beside_p99_ns => Beside,
                  beside_least_window_ns => lists:min(Ws)},
     Allowed = Limit + fairnif_lab_stats:median(Es),
-    Sentence = io_lib:format("a process that sleeps 1 ms wakes ~ts late (p99); beside as many busy "
-                             "Erlang processes ~ts, idle ~ts",
-                             [fairnif_lab_table:duration(D) || D <- [Beside, Erlang, Idle]]),
+    Sentence = io_lib:format("a process that is due every ms runs ~ts late (p99 of ~ts times); "
+                             "beside as many busy Erlang processes ~ts, idle ~ts",
+                             [fairnif_lab_table:duration(Beside), count(Count)
+                              | [fairnif_lab_table:duration(D) || D <- [Erlang, Idle]]]),
     %% Every window shows it, and no window of the others does.
     Always = lists:min(Ws) > Allowed andalso lists:min(Ws) > lists:max(Es ++ Is),
     Mostly = fairnif_lab_stats:median(Ws) > Allowed,

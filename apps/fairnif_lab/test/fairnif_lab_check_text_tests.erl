@@ -11,7 +11,7 @@ every_figure_stands_in_the_table_with_its_unit_test_() ->
                  "1.00 us, 3.00 us, 9.00 us", "700 us",                 % slices, hold
                  "4,000", "2,000; 60,000 to 400,000",                   % reductions
                  "45 % (30 % to 60 %)",                                 % share
-                 "1.00 ms, 4.00 ms, 5.00 ms",                           % delay
+                 "1.00 ms, 4.00 ms, 5.00 ms", "so many times", "777",   % delay
                  "1.50 us, 8.00 us; 500 ns",                            % thread progress
                  "2x, 7 ms", "m:f/1",                                   % long_schedule
                  "20.0 us, 90.0 us", "none seen",                       % kill, leak
@@ -33,7 +33,7 @@ a_verdict_says_whether_it_has_the_property_test_() ->
 
 what_was_not_measured_has_no_line_test_() ->
     Text = format(result(#{sizes => [#{size => 1024, error => <<"x">>, verdicts => []}]})),
-    [?_assertNot(has(Part, Text)) || Part <- ["reductions", "slices", "wakes late"]].
+    [?_assertNot(has(Part, Text)) || Part <- ["reductions", "slices", "runs late"]].
 
 what_was_measured_at_one_size_only_is_a_dash_at_the_other_test() ->
     Text = format(result(#{sizes => [(size())#{size := 10},
@@ -50,7 +50,7 @@ a_leak_is_bytes_a_kill_and_unknown_is_no_leak_test() ->
 
 nobody_answered_is_shown_by_the_verdict_and_not_as_a_figure_test() ->
     Text = format(result(#{sizes => [(size())#{delay => #{beside => unanswered}}]})),
-    ?assertNot(has("wakes late", Text)).
+    ?assertNot(has("runs late", Text)).
 
 the_last_line_is_the_conclusion_test_() ->
     [?_assertEqual(Line, lists:last(string:lexemes(format(Result), "\n")))
@@ -96,7 +96,7 @@ verdict(Property, Status, Sentence) ->
 
 size() ->
     Slices = #{count => 200, median => 1000, p99 => 3000, longest => 9000},
-    Delay = #{p50 => ?MS, p99 => 4 * ?MS, max => 5 * ?MS},
+    Delay = #{count => 777, p50 => ?MS, p99 => 4 * ?MS, max => 5 * ?MS},
     #{size => 1024, error => undefined, verdicts => [],
       time => #{count => 3, median => 2 * ?MS, spread => 0.05},
       charge => #{per_call => 4000, per_ms => 2000.0,

@@ -34,7 +34,7 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
     "  that sorts, maps, builds binaries",
     ({ share: s }) => s && [s.sort, s.maps, s.binaries].map(percent).join(", "),
   ],
-  ["a sleeper wakes late, p50, p99, max", ({ delay: d }) => late(d?.beside)],
+  ["who is due every ms runs late, p50, p99, max", ({ delay: d }) => late(d?.beside)],
   ["  beside busy Erlang", ({ delay: d }) => late(d?.erlang)],
   ["  idle", ({ delay: d }) => late(d?.idle)],
   [
