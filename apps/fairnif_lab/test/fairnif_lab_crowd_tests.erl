@@ -53,21 +53,18 @@ no_caller_is_left_behind_test_() ->
 
 measure(left, Opts) ->
     Before = processes(),
-    {ok, _} = ?C:measure(fun() -> behave(sleeps, {}, {}) end, Opts),
+    {ok, _} = ?C:measure(fun() -> behave(sleeps) end, Opts),
     timer:sleep(100),
     length(processes() -- Before);
 measure(Manner, Opts) ->
-    Tree = tree(20),
-    Same = tree(20),
-    ?C:measure(fun() -> behave(Manner, Tree, Same) end, Opts).
+    {module, _} = code:ensure_loaded(fairnif_zoo),
+    ?C:measure(fun() -> behave(Manner) end, Opts).
 
-behave(sleeps, _, _) -> timer:sleep(1);
-behave(native, Tree, Same) -> true = Tree =:= Same;
-behave(raises, _, _) -> error(oops);
-behave(dies, _, _) -> exit(self(), oops), timer:sleep(1000).
-
-tree(0) -> {};
-tree(Depth) -> Tree = tree(Depth - 1), {Tree, Tree}.
+behave(sleeps) -> timer:sleep(1);
+behave(native) -> fairnif_zoo:block(8000);
+behave(raises) -> error(oops);
+behave(dies) -> exit(self(), oops), timer:sleep(1000).
 
 run(Manner, Opts) ->
+    ok = fairnif_lab_zoo:build(),
     fairnif_lab_peer:run(["+S", "2:2"], {?MODULE, measure, [Manner, Opts]}, 30000).

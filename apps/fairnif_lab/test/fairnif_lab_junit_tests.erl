@@ -149,9 +149,10 @@ markup_and_control_characters_come_through_test() ->
 
 any_text_gives_a_document_that_a_parser_reads_back_test_() ->
     Character = oneof([range(0, 127), range(0, 16#D7FF), range(16#E000, 16#10FFFF)]),
+    Text = ?SUCHTHAT(Chars, non_empty(list(Character)), not blanks(Chars)),
     {timeout, 60,
      ?_assert(proper:quickcheck(
-       ?FORALL(Chars, non_empty(list(Character)),
+       ?FORALL(Chars, Text,
                begin
                    {_, [Suite]} = suites(?R:with_text(unicode:characters_to_binary(Chars))),
                    [Failed] = [C || {_, _, failure, _, _} = C <- cases(Suite)],
@@ -166,6 +167,10 @@ any_bytes_give_a_document_that_a_parser_reads_test_() ->
      ?_assert(proper:quickcheck(
        ?FORALL(Bytes, binary(), is_tuple(suites(?R:with_text(Bytes)))),
        [{numtests, 200}, quiet]))}.
+
+%% Of two in an attribute, written as references or not, xmerl keeps one.
+blanks(Chars) ->
+    re:run(Chars, "[ \\t\\n]{2}", [unicode, {capture, none}]) =:= match.
 
 %% What XML 1.0 cannot hold, or advises against.
 picture(C) when C =:= $\t; C =:= $\n -> C;

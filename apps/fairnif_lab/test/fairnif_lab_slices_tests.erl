@@ -8,7 +8,6 @@
 
 -define(S, fairnif_lab_slices).
 -define(MS, 1000000).
--define(DEPTH, 24).             % 16 million leaves: 0.1 to 0.2 s
 
 %% ---- known manners, measured; wide margins, as the machine may be busy ----
 
@@ -114,7 +113,7 @@ summary(Manner) ->
 
 trace(Manner, Opts) ->
     %% The code server is no part of what is measured.
-    {module, _} = code:ensure_loaded(timer),
+    [{module, _} = code:ensure_loaded(M) || M <- [timer | [fairnif_zoo || Manner =:= native]]],
     ?S:trace(fun() -> behave(Manner) end, Opts).
 
 behave(busy) ->
@@ -122,18 +121,11 @@ behave(busy) ->
 behave(sleep) ->
     receive after 101 -> done end;
 behave(native) ->
-    %% The VM compares terms in one go. (What is long in crypto runs on dirty schedulers, from OTP
-    %% 27 at the latest.)
-    true = tree(?DEPTH) =:= tree(?DEPTH),
-    done;
+    fairnif_zoo:block(101000);
 behave(dirty) ->
     erts_debug:dirty_cpu(wait, 101);
 behave(garbage) ->
     length(lists:foldl(fun(N, L) -> [{N, L} | L] end, [], lists:seq(1, 300000))).
-
-%% Shared when it is made, but compared as if it were not.
-tree(0) -> {};
-tree(Depth) -> Tree = tree(Depth - 1), {Tree, Tree}.
 
 busy(Until) ->
     case erlang:monotonic_time(millisecond) < Until of

@@ -153,16 +153,22 @@ unkillable() ->
     #{evidence := #{candidates := Candidates}} = Found,
     ?assertEqual([], Candidates -- Jobs).
 
-%% As many run as there are threads, one more waits; all known to the watch.
+%% As many run as there are threads, one more waits. The watch knows all that say they run: up to
+%% OTP 26 who waits for a dirty scheduler does, too.
 full() ->
     ?assert(wait_until(fun no_dirty_job/0, 30000)),
     Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online) + 1, 12000),
     ?assertMatch(#{}, wait_finding(fun(#{detector := dirty_cpu_saturated,
                                          evidence := #{jobs := Seen}}) ->
-                                           length(Seen) =:= length(Jobs);
+                                           length(Seen) =:= length(lists:filter(fun runs/1, Jobs));
                                       (_) -> false
                                    end, 10000)),
     Jobs.
+
+%% As the watch asks: of several things at once.
+runs(Pid) ->
+    [{status, Status} | _] = process_info(Pid, [status, current_function]),
+    Status =:= running.
 
 one_that_is_killed_while_it_waits_is_never_said_to_run_test_() ->
     live(120, fun() -> with_watch(#{}, fun killed_in_queue/0) end).
