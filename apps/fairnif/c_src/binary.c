@@ -1,13 +1,63 @@
 /*
  * binary.c - binaries whose bytes stay where they are until the task ends.
  *
- * Up to 64 bytes the VM keeps a binary on the process heap, where the garbage
- * collector moves it: such bytes are copied into the task.  Longer ones lie
- * outside, counted by references: the slice's own term holds them, and at the
- * first pause a copy of that term in an environment of ours (0.2 us), so that
- * they outlive the caller.
+ * Up to a limit (64 bytes in every VM so far) the VM keeps a binary on the
+ * process heap, where the garbage collector moves it, whoever made it: such bytes
+ * are copied into the task, or stay in memory of its own, and a term of them
+ * is another copy.  Longer ones lie outside, counted by references: the slice's
+ * own term holds them, and at the first pause a copy of that term in an
+ * environment of ours (0.2 us), so that they outlive the caller.
  */
 #include "rt.h"
+
+/* The longest binary that the VM may keep on a heap. */
+static size_t heap_limit = FAIR__SMALL_BIN;
+
+/* Memory of that size from enif_alloc_binary, made into a term and copied as at
+ * a pause: is it the same memory still? */
+static bool stays(ErlNifEnv *env, size_t size)
+{
+    ErlNifEnv *other = enif_alloc_env();
+    ErlNifBinary bin, seen, copied;
+    unsigned char *data;
+    bool same = true;           /* out of memory: nothing was learned */
+
+    if (other && enif_alloc_binary(size, &bin)) {
+        ERL_NIF_TERM term;
+
+        data = bin.data;
+        term = enif_make_binary(env, &bin);
+        same = enif_inspect_binary(env, term, &seen) && seen.data == data
+            && enif_inspect_binary(other, enif_make_copy(other, term), &copied)
+            && copied.data == data;
+    }
+    if (other)
+        enif_free_env(other);
+    return same;
+}
+
+/* Learns the limit, once, as the runtime is loaded: one step where it is what it
+ * always was.  A VM that moves everything would end the search. */
+void fair__bins_init(void)
+{
+    enum { MOST = 1024 * 1024 };
+    ErlNifEnv *env = enif_alloc_env();
+    size_t moves = FAIR__SMALL_BIN, stay = moves + 1;
+
+    if (!env)
+        return;
+    while (stay < MOST && !stays(env, stay)) {
+        moves = stay;
+        stay *= 2;
+    }
+    while (stay - moves > 1) {
+        size_t middle = moves + (stay - moves) / 2;
+
+        *(stays(env, middle) ? &stay : &moves) = middle;
+    }
+    heap_limit = moves;
+    enif_free_env(env);
+}
 
 /* The lists hold the records of which something must be kept or let go; one in
  * the task itself whose bytes are there too is in neither. */
@@ -150,14 +200,14 @@ static int filled(fair_bin *bin, struct fair__bin *r, unsigned char *data,
     return 1;
 }
 
-/* The bytes of a binary that begins within a byte were copied by the VM into
- * memory that ends with this slice. */
+/* Of a binary over the limit.  The bytes of one that begins within a byte were
+ * copied by the VM into memory that ends with this slice. */
 static bool is_temporary(struct fair__task *t, ERL_NIF_TERM term,
                          const ErlNifBinary *bin)
 {
     ErlNifEnv *env = t->pub.env;
     ErlNifBinary part;
-    ERL_NIF_TERM sub = enif_make_sub_binary(env, term, 0, FAIR__SMALL_BIN + 1);
+    ERL_NIF_TERM sub = enif_make_sub_binary(env, term, 0, heap_limit + 1);
 
     fair__made(t, FAIR__SUB_BIN);
     return !enif_inspect_binary(env, sub, &part) || part.data != bin->data;
@@ -194,7 +244,7 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
         copy_small(r->small, seen.data, seen.size);
         return filled(bin, r, r->small, seen.size);
     }
-    if (!is_temporary(t, term, &seen)) {
+    if (seen.size > heap_limit && !is_temporary(t, term, &seen)) {
         set_kind(t, r, B_TERM);
         r->term = term;
         return filled(bin, r, seen.data, seen.size);
@@ -246,21 +296,33 @@ int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
     return filled(bin, r, r->bin.data, size);
 }
 
+static ERL_NIF_TERM copy_of(fair_task *pub, const void *data, size_t size)
+{
+    ERL_NIF_TERM term = 0;
+    unsigned char *bytes = enif_make_new_binary(pub->env, size, &term);
+
+    if (bytes)
+        memcpy(bytes, data, size);
+    return term;
+}
+
 ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
 {
     struct fair__task *t = fair__of(pub);
     struct fair__bin *r = bin->ref;
     ERL_NIF_TERM term = 0;
-    unsigned char *bytes;
 
     r->fixed = true;
     switch (r->kind) {
     case B_SMALL:
-        bytes = enif_make_new_binary(pub->env, bin->size, &term);
-        if (bytes)
-            memcpy(bytes, r->small, bin->size);
+        term = copy_of(pub, r->small, bin->size);
         break;
     case B_OWNED:
+        /* The VM would copy it as well, and free ours. */
+        if (r->bin.size <= heap_limit) {
+            term = copy_of(pub, r->bin.data, r->bin.size);
+            break;
+        }
         term = r->term = enif_make_binary(pub->env, &r->bin);
         set_kind(t, r, B_TERM);
         break;

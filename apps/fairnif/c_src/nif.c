@@ -610,6 +610,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
         fprintf(stderr, "fairnif: cannot keep the runtime loaded\n");
         return FAIR_E_RUNTIME;
     }
+    fair__bins_init();
     *priv = (void *)(uintptr_t)&this_runtime;
     return open_types(env, &this_runtime);
 }

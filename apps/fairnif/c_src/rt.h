@@ -77,8 +77,7 @@ enum {
     FAIR__INLINE_BINS = 4,
     FAIR__INLINE_DEFERS = 4,
     FAIR__INLINE_ARGS = 4,
-    FAIR__SMALL_BIN = 64,           /* ERL_ONHEAP_BIN_LIMIT: lie on the heap,
-                                       and move */
+    FAIR__SMALL_BIN = 64,           /* bytes of a binary that lie in its record */
     FAIR__SUB_BIN = 48,             /* bytes of heap for a sub-binary */
     FAIR__SHARDS = 16,
     FAIR__DEBTORS = 16,             /* per thread */
@@ -686,6 +685,7 @@ FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
 FAIR_HIDDEN void fair__hold_release(struct fair__task *t);
 FAIR_HIDDEN void fair__root_set(struct fair__task *t, unsigned slot,
                                 ERL_NIF_TERM term);
+FAIR_HIDDEN void fair__bins_init(void);
 FAIR_HIDDEN bool fair__bins_pause(struct fair__task *t);
 FAIR_HIDDEN void fair__bins_release(struct fair__task *t);
 

@@ -112,6 +112,11 @@ static ERL_NIF_TERM resized(fair_task *t)
         bin.data[i] = byte_at(to, i);
     fair_tick(t, 1);
     CHECK(intact(bin.data, to));
+    CHECK(term_intact(fair_env(t), fair_bin_term(t, &bin), to));
+    for (int i = 0; i < 2; i++) {
+        fair_tick(t, 1);        /* the term is gone, the bytes are not */
+        CHECK(intact(bin.data, to));
+    }
     return fair_bin_term(t, &bin);
 }
 
@@ -266,7 +271,7 @@ static void check_way(const char *name, int way, size_t size)
     free(bytes);
 }
 
-TEST(in_and_out, "any binary comes in and goes out the same, in every mode")
+static void check_in_and_out(void)
 {
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);
@@ -275,6 +280,11 @@ TEST(in_and_out, "any binary comes in and goes out the same, in every mode")
                 for (int s = 0; s < SIZES; s++)
                     check_way(in_mode("got", &modes[i]), way, sizes[s]);
     }
+}
+
+TEST(in_and_out, "any binary comes in and goes out the same, in every mode")
+{
+    check_in_and_out();
 }
 
 static void check_made(const char *name, size_t from, size_t to)
@@ -295,7 +305,7 @@ static void check_made(const char *name, size_t from, size_t to)
     vm_free(p);
 }
 
-TEST(new_binaries, "new binaries are written, grown and shrunk over pauses")
+static void check_new_binaries(void)
 {
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);
@@ -308,9 +318,26 @@ TEST(new_binaries, "new binaries are written, grown and shrunk over pauses")
             }
         }
     }
+}
+
+TEST(new_binaries, "new binaries are written, grown and shrunk over pauses")
+{
+    check_new_binaries();
     CHECK_CALL("made_auto", "18446744073709551615", "error:enomem");
     CHECK_CALL("resized_auto", "1, 18446744073709551615", "error:enomem");
     CHECK_CALL("resized_auto", "100, 18446744073709551615", "error:enomem");
+}
+
+static void keep_longer_ones_on_heaps(void)
+{
+    vm_options.heap_bin = 200;
+}
+
+TEST_WITH(other_limit, "how long a binary on a heap may be is learned of the VM",
+          NULL, keep_longer_ones_on_heaps)
+{
+    check_in_and_out();
+    check_new_binaries();
 }
 
 TEST(many_held, "many binaries are held at once, and some let go")

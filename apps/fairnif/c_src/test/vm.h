@@ -48,6 +48,7 @@ struct vm_options {
                                tells monitors */
     bool late_stops;        /* ERL_NIF_SELECT_STOP leaves the callback to the
                                polling thread */
+    size_t heap_bin;        /* a binary of so many bytes lies on the heap */
     unsigned late_events_us;    /* from the end of a selection to its message,
                                which ERL_NIF_SELECT_CANCEL then misses */
 };

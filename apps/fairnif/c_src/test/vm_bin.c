@@ -1,17 +1,17 @@
 /*
  * vm_bin.c - binaries.
  *
- * Up to 64 bytes made by enif_make_new_binary lie on the heap and move with
- * it; everything from enif_alloc_binary, and larger ones, is counted by
- * reference off the heap.  A binary that is resized always moves.  A binary
+ * Up to vm_options.heap_bin bytes (64, as in the real VM) a term lies on the
+ * heap and moves with it, also one made from enif_alloc_binary's memory, which
+ * goes at once, and a part of a larger one (as since OTP 27).  Larger ones are
+ * counted by reference off the heap.  A binary that is resized always moves.
+ * A binary
  * that does not begin on a byte is inspected as a copy that goes when the NIF
  * ends, as in the real VM.
  */
 #include <string.h>
 
 #include "vm_int.h"
-
-enum { ON_HEAP = 64 };
 
 #define LIVE 0x4C49564542494EULL
 #define GONE 0x474F4E4542494EULL
@@ -48,6 +48,7 @@ void vm__bin_drop(struct vm_bin *b)
     if (__atomic_sub_fetch(&check(b)->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     b->magic = GONE;
+    memset(b->data, 0xDD, b->size < 4096 ? b->size : 4096);
     vm__free(b);
     COUNT(binaries, -1);
 }
@@ -121,7 +122,7 @@ unsigned char *enif_make_new_binary(ErlNifEnv *env, size_t size,
     struct vm_bin *b;
 
     vm__env_check(env, __func__);
-    if (size <= ON_HEAP) {
+    if (size <= vm_options.heap_bin) {
         *term = vm__make_heapbin(env->heap, size, &data);
         return data;
     }
@@ -177,7 +178,7 @@ vm_term enif_make_binary(ErlNifEnv *env, ErlNifBinary *bin)
     vm_term t;
 
     vm__env_check(env, __func__);
-    if (bin->ref_bin) {
+    if (bin->ref_bin && bin->size > vm_options.heap_bin) {
         t = make_refcbin(env->heap, check(bin->ref_bin));
         bin->ref_bin = NULL;
         return t;
@@ -187,6 +188,8 @@ vm_term enif_make_binary(ErlNifEnv *env, ErlNifBinary *bin)
     else
         enif_make_new_binary(env, 0, &t);
     vm__walked(bin->size / sizeof(vm_term));
+    if (bin->ref_bin)
+        enif_release_binary(bin);
     return t;
 }
 
@@ -207,6 +210,7 @@ vm_term enif_make_sub_binary(ErlNifEnv *env, vm_term term, size_t pos,
                              size_t size)
 {
     struct vm_span s;
+    unsigned char *data;
     size_t offset = pos;
     unsigned bit = 0;
 
@@ -218,6 +222,13 @@ vm_term enif_make_sub_binary(ErlNifEnv *env, vm_term term, size_t pos,
         offset += PTR(term)[2];
         bit = PTR(term)[3] & 255;
         term = PTR(term)[4];
+    }
+    if (size <= vm_options.heap_bin) {
+        s.data += pos;
+        s.size = size;
+        term = vm__make_heapbin(env->heap, size, &data);
+        vm__span_copy(&s, data);
+        return term;
     }
     return make_subbin(env->heap, term, offset, size, bit, 0);
 }

@@ -64,6 +64,7 @@ static void free_chunks(struct vm_chunk *c)
     while (c) {
         struct vm_chunk *next = c->next;
 
+        memset(c->words, 0xDD, c->used * sizeof *c->words);
         vm__free(c);
         c = next;
     }

@@ -13,7 +13,8 @@ enum { MAX_PROCS = 1 << 17 };
 #define LIVE 0x4C495645454E56ULL
 #define GONE 0x474F4E45454E56ULL
 
-struct vm_options vm_options = {.gc_every = 1, .dead_heaps_on = VM_NORMAL};
+struct vm_options vm_options = {.gc_every = 1, .dead_heaps_on = VM_NORMAL,
+                                .heap_bin = 64};
 
 static pthread_mutex_t procs_lock = PTHREAD_MUTEX_INITIALIZER;
 static vm_proc *procs[MAX_PROCS];
