@@ -88,6 +88,7 @@ measure(#{flags := Flags, call := Call, about := About}, Progress) ->
 %% other programs (and, on a virtual machine, other machines) used meanwhile.
 -spec in_peer(module(), atom(), [term()]) -> {fairnif_bench_series:samples(), map()}.
 in_peer(M, F, Args) ->
+    _ = fairnif:calibrate(),
     {Used0, Total0} = ticks(),
     {Samples, Facts} = case apply(M, F, Args) of
                            {_, _} = Both -> Both;

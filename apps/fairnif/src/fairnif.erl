@@ -5,9 +5,11 @@
 %% -on_load(init/0).
 %% init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
 %% '''
-%% The first call of this module loads the runtime, `priv/fairnif.so', and
-%% calibrates it (about 20 ms).  This module has no `-on_load' of its own: in a
-%% release in embedded mode an author's on_load may run before it.
+%% The first call of this module loads the runtime, `priv/fairnif.so'.  It is usable
+%% at once; a process of its own, `fairnif_calibration', then measures the fair slice
+%% (about 20 ms; later, where all dirty CPU schedulers are busy), and defaults hold
+%% until that is done.  This module has no `-on_load' of its own: in a release in
+%% embedded mode an author's on_load may run before it.
 %%
 %% Application environment of `fairnif' (all optional; read when the runtime is
 %% loaded and again when the application starts):
@@ -44,7 +46,7 @@
        nif_driver_abandon/1, nif_driver_counts/0]).
 
 %% For fairnif_calibration.
--export([nif_reschedule_ns/1, nif_dirty_trip_ns/1]).
+-export([nif_reschedule_ns/1, nif_dirty_trip_ns/1, use_figures/0]).
 %% For fairnif_driver.
 -export([nif_driver_bind/1, nif_driver_known/1, nif_driver_request/2, nif_driver_deferred/1,
          nif_driver_abandon/1, nif_driver_counts/0]).
@@ -55,7 +57,7 @@
                   functions := [function_info()],
                   atom() => term()}.
 %% What {@link info/0} returns: the settings in force, in ns, the calibration
-%% they come from, stacks, and every function.
+%% they come from (`measured' in it: or the defaults), stacks, and every function.
 
 -type function_info() :: #{function := mfa(),
                            mode := mode(),
@@ -116,7 +118,7 @@ load_info() ->
 %% Raises `error:{fairnif, Reason}' when the runtime cannot be loaded.
 -spec load_info(AuthorsInfo :: term()) -> term().
 load_info(AuthorsInfo) ->
-    {fairnif, 1, native(fun nif_runtime/0), AuthorsInfo}.
+    {fairnif, 1, set_up(), AuthorsInfo}.
 
 %% @doc The directory that holds `fairnif.h', for the compiler's `-I'.
 -spec include_dir() -> file:filename().
@@ -231,8 +233,9 @@ port_call(Port, Operation, Data) ->
 %% while all of those are busy.
 -spec info() -> info().
 info() ->
-    {Runtime, Functions} = native(fun nif_info/0),
-    Runtime#{calibration => calibration(),
+    _ = set_up(),
+    {Runtime, Functions} = nif_info(),
+    Runtime#{calibration => fairnif_calibration:figures(),
              functions => Functions}.
 
 %% @doc The part of {@link info/0} that belongs to one function; raises
@@ -250,7 +253,8 @@ info(MFA) ->
 %% listed on a dirty I/O scheduler, and wait for one.
 -spec tasks() -> [task()].
 tasks() ->
-    native(fun nif_tasks/0).
+    _ = set_up(),
+    nif_tasks().
 
 %% @doc Switches for testing a body; they hold for the whole node.
 %% <dl>
@@ -263,7 +267,7 @@ tasks() ->
 %% </dl>
 -spec debug(#{pause_every_tick | check_terms | measure_cpu => boolean()}) -> ok.
 debug(Switches) ->
-    _ = native(fun nif_runtime/0),
+    _ = set_up(),
     maps:foreach(
       fun(Name, On) when is_boolean(On),
                          (Name =:= pause_every_tick orelse Name =:= check_terms
@@ -277,9 +281,12 @@ debug(Switches) ->
 %% `error:{fairnif, {bad_env, {Name, Value}}}' and leaves the rest unread.
 -spec configure() -> ok.
 configure() ->
-    #{slice_ns := Calibrated} = calibration(),
+    _ = set_up(),
+    read_environment().
+
+read_environment() ->
     ok = nif_set(dirty_cpus, erlang:system_info(dirty_cpu_schedulers_online)),
-    set_env(slice_ns, slice_us, 1000, Calibrated),
+    use_figures(),
     set_env(dirty_slice_ns, dirty_slice_us, 1000, 1000000),
     ok = nif_set(spin, spin()),
     set_env(adapt_gap_ns, adapt_gap_us, 1000, 1000000),
@@ -289,14 +296,31 @@ configure() ->
     set_env(max_tasks, max_tasks, 1, 0).
 
 %% @doc Measures anew what 4000 reductions, a reschedule and a dirty call cost
-%% here; for nodes that moved to another machine or came up on a very busy one.
-%% Takes about 20 ms of the caller's time.
+%% here, in the caller, and then does {@link configure/0}; for nodes that moved to
+%% another machine or came up on a very busy one, and for who must not go on with the
+%% defaults.  Takes about 20 ms of the caller's time, and waits for dirty CPU schedulers.
 -spec calibrate() -> fairnif_calibration:result().
 calibrate() ->
-    _ = native(fun nif_runtime/0),
-    measure(),
+    _ = set_up(),
+    Figures = fairnif_calibration:run(),
+    ok = fairnif_calibration:put_figures(Figures),
     ok = configure(),
-    calibration().
+    Figures.
+
+%% @private
+%% What was measured, or the defaults.  They may change just then: a process of its own
+%% measures.
+-spec use_figures() -> ok.
+use_figures() ->
+    #{fair_ns := Fair, slice_ns := Slice, dirty_trip_ns := Trip} = Figures =
+        fairnif_calibration:figures(),
+    ok = nif_set(fair_ns, Fair),
+    ok = nif_set(dirty_trip_ns, Trip),
+    set_env(slice_ns, slice_us, 1000, Slice),
+    case fairnif_calibration:figures() of
+        Figures -> ok;
+        _ -> use_figures()
+    end.
 
 %% -- the runtime -------------------------------------------------------------
 
@@ -342,16 +366,6 @@ nif_reschedule_ns(_N) -> erlang:nif_error(not_loaded).
 -spec nif_dirty_trip_ns(pos_integer()) -> non_neg_integer().
 nif_dirty_trip_ns(_N) -> erlang:nif_error(not_loaded).
 
-%% Calls a NIF, and loads the runtime first if that has not been done.
-native(Nif) ->
-    try
-        Nif()
-    catch
-        error:not_loaded ->
-            load_runtime(),
-            Nif()
-    end.
-
 %% Two processes may come here at once: the second finds it loaded.  Called on
 %% a copy of this module that is being replaced, load_nif refuses (old_code);
 %% the caller then goes on in the new one.
@@ -360,10 +374,6 @@ load_runtime() ->
     %% are bound to, also when this module was purged in between.
     Earlier = persistent_term:get({fairnif, runtime}, none),
     case erlang:load_nif(filename:join([lib_dir(), "priv", "fairnif"]), Earlier) of
-        ok when Earlier =:= none ->
-            persistent_term:put({fairnif, runtime}, nif_runtime()),
-            measure(),
-            configure_or_log();
         ok ->
             ok;
         {error, {Reason, _}} when Reason =:= reload; Reason =:= old_code ->
@@ -372,18 +382,36 @@ load_runtime() ->
             error({fairnif, Reason})
     end.
 
-measure() ->
-    Result = fairnif_calibration:run(),
-    persistent_term:put({fairnif, calibration}, Result),
-    #{fair_ns := Fair, dirty_trip_ns := Trip} = Result,
-    ok = nif_set(fair_ns, Fair),
-    ok = nif_set(dirty_trip_ns, Trip).
+%% A runtime that is loaded and set up.  The caller may be killed after each step, and others
+%% may be at the same one: so each looks for what there is to do, and may be done twice.  The
+%% object is put last: who finds it finds the environment read.  Nothing here waits.
+set_up() ->
+    Runtime = runtime(),
+    case persistent_term:get({fairnif, runtime}, none) of
+        none ->
+            configure_or_log(),
+            persistent_term:put({fairnif, runtime}, Runtime);
+        _ ->
+            ok
+    end,
+    ok = fairnif_calibration:start(),
+    Runtime.
+
+%% A stub may not load and go on: see above.
+runtime() ->
+    try
+        nif_runtime()
+    catch
+        error:not_loaded ->
+            load_runtime(),
+            nif_runtime()
+    end.
 
 %% A bad value in the environment must not keep an author's library from
 %% loading: the defaults hold until the application starts, which then fails.
 configure_or_log() ->
     try
-        configure()
+        read_environment()
     catch
         error:{fairnif, {bad_env, {Key, Value}}} ->
             logger:error("fairnif: bad value of ~p in the application environment: ~p; "
@@ -397,10 +425,6 @@ spin() ->
         N when is_integer(N), N > 1 -> 1;
         _ -> 0
     end.
-
-calibration() ->
-    _ = native(fun nif_runtime/0),
-    persistent_term:get({fairnif, calibration}).
 
 set_env(Setting, Key, Factor, Default) ->
     case env(Key) of

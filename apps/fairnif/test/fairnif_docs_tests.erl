@@ -37,7 +37,7 @@ the_manual_describes_every_function_that_is_exported_test_() ->
             Manual = read(Root, "docs/manual/erlang-api.md"),
             Internal = [module_info, nif_reschedule_ns, nif_dirty_trip_ns, nif_driver_bind,
                         nif_driver_known, nif_driver_request, nif_driver_deferred,
-                        nif_driver_abandon, nif_driver_counts],
+                        nif_driver_abandon, nif_driver_counts, use_figures],
             [{Heading, ?_assertNotEqual(nomatch, string:find(Manual, Heading))}
              || {Name, Arity} <- fairnif:module_info(exports),
                 not lists:member(Name, Internal),

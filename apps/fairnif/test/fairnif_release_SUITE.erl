@@ -73,7 +73,7 @@ module_fairnif_may_be_loaded_again_and_purged(Config) ->
     Peer = boot(Config),
     {1, _} = call(Peer, fairrel, count, [1000]),
     #{calls := Calls} = call(Peer, fairnif, info, [{fairrel, count, 1}]),
-    Tasks = start_tasks(Peer, 500000),
+    Tasks = start_tasks(Peer, 2000000),
     [begin
          _ = call(Peer, code, purge, [fairnif]),
          {module, fairnif} = call(Peer, code, load_file, [fairnif]),

@@ -68,10 +68,12 @@ slice_us(_) ->
 %% Everything is loaded, and set, before anything is measured.
 prepare({yielding, Us}) ->
     _ = code:ensure_loaded(example()),
+    _ = fairnif:calibrate(),
     ok = application:set_env(fairnif, slice_us, Us),
     ok = fairnif:configure();
 prepare(_) ->
     _ = code:ensure_loaded(example()),
+    _ = fairnif:calibrate(),
     ok = fairnif_lab_exp_nif:sliced(1, 1).
 
 -spec forever(mode()) -> no_return().

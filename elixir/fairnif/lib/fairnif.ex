@@ -89,8 +89,8 @@ defmodule Fairnif do
   @doc """
   The second argument of `:erlang.load_nif/2`, for a module that has an `@on_load` of its own.
 
-  The library's `load` and `upgrade` functions get `authors_info`. The first call loads the runtime
-  and calibrates it: about 20 ms. Raises `Fairnif.Error` when the runtime cannot be loaded.
+  The library's `load` and `upgrade` functions get `authors_info`. The first call loads the runtime:
+  1 to 2 ms. Raises `Fairnif.Error` when the runtime cannot be loaded.
   """
   @spec load_info(term()) :: term()
   def load_info(authors_info \\ :undefined),
@@ -233,7 +233,8 @@ defmodule Fairnif do
 
   @doc """
   Measures anew what 4000 reductions, a reschedule and a dirty call cost here, then configures. For
-  nodes that moved to another machine or came up on a very busy one. About 20 ms of the caller's time.
+  nodes that moved to another machine or came up on a very busy one, and for who must not begin with the
+  defaults. About 20 ms of the caller's time.
 
       iex> %{slice_ns: slice} = Fairnif.calibrate()
       iex> slice > 0
