@@ -94,10 +94,10 @@ a_driver_is_named(_) ->
     one([{driver, 0}, {driver, 1}]).
 
 a_bif_of_the_emulator_is_told_by_its_place(_) ->
-    one([digits, multiply]).
+    one([compare, member]).
 
 a_nif_of_otp_is_named(_) ->
-    one([pbkdf2]).
+    one([mod_pow]).
 
 %% No process called it, and no table has it.
 a_resources_destructor_is_named_with_its_type(_) ->
@@ -144,7 +144,7 @@ all_schedulers_blocked_are_seen_while_they_are(_) ->
                     [blocks(Peer, #{subject => S, kind => normal, blockers => ?SCHEDULERS,
                                     ms => ?ALL_MS})
                      || S <- [{fair, spin_normal}, {plain, spin}, {plain, lock}, {plain, read},
-                              {stripped, sleep}, {driver, 0}, multiply]]
+                              {stripped, sleep}, {driver, 0}, compare]]
             end).
 
 when_all_schedulers_are_blocked_standard_error_says_so(_) ->

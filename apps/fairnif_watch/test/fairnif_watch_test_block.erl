@@ -31,21 +31,29 @@ subject({stripped, Function}) ->
 subject({driver, Operation}) ->
     #{call => fun(Ms, _) -> driver(Operation, Ms) end,
       culprit => #{kind => driver, library => {contains, [<<"fairnif_watch_block_drv">>]}}};
-subject(pbkdf2) ->
-    %% A NIF of OTP's, in a library of OTP's.
-    #{prepare => fun(Ms) -> rounds(fun derive/1, 20000, Ms) end,
-      call => fun(_, Rounds) -> timed(fun() -> derive(Rounds) end) end,
+subject(mod_pow) ->
+    %% A NIF of OTP's, in a library of OTP's, on a normal scheduler in every release.
+    #{prepare => fun(Ms) -> rounds(fun mod_pow/1, 2000, Ms) end,
+      call => fun(_, Bits) -> timed(fun() -> mod_pow(Bits) end) end,
       culprit => #{kind => nif, library => {contains, [<<"crypto.so">>]}, module => crypto}};
-%% Both quadratic, in C of the emulator, without a pause (OTP 25).
-subject(digits) ->
-    emulator(fun(N) -> binary_to_integer(binary:copy(<<"7">>, N)) end, 20000);
-subject(multiply) ->
-    emulator(fun(N) -> X = 1 bsl N - 1, X * X end, 60000).
+%% C of the emulator, which compares in one go in every release: called by compiled code, and by a
+%% BIF.
+subject(compare) ->
+    emulator(fun(N) -> true = trees(N) =:= trees(N) end, 10);
+subject(member) ->
+    emulator(fun(N) -> true = lists:member(trees(N), [trees(N)]) end, 10).
 
 emulator(Fun, Some) ->
-    #{prepare => fun(Ms) -> size(Fun, Some, Ms) end,
-      call => fun(_, Size) -> timed(fun() -> Fun(Size) end) end,
+    #{prepare => fun(Ms) -> rounds(Fun, Some, Ms) end,
+      call => fun(_, N) -> timed(fun() -> Fun(N) end) end,
       culprit => #{kind => {any, [bif, emulator]}, library => {contains, [<<"beam">>]}}}.
+
+%% Shared when they are made, but compared as if they were not: 4096 leaves each.
+trees(N) ->
+    list_to_tuple(lists:duplicate(N, tree(12))).
+
+tree(0) -> {};
+tree(Depth) -> Tree = tree(Depth - 1), {Tree, Tree}.
 
 plain(Module, Function, Names) ->
     #{call => fun(Ms, _) -> Module:Function(Ms) end,
@@ -67,8 +75,8 @@ driver(Operation, Ms) ->
     port_close(Port),
     {Since, Until, 0}.
 
-derive(Rounds) ->
-    crypto:pbkdf2_hmac(sha256, <<"password">>, <<"salt">>, Rounds, 32).
+mod_pow(Bits) ->
+    crypto:mod_pow(3, 1 bsl Bits - 1, 1 bsl 4096 - 1).
 
 timed(Fun) ->
     Since = now_ns(),
@@ -79,11 +87,6 @@ timed(Fun) ->
 rounds(Fun, Some, Ms) ->
     Ns = lists:min([took(fun() -> Fun(Some) end) || _ <- [1, 2, 3]]),
     max(1, Some * Ms * 1000000 div Ns).
-
-%% What size takes so many ms, where time grows with its square.
-size(Fun, Some, Ms) ->
-    Ns = lists:min([took(fun() -> Fun(Some) end) || _ <- [1, 2, 3]]),
-    round(Some * math:sqrt(Ms * 1.0e6 / Ns)).
 
 took(Fun) ->
     {Since, Until, 0} = timed(Fun),
