@@ -9,6 +9,7 @@ SOAK_KILLS   ?= 1000000
 SOAK_TASKS   ?= 100000
 WATCH_SECONDS ?= 3600
 WATCH_STARTS ?= 300
+NEWEST_SECONDS ?= 1200
 REBAR        ?= rebar3
 DIST         ?= trixie
 RUNS         ?= 10
@@ -39,7 +40,8 @@ ct            = $(REBAR) ct --suite $(call commas,$(1))
 	test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
 	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
 	test-examples test-examples-beside test-examples-alone test-elixir \
-	test-stranger test-stranger-beside test-stranger-alone test-otp \
+	test-stranger test-stranger-beside test-stranger-alone test-otp test-newest \
+	test-erlang test-erlang-eunit test-erlang-ct compile-erlang \
 	bench bench-json zoo manners soak sanitize lint lint-fast \
 	docs clean
 
@@ -75,6 +77,25 @@ check-fast: deps-test compile  ## lint but dialyzer, C under ASan and UBSan, EUn
 
 test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
 	@tools/test_otp $(DIST)
+
+# For CI, beside `make test` on the release it has.
+test-newest:    ## as root: what Erlang there is to test and not about time, on Debian's newest Erlang
+	@TARGETS=test-erlang timeout --kill-after=60 $(NEWEST_SECONDS) tools/test_otp sid; \
+	case $$? in \
+		0) ;; \
+		3) echo "test-newest: 0 passed, 0 failed, 1 skipped: the newest Erlang was not tested" ;; \
+		124) echo "test-newest: not over after $(NEWEST_SECONDS) s"; exit 1 ;; \
+		*) exit 1 ;; \
+	esac
+
+# Without the pages, which no release changes; nor do storms and soaks have to do with one.
+test-erlang: test-erlang-eunit test-erlang-ct
+
+test-erlang-eunit: deps-test deps-http compile-erlang
+	$(call eunit,$(call beside,$(EUNIT)))
+
+test-erlang-ct: deps-test deps-http compile-erlang
+	$(call ct,$(filter-out %_soak_SUITE.erl %_storm_SUITE.erl,$(call beside,$(SUITES))))
 
 bench: compile  ## side by side with other ways to do the same work
 	@$(MAKE) -s -C bench >&2
@@ -133,10 +154,12 @@ sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer 
 	WATCH_STORM=4 $(MAKE) -C apps/fairnif_watch/c_src/test test
 
 # Who has no Node.js and cannot install it still gets everything but the page.
-compile: deps   ## the applications, the examples, the pages
+compile: compile-erlang  ## the applications, the examples, the pages
+	@$(MAKE) -s page || echo "the pages are not built: all works but --html and --http" >&2
+
+compile-erlang: deps
 	@$(REBAR) compile >&2
 	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
-	@$(MAKE) -s page || echo "the pages are not built: all works but --html and --http" >&2
 
 page:           ## the report page and the live page; needs Node.js 18 and npm
 	@tools/setup page
