@@ -26,14 +26,15 @@ export MIX_HOME ?= $(CURDIR)/_build/mix
 # wants both cores for itself. -tests(nodes): it starts nodes, takes long, and is not for check-fast.
 # Nothing said: it runs beside others.
 comma        := ,
-EUNIT         = apps/*/test/*_tests.erl
+EUNIT_TESTS   = apps/*/test/*_tests.erl
 SUITES        = apps/*/test/*_SUITE.erl
 alone         = $(shell grep -lE '^-tests\(alone\)' $(1))
 beside        = $(shell grep -LE '^-tests\(alone\)' $(1))
 fast          = $(shell grep -LE '^-tests\((alone|nodes)\)' $(1))
 empty        :=
 commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
-eunit         = $(REBAR) eunit --module=$(call commas,$(basename $(notdir $(1))))
+# In a folder of its own, so that Common Test may run beside it: rebar3 compiles tests anew for each.
+eunit         = $(REBAR) as eunit eunit --module=$(call commas,$(basename $(notdir $(1))))
 ct            = $(REBAR) ct --suite $(call commas,$(1))
 
 .PHONY: help deps deps-test deps-http compile page demo http test test-beside test-alone check-fast \
@@ -61,12 +62,12 @@ http: deps-http compile  ## a web server under load beside native code, six minu
 # what meets where. Each runner is a target of its own, and runs though another has failed.
 test: test-beside test-alone  ## all tests and lint
 
-# Targets with commas between them build in the same folder. The longest first.
+# The longest first.
 test-beside: deps-test deps-http compile
 	@tools/setup platforms
 	@tools/setup browser
-	@tools/abreast 2 test-eunit-beside,test-ct-beside test-platforms test-c lint \
-		test-page-beside test-stranger-beside test-examples-beside
+	@tools/abreast 2 test-ct-beside test-c test-platforms test-eunit-beside \
+		test-stranger-beside test-page-beside test-examples-beside lint
 
 test-alone: deps-test deps-http compile
 	@tools/abreast 1 test-eunit-alone test-ct-alone test-examples-alone test-elixir \
@@ -182,7 +183,7 @@ test-c: deps-test
 
 test-c-fast: deps-test
 	$(MAKE) -C apps/fairnif/c_src test
-	$(MAKE) -C apps/fairnif_watch/c_src/test all SANITIZE=address,undefined
+	WATCH_STORM=0.25 $(MAKE) -C apps/fairnif_watch/c_src/test all SANITIZE=address,undefined
 
 test-platforms:  ## the C tests for other processors, C libraries, systems
 	@tools/setup platforms
@@ -193,13 +194,13 @@ test-eunit: deps-test deps-http compile
 	$(REBAR) eunit
 
 test-eunit-beside: deps-test deps-http compile
-	$(call eunit,$(call beside,$(EUNIT)))
+	$(call eunit,$(call beside,$(EUNIT_TESTS)))
 
 test-eunit-alone: deps-test deps-http compile
-	$(call eunit,$(call alone,$(EUNIT)))
+	$(call eunit,$(call alone,$(EUNIT_TESTS)))
 
 test-eunit-fast: deps-test compile
-	$(call eunit,$(call fast,$(EUNIT)))
+	$(call eunit,$(call fast,$(EUNIT_TESTS)))
 
 test-ct: deps-test compile
 	$(REBAR) ct

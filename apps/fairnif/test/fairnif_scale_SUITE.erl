@@ -1,7 +1,6 @@
 %% Very many tasks at once: what they take, where there is an end to them, whether they all get
 %% their turns. In a tenth of the full size (100,000 suspended tasks; fairnif_soak_SUITE has it).
 -module(fairnif_scale_SUITE).
--tests(alone).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([ten_thousand_suspended_tasks_take_16_kib_each_and_leave_nothing/1,
