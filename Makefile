@@ -93,7 +93,7 @@ test-newest:    ## as root: what Erlang there is to test and not about time, on 
 test-erlang: test-erlang-eunit test-erlang-ct
 
 test-erlang-eunit: deps-test deps-http compile-erlang
-	$(call eunit,$(call beside,$(EUNIT)))
+	$(call eunit,$(call beside,$(EUNIT_TESTS)))
 
 test-erlang-ct: deps-test deps-http compile-erlang
 	$(call ct,$(filter-out %_soak_SUITE.erl %_storm_SUITE.erl,$(call beside,$(SUITES))))
