@@ -8,6 +8,7 @@ SOAK_SECONDS ?= 600
 SOAK_KILLS   ?= 1000000
 SOAK_TASKS   ?= 100000
 WATCH_SECONDS ?= 3600
+WATCH_HOLDS ?= 200
 WATCH_STARTS ?= 300
 NEWEST_SECONDS ?= 1200
 REBAR        ?= rebar3
@@ -143,9 +144,9 @@ clean:          ## removes everything built
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock
 
-soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_STARTS=300]
+soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_HOLDS=200 WATCH_STARTS=300]
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
-		WATCH_SECONDS=$(WATCH_SECONDS) WATCH_STARTS=$(WATCH_STARTS) \
+		WATCH_SECONDS=$(WATCH_SECONDS) WATCH_HOLDS=$(WATCH_HOLDS) WATCH_STARTS=$(WATCH_STARTS) \
 		$(REBAR) ct --suite \
 		$$(echo apps/*/test/*_soak_SUITE.erl apps/fairnif_watch/test/*_storm_SUITE.erl | tr ' ' ',')
 

@@ -2,10 +2,10 @@
  * capture.c - a running thread copies itself: its registers and the top of its
  * stack, in the handler of a real-time signal.
  *
- * The handler writes into preallocated memory and does nothing else.  It may
- * come late, after the watcher gave up and asked another thread; so each
- * signal carries a ticket, and only the handler with the ticket that is asked
- * for now may write:
+ * The handler writes into preallocated memory, wakes the watcher, and does
+ * nothing else.  It may come late, after the watcher gave up and asked another
+ * thread; so each signal carries a ticket, and only the handler with the ticket
+ * that is asked for now may write:
  *
  *     watcher                           handler
  *     page = ticket|ASKED, signal
@@ -94,6 +94,12 @@ static size_t copy_stack(unsigned char *stack, uint64_t sp, uint64_t *from)
     return watch__read(stack, sp, WATCH__STACK);
 }
 
+/* The half of the word that has the state: both processors have it first. */
+static _Atomic uint32_t *page_futex(void)
+{
+    return (_Atomic uint32_t *)(void *)&page.word;
+}
+
 static void handler(int number, siginfo_t *info, void *context)
 {
     uint64_t ticket = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
@@ -107,6 +113,7 @@ static void handler(int number, siginfo_t *info, void *context)
         copy_registers(&page.regs, context);
         page.size = copy_stack(page.stack, page.regs.sp, &page.from);
         atomic_store(&page.word, ticket << 2 | DONE);
+        watch__futex_wake(page_futex());
     }
     atomic_store(&seats[ticket % SEATS].handled, ticket);
 }
@@ -193,13 +200,12 @@ static int send(struct seat *seat, uint64_t ticket)
 
 static bool wait_done(uint64_t ticket, uint64_t wait_ns)
 {
-    const struct timespec nap = {.tv_nsec = 20000};
-    uint64_t since = watch__now();
+    uint64_t until = watch__now() + wait_ns, word;
 
-    while (atomic_load(&page.word) != (ticket << 2 | DONE)) {
-        if (watch__now() - since > wait_ns)
+    while ((word = atomic_load(&page.word)) != (ticket << 2 | DONE)) {
+        if (watch__now() >= until)
             return false;
-        nanosleep(&nap, NULL);
+        watch__futex_wait(page_futex(), (uint32_t)word, until);
     }
     return true;
 }

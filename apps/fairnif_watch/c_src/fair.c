@@ -27,13 +27,26 @@ const struct fair_ops *watch__fair_bind(ErlNifEnv *env, ERL_NIF_TERM runtime)
     return watcher.ops;
 }
 
+/* What others may read.  Missed this time, it is there the next. */
+static void show(struct watch *w)
+{
+    if (!watch__try(w))
+        return;
+    for (unsigned i = 0; i < w->count; i++)
+        if (w->threads[i].fair)
+            w->shown_fair[i] = *w->threads[i].fair;
+        else
+            w->shown_fair[i].tid = 0;
+    watch__leave(w);
+}
+
 void watch__fair_look(struct watch *w)
 {
     const struct fair_ops *ops =
         atomic_load_explicit(&w->fair, memory_order_acquire);
     unsigned n;
 
-    if (!ops || pthread_mutex_trylock(&w->lock) != 0)
+    if (!ops)
         return;
     n = ops->running(w->running, sizeof *w->running, WATCH__RUNNING);
     for (unsigned i = 0; i < w->count; i++)
@@ -42,5 +55,7 @@ void watch__fair_look(struct watch *w)
         for (unsigned i = 0; i < w->count; i++)
             if (w->threads[i].tid == w->running[k].tid)
                 w->threads[i].fair = &w->running[k];
-    pthread_mutex_unlock(&w->lock);
+    if (n || w->fair_was_shown)
+        show(w);
+    w->fair_was_shown = n > 0;
 }

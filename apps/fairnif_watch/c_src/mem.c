@@ -1,16 +1,18 @@
 /*
  * mem.c - memory that may not be there: copied by the kernel, which answers
- * EFAULT where an access of ours would be a fault.
+ * EFAULT where an access of ours would be a fault.  And words to wait for.
  *
  * Called in the signal handler too: no lock, no allocation, errno kept.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "image.h"
@@ -21,6 +23,24 @@ enum { PAGE = 4096, PIECES = 16 };
  * container engines do).  Opened before it is needed. */
 static _Atomic int mem_fd = -1;
 static _Atomic bool refused;
+
+/* Until *word is not `value`, or woken, or by a signal, or until then. */
+void watch__futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t until)
+{
+    const struct timespec t = {(time_t)(until / 1000000000u),
+                               (long)(until % 1000000000u)};
+
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &t, NULL,
+            FUTEX_BITSET_MATCH_ANY);
+}
+
+void watch__futex_wake(_Atomic uint32_t *word)
+{
+    int error = errno;
+
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = error;
+}
 
 void watch__read_start(void)
 {

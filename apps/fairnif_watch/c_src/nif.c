@@ -1,7 +1,8 @@
 /*
  * nif.c - the face of the watchdog's native part, module fairnif_watch_native.
  *
- * Calls that may wait (new, stop) are dirty; all others are a few loads.  The
+ * Calls that may wait (new, stop) are dirty; all others are a few loads, and wait
+ * for nobody: not for the thread either, which may be given no processor.  The
  * thread is ended by `stop`.  Where nobody calls that the object's destructor
  * does it: by then the monitor has told the thread to end.
  */
@@ -265,31 +266,25 @@ static ERL_NIF_TERM mfa(ErlNifEnv *env, const char *module, const char *name,
                             enif_make_uint(env, arity));
 }
 
-/* What fairnif said at the last look. */
 static ERL_NIF_TERM fairnif_map(ErlNifEnv *env, struct watch *w,
-                                const struct watch__thread *t)
+                                const struct fair_running *fair)
 {
     ERL_NIF_TERM map = enif_make_new_map(env);
-    struct fair_running fair;
-    bool there;
 
-    pthread_mutex_lock(&w->lock);
-    there = t->fair != NULL;
-    if (there)
-        fair = *t->fair;
-    pthread_mutex_unlock(&w->lock);
-    if (!there)
+    if (!fair->tid)
         return atom(env, "none");
-    put(env, &map, "function", mfa(env, fair.module, fair.name, fair.arity));
-    put(env, &map, "owner", enif_make_pid(env, &fair.owner));
+    put(env, &map, "function", mfa(env, fair->module, fair->name,
+                                   fair->arity));
+    put(env, &map, "owner", enif_make_pid(env, &fair->owner));
     put(env, &map, "since", enif_make_int64(
-            env, (int64_t)fair.since_ns + GET(w->offset)));
-    put(env, &map, "yields", enif_make_uint64(env, fair.yields));
+            env, (int64_t)fair->since_ns + GET(w->offset)));
+    put(env, &map, "yields", enif_make_uint64(env, fair->yields));
     return map;
 }
 
 static ERL_NIF_TERM thread_map(ErlNifEnv *env, struct watch *w,
-                               const struct watch__thread *t, uint64_t now)
+                               const struct watch__thread *t,
+                               const struct fair_running *fair, uint64_t now)
 {
     ERL_NIF_TERM map = enif_make_new_map(env);
     uint64_t begin = GET(t->shown_begin), busy = GET(t->shown_busy_since);
@@ -304,25 +299,36 @@ static ERL_NIF_TERM thread_map(ErlNifEnv *env, struct watch *w,
         enif_make_uint64(env, busy ? watch__less(now, busy) : 0));
     put(env, &map, "held_ns",
         enif_make_uint64(env, begin ? watch__less(now, begin) : 0));
-    put(env, &map, "fairnif", fairnif_map(env, w, t));
+    put(env, &map, "fairnif", fairnif_map(env, w, fair));
     put(env, &map, "cpu_ns", enif_make_uint64(env, GET(t->shown_cpu)));
     return map;
 }
 
-/* threads(Watch) -> [map()] */
+/* threads(Watch) -> [map()] | busy: the thread writes what is asked for. */
 static ERL_NIF_TERM threads(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[])
 {
     struct watch *w = get_watch(env, argv[0]);
     ERL_NIF_TERM list = enif_make_list(env, 0);
     uint64_t now = watch__now();
+    struct fair_running *fair;
 
     (void)argc;
     if (!w)
         return enif_make_badarg(env);
+    fair = enif_alloc(w->count * sizeof *fair);
+    if (!fair)
+        return enif_raise_exception(env, atom(env, "enomem"));
+    if (!watch__try(w)) {
+        enif_free(fair);
+        return atom(env, "busy");
+    }
+    memcpy(fair, w->shown_fair, w->count * sizeof *fair);
+    watch__leave(w);
     for (unsigned i = w->count; i-- > 0; )
         list = enif_make_list_cell(env, thread_map(env, w, &w->threads[i],
-                                                   now), list);
+                                                   &fair[i], now), list);
+    enif_free(fair);
     return list;
 }
 
@@ -334,8 +340,8 @@ static ERL_NIF_TERM binary(ErlNifEnv *env, const char *text)
     return term;
 }
 
-/* top(Watch) -> {All, Other, [{Function, Samples}]}: of the last ten seconds or
- * twenty. */
+/* top(Watch) -> {All, Other, [{Function, Samples}]} | busy: of the last ten seconds
+ * or twenty. */
 static ERL_NIF_TERM top(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct watch *w = get_watch(env, argv[0]);
@@ -348,11 +354,14 @@ static ERL_NIF_TERM top(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     tallies = enif_alloc(sizeof w->tallies);
     if (!tallies)
         return enif_raise_exception(env, atom(env, "enomem"));
-    pthread_mutex_lock(&w->lock);
+    if (!watch__try(w)) {
+        enif_free(tallies);
+        return atom(env, "busy");
+    }
     memcpy(tallies, w->tallies, sizeof w->tallies);
     numbers[0] = enif_make_uint64(env, w->tallied);
     numbers[1] = enif_make_uint64(env, w->other);
-    pthread_mutex_unlock(&w->lock);
+    watch__leave(w);
     for (unsigned i = 0; i < WATCH__TALLIES; i++) {
         const struct watch__tally *x = &tallies[i];
 
@@ -387,15 +396,20 @@ static ERL_NIF_TERM look(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
     if (!(ref_env = enif_alloc_env()))
         return atom(env, "busy");
-    pthread_mutex_lock(&w->lock);
-    for (unsigned i = 0; i < WATCH__LOOKS && !taken; i++)
-        if (!w->looks[i].env && !w->stop) {
-            w->looks[i] = (struct watch__look){
-                ref_env, enif_make_copy(ref_env, argv[3]), thread};
-            w->looked = taken = true;
+    for (unsigned i = 0; i < WATCH__LOOKS && !taken; i++) {
+        struct watch__look *l = &w->looks[i];
+        int unused = LOOK_FREE;
+
+        taken = atomic_compare_exchange_strong(&l->state, &unused,
+                                               LOOK_FILLED);
+        if (taken) {
+            l->env = ref_env;
+            l->ref = enif_make_copy(ref_env, argv[3]);
+            l->thread = thread;
+            atomic_store_explicit(&l->state, LOOK_ASKED, memory_order_release);
+            watch__wake(w);
         }
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
+    }
     if (!taken)
         enif_free_env(ref_env);
     return atom(env, taken ? "ok" : "busy");

@@ -4,9 +4,6 @@
  *
  * Read when a scheduler was ready for long and got no processor, so that this
  * is not taken for a blocked one.  Where the system does not say: 0.
- *
- * What the hypervisor steals of a processor is counted when that one comes
- * back.  Until then it shows only in that nothing else of it is counted.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -89,19 +86,12 @@ static int open_cgroup(char *text, bool *in_us)
 void watch__pressure_open(struct watch__pressure *p)
 {
     char text[TEXT];
-    long hz = sysconf(_SC_CLK_TCK), configured = sysconf(_SC_NPROCESSORS_CONF);
+    long hz = sysconf(_SC_CLK_TCK);
 
     p->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
     p->cgroup_fd = read_file("/proc/self/cgroup", text, sizeof text) > 0
         ? open_cgroup(text, &p->in_us) : -1;
     p->tick_ns = NS_PER_S / (hz > 0 ? (uint64_t)hz : 100);
-    memset(p->kept, 0, sizeof p->kept);
-    p->processors = configured > 0 ? (unsigned)configured : 0;
-    for (unsigned i = 0; i < 2; i++) {
-        p->kept[i].stolen_ns = calloc(p->processors + 1, sizeof(uint64_t));
-        if (!p->kept[i].stolen_ns)
-            p->processors = 0;
-    }
 }
 
 void watch__pressure_close(struct watch__pressure *p)
@@ -110,8 +100,6 @@ void watch__pressure_close(struct watch__pressure *p)
         close(p->stat_fd);
     if (p->cgroup_fd >= 0)
         close(p->cgroup_fd);
-    for (unsigned i = 0; i < 2; i++)
-        free(p->kept[i].stolen_ns);
 }
 
 /* The number behind `key` at the beginning of a line. */
@@ -128,15 +116,13 @@ static uint64_t number_of(const char *text, const char *key)
 }
 
 /* "USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ..." */
-static struct watch__counted columns(const char *text, uint64_t tick_ns)
+static uint64_t steal_of(const char *text)
 {
-    struct watch__counted c = {0};
     char *p = (char *)(uintptr_t)text;
 
     for (unsigned i = 0; i < 7; i++)
-        c.own_ns += strtoull(p, &p, 10) * tick_ns;
-    c.stolen_ns = strtoull(p, &p, 10) * tick_ns;
-    return c;
+        strtoull(p, &p, 10);
+    return strtoull(p, &p, 10);
 }
 
 void watch__pressure_read(const struct watch__pressure *p,
@@ -149,105 +135,5 @@ void watch__pressure_read(const struct watch__pressure *p,
         *throttled_ns = p->in_us ? number_of(text, "throttled_usec") * 1000
             : number_of(text, "throttled_time");
     if (p->stat_fd >= 0 && watch__slurp(p->stat_fd, text, sizeof text) > 3)
-        *stolen_ns = columns(text + 3, p->tick_ns).stolen_ns;
-}
-
-/* Each processor's line, "cpuN COLUMNS"; they are the first ones of /proc/stat,
- * behind that of all.  Until `take` has what it looks for, and is true. */
-static bool each(const struct watch__pressure *p,
-                 bool (*take)(void *arg, unsigned long number,
-                              struct watch__counted c), void *arg)
-{
-    char text[TEXT], *line, *end, *rest;
-    size_t kept = 0;
-    off_t at = 0;
-    ssize_t n;
-
-    if (p->stat_fd < 0)
-        return false;
-    while ((n = pread(p->stat_fd, text + kept, sizeof text - 1 - kept, at))
-           > 0) {
-        at += n;
-        text[kept + (size_t)n] = '\0';
-        for (line = text; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-            unsigned long number;
-
-            if (strncmp(line, "cpu", 3) != 0)
-                return false;
-            number = strtoul(line + 3, &rest, 10);
-            if (line[3] != ' '
-                && take(arg, number, columns(rest, p->tick_ns)))
-                return true;
-        }
-        kept = strlen(line);
-        memmove(text, line, kept);
-    }
-    return false;
-}
-
-static bool keep(void *arg, unsigned long number, struct watch__counted c)
-{
-    struct watch__pressure *p = arg;
-
-    if (number < p->processors)
-        p->kept[0].stolen_ns[number] = c.stolen_ns;
-    return false;
-}
-
-void watch__pressure_keep(struct watch__pressure *p, uint64_t now)
-{
-    struct watch__kept newer = p->kept[1];
-
-    if (!p->processors || now - p->kept[0].at < NS_PER_S)
-        return;
-    p->kept[1] = p->kept[0];
-    p->kept[0] = newer;
-    p->kept[0].at = now;
-    each(p, keep, p);
-}
-
-struct wanted {
-    unsigned long number;
-    struct watch__counted *c;
-};
-
-static bool is_wanted(void *arg, unsigned long number, struct watch__counted c)
-{
-    struct wanted *w = arg;
-
-    if (number == w->number)
-        *w->c = c;
-    return number == w->number;
-}
-
-bool watch__counted(const struct watch__pressure *p, int processor,
-                    struct watch__counted *c)
-{
-    struct wanted w = {(unsigned long)processor, c};
-
-    return processor >= 0 && each(p, is_wanted, &w);
-}
-
-uint64_t watch__stolen_since(const struct watch__pressure *p, int processor,
-                             uint64_t at)
-{
-    const struct watch__kept *kept = &p->kept[p->kept[0].at > at];
-    struct watch__counted c;
-
-    if (processor < 0 || (unsigned)processor >= p->processors || !kept->at
-        || !watch__counted(p, processor, &c))
-        return 0;
-    return watch__less(c.stolen_ns, kept->stolen_ns[processor]);
-}
-
-uint64_t watch__missing(const struct watch__pressure *p,
-                        const struct watch__counted *from,
-                        const struct watch__counted *to, uint64_t elapsed_ns)
-{
-    /* Each column of the time of its own is rounded, so little of it says
-     * nothing in a short time. */
-    if (elapsed_ns >= 6 * p->tick_ns
-        && watch__less(to->own_ns, from->own_ns) < elapsed_ns / 2)
-        return elapsed_ns;
-    return watch__less(to->stolen_ns, from->stolen_ns);
+        *stolen_ns = steal_of(text + 3) * p->tick_ns;
 }

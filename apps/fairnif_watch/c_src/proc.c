@@ -32,7 +32,7 @@ static int read_file(int tid, const char *name, char *text, size_t size)
 /* 17 (beam.smp) R 1 ...: the name may hold anything, a parenthesis too. */
 int watch__thread_stat(int tid, struct watch__stat *t)
 {
-    enum { UTIME = 14, STARTTIME = 22, PROCESSOR = 39 };
+    enum { UTIME = 14, STIME = 15, STARTTIME = 22 };
     char text[1024], *p;
     int error = read_file(tid, "stat", text, sizeof text);
 
@@ -44,15 +44,15 @@ int watch__thread_stat(int tid, struct watch__stat *t)
     memset(t, 0, sizeof *t);
     t->state = p[2];
     p += 3;
-    for (int field = 4; field <= PROCESSOR; field++) {
+    for (int field = 4; field <= STARTTIME; field++) {
         uint64_t n = strtoull(p, &p, 10);
 
         if (field == UTIME)
             t->user_ticks = n;
+        if (field == STIME)
+            t->kernel_ticks = n;
         if (field == STARTTIME)
             t->started = n;
-        if (field == PROCESSOR)
-            t->processor = (int)n;
     }
     return 0;
 }

@@ -10,8 +10,7 @@ struct watch__stat {
     char state;                 /* R S D T Z X */
     uint64_t started;           /* ticks since boot; tells it from a later
                                    thread of the same id */
-    uint64_t user_ticks;        /* CPU used, in user mode */
-    int processor;              /* that it is on, or was last */
+    uint64_t user_ticks, kernel_ticks;  /* CPU used, in either mode */
 };
 
 struct watch__call {

@@ -11,6 +11,7 @@
 #ifndef WATCH_STACK_H
 #define WATCH_STACK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -134,8 +135,20 @@ WATCH_HIDDEN void watch__name(struct watch__maps *maps,
  * looks like a local pid.  Else 0.  Whether such a process lives is the
  * caller's to ask.  docs/internals/watch-stacks.md: in which releases. */
 WATCH_HIDDEN uint64_t watch__process_of(const struct watch__regs *last);
+/* What the emulator keeps in registers while it calls C: its process, the
+ * reductions that are left and the top of the heap.  Two calls seldom agree in
+ * all three.  0: the frames do not tell. */
+WATCH_HIDDEN void watch__erlang_of(const struct watch__regs *last,
+                                   uint64_t *process, uint64_t *reductions,
+                                   uint64_t *heap);
 /* Copies memory of this process that may not be there; bytes copied.  No lock,
  * no allocation, errno is kept. */
 WATCH_HIDDEN size_t watch__read(void *to, uint64_t from, size_t size);
+
+/* Waits while *word is `value`, until then at most (CLOCK_MONOTONIC); may come
+ * back early.  The other wakes one who waits; from a handler too. */
+WATCH_HIDDEN void watch__futex_wait(_Atomic uint32_t *word, uint32_t value,
+                                    uint64_t until);
+WATCH_HIDDEN void watch__futex_wake(_Atomic uint32_t *word);
 
 #endif

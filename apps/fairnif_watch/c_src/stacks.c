@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "fair.h"
 #include "watch.h"
 
 /* What an idle scheduler sleeps in. */
@@ -142,6 +143,37 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
      * not be told from one. */
     return t->place.syscall < 0 || is_idle_call(t->place.syscall)
         ? C_IDLE : C_NATIVE;
+}
+
+/* What the stack shows of the call that the thread is in.  False: it is in none,
+ * but in Erlang code, or between two processes and about to rest. */
+bool watch__shows(const struct watch *w, const struct watch__thread *t,
+                  struct watch__shown *shown)
+{
+    const struct watch__stack *s = w->stack;
+    const struct watch__frame *f = watch__culprit(s);
+    unsigned last = s->count - 1;
+
+    *shown = (struct watch__shown){
+        .sleeps = s->taken == TAKEN && s->snapshot.slept, .cpu = t->cpu
+    };
+    if (t->fair) {
+        shown->owner = t->fair->owner.pid;
+        shown->since = t->fair->since_ns;
+        shown->yields = t->fair->yields;
+    }
+    if (s->count == 0)
+        return true;
+    shown->whole = s->end == END_JIT && last > 0;
+    if (shown->whole)
+        watch__erlang_of(&s->last, &shown->process, &shown->reductions,
+                         &shown->heap);
+    if (f)
+        shown->library = f->pc - f->offset;
+    else
+        f = &s->frames[shown->whole ? last - 1 : last];
+    shown->function = f->start;
+    return t->fair || s->end != END_JIT || last > 0;
 }
 
 /* The process that the emulator runs, where the stack tells and it lives. */

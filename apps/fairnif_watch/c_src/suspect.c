@@ -7,8 +7,14 @@
  *
  *   seen giving way --(busy, or asleep in native code)--> poked
  *        ^                                                  |  no answer
- *        '---------------- answered <-----------------------'  for warn_ms:
- *                                                              reported
+ *        |                                                  v
+ *        '---------------- answered <--------------- its stack is taken, twice:
+ *                                                    the same call: proven, told
+ *
+ * Only what comes after the poke is evidence: CPU time that the thread used, and
+ * time that it slept in native code.  That it used any says that it was given a
+ * processor, and that the same call is seen again says that it was not others
+ * who took turns while the heart waited elsewhere.
  */
 #include "watch.h"
 
@@ -31,18 +37,18 @@ static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
     watch__put_off(h);
 }
 
-static void nothing_lost(struct watch__hold *h)
+/* Nothing is known of what it is held by, from here on. */
+static void know_nothing(struct watch__hold *h)
 {
-    h->stalled = h->apart = h->stolen = h->doubtful = 0;
-    h->stolen_then = h->stalled_then = 0;
-    h->on_trial = false;
+    h->counted = h->stalled = h->apart = 0;
+    h->is_shown = h->proven = false;
 }
 
 void watch__pardon(struct watch__hold *h, uint64_t now, uint64_t cpu)
 {
     h->begin = now;
     h->begin_cpu = cpu;
-    nothing_lost(h);
+    know_nothing(h);
     watch__put_off(h);
 }
 
@@ -76,7 +82,7 @@ static enum watch__does poke(struct watch__hold *h,
     if (h->begin_cpu < h->seen_cpu)
         h->begin_cpu = h->seen_cpu;
     h->begin_waited = seen->waited;
-    nothing_lost(h);
+    know_nothing(h);
     h->poked = true;
     return DO_POKE;
 }
@@ -87,13 +93,10 @@ static void sum_up(struct watch__hold *h, const struct watch__seen *seen,
     uint64_t waited = seen->waited != WATCH__NEVER
         && h->begin_waited != WATCH__NEVER
         ? less(seen->waited, h->begin_waited) : 0;
-    /* After a theft the clock stands still for as long: that is no stall. */
-    uint64_t made_good = less(h->stalled, h->stalled_then);
 
     h->held = less(less(end, h->begin), h->apart);
-    h->used = less(less(end_cpu, h->begin_cpu), less(h->stolen, made_good));
-    h->delay = waited > h->stalled_then ? waited : h->stalled_then;
-    h->delay += h->stolen > made_good ? h->stolen : made_good;
+    h->used = less(end_cpu, h->begin_cpu);
+    h->delay = waited > h->stalled ? waited : h->stalled;
     if (h->delay > less(h->held, h->used))
         h->delay = less(h->held, h->used);
 }
@@ -110,56 +113,97 @@ static enum watch__does answered(struct watch__hold *h,
     return reported ? DO_RELEASE : DO_NOTHING;
 }
 
-/* Held, on a processor, by what runs there: as far as is known. */
-static uint64_t own(const struct watch__hold *h)
-{
-    return less(less(h->held, h->delay), h->doubtful);
-}
+/* -- the same call ------------------------------------------------------------- */
 
-/* What may have been stolen before the hold is good for a doubt only: then none
- * of it counts.  What is stolen after that is known, and taken off: so a hold
- * that goes on is told, however much is stolen, and after a second anyway. */
-bool watch__proves(struct watch__hold *h, const struct watch__limits *limits,
-                   uint64_t stolen, bool known)
+/* Frames that end early may end anywhere in the same call: then the library is
+ * all that has to be the same. */
+bool watch__same_call(const struct watch__shown *a,
+                      const struct watch__shown *b)
 {
-    uint64_t so_far = own(h), more;
-
-    if (h->held >= NS_PER_S)
-        return true;
-    if (!h->on_trial) {
-        if (stolen < limits->tick_ns || stolen < so_far / 2)
-            return true;
-        h->on_trial = true;
-        h->stalled_then = h->stalled;
-        h->stolen = !known ? 0 : stolen < so_far ? stolen : so_far;
-        h->stolen_then = h->stolen;
-        h->doubtful = so_far - h->stolen;
+    if (a->owner || b->owner)
+        return a->owner == b->owner && a->since == b->since
+            && a->yields == b->yields;
+    if (a->sleeps && b->sleeps && a->cpu == b->cpu)
+        return true;            /* the same sleep */
+    if (a->library != b->library)
         return false;
-    }
-    more = less(h->stolen_then + stolen, h->stolen);
-    h->stolen += more;
-    return less(so_far, more) >= limits->warn_ns;
+    if (a->whole && b->whole)
+        return a->function == b->function && a->process == b->process
+            && a->reductions == b->reductions && a->heap == b->heap;
+    return true;
 }
 
-/* Held by what runs on it, for long enough to be told?  For that the time counts
- * in which it was not waiting for a processor; how bad it is, all of it. */
+/* Somewhere in the emulator, called by nobody knows whom. */
+static bool says_nothing(const struct watch__shown *s)
+{
+    return !s->owner && !s->whole && !s->library && !s->sleeps;
+}
+
+/* A stack, taken after the poke, and no answer after that.  Proven, once the
+ * second of two that are a period apart shows the same call.  If it shows another
+ * one, the hold begins anew. */
+enum watch__proof watch__proves(struct watch__hold *h,
+                                const struct watch__limits *limits,
+                                const struct watch__shown *shown,
+                                uint64_t now, uint64_t cpu)
+{
+    if (says_nothing(shown))
+        return PROOF_NOT_YET;
+    if (!h->is_shown || !watch__same_call(&h->shown, shown)) {
+        bool other = h->is_shown;
+
+        if (other)
+            watch__pardon(h, now, cpu);
+        h->is_shown = true;
+        h->shown = *shown;
+        h->shown_counted = h->counted;
+        return other ? PROOF_OTHER : PROOF_NOT_YET;
+    }
+    /* The better of the two: a later one is held against it. */
+    if (shown->whole && !h->shown.whole)
+        h->shown = *shown;
+    h->proven = less(h->counted, h->shown_counted) >= limits->apart_ns
+        && h->counted >= limits->warn_ns;
+    return h->proven ? PROOF_DONE : PROOF_NOT_YET;
+}
+
+/* -- looks ---------------------------------------------------------------------- */
+
+/* The stack that proves it is taken when the hold may be told: the first one a
+ * period before. */
+static bool is_to_show(const struct watch__hold *h,
+                       const struct watch__limits *limits)
+{
+    if (h->is_shown)
+        return less(h->counted, h->shown_counted) >= limits->apart_ns
+            && h->counted >= limits->warn_ns;
+    return h->counted > 0 && h->counted + limits->apart_ns >= limits->warn_ns;
+}
+
+/* What is proven is told of, when it has become worse, and once a second. */
+enum watch__does watch__due(struct watch__hold *h,
+                            const struct watch__limits *limits, uint64_t now)
+{
+    unsigned level = h->held < limits->error_ns ? 1 : 2;
+
+    if (level <= h->level && less(now, h->reported_at) < NS_PER_S)
+        return DO_NOTHING;
+    if (level > h->level)
+        h->level = level;
+    h->reported_at = now;
+    return DO_REPORT;
+}
+
 static enum watch__does still_held(struct watch__hold *h,
                                    const struct watch__limits *limits,
                                    const struct watch__seen *seen)
 {
-    unsigned level;
-
     sum_up(h, seen, seen->now, seen->cpu);
-    level = own(h) < limits->warn_ns ? 0 : h->held < limits->error_ns ? 1 : 2;
-    if (level > h->level
-        || (level && h->level
-            && less(seen->now, h->reported_at) >= NS_PER_S)) {
-        if (level > h->level)
-            h->level = level;
-        h->reported_at = seen->now;
-        return DO_REPORT;
-    }
-    if (!level && h->delay >= limits->warn_ns && h->delay >= h->held / 2
+    if (h->proven)
+        return watch__due(h, limits, seen->now);
+    if (is_to_show(h, limits))
+        return DO_SHOW;
+    if (h->delay >= limits->warn_ns && h->delay >= h->held / 2
         && (!h->starved_at || less(seen->now, h->starved_at) >= NS_PER_S)) {
         h->starved_at = seen->now;
         return DO_STARVED;
@@ -175,10 +219,13 @@ static void account(struct watch__hold *h, const struct watch__seen *seen)
     switch (seen->class) {
     case C_RUNS:
         /* Ready all the time, as far as can be seen. */
+        h->counted += used;
         h->apart += less(seen->lost, used);
         h->stalled += less(less(seen->gap, seen->lost), used);
         break;
     case C_NATIVE:
+        /* When it fell asleep is not known. */
+        h->counted += h->slept_native ? less(seen->gap, seen->lost) : used;
         h->apart += less(seen->lost, used);
         break;
     default:
@@ -218,5 +265,6 @@ enum watch__does watch__judge(struct watch__hold *h,
         }
     }
     h->cpu = seen->cpu;
+    h->slept_native = seen->class == C_NATIVE;
     return does;
 }

@@ -69,7 +69,7 @@ static bool same(const struct watch__tally *a, const struct watch__tally *b)
         && strcmp(a->name, b->name) == 0 && strcmp(a->library, b->library) == 0;
 }
 
-/* Also while nothing is counted.  Under the lock. */
+/* Also while nothing is counted.  Under `shared`. */
 static void halve(struct watch *w)
 {
     uint64_t times = (w->now - w->tally_since) / HALVE_NS;
@@ -123,9 +123,9 @@ void watch__sample(struct watch *w)
     if (!w->config.sample_hz || w->now < w->next_sample || w->seeking)
         return;
     w->next_sample = w->now + NS_PER_S / w->config.sample_hz;
-    if (pthread_mutex_trylock(&w->lock) == 0) {
+    if (watch__try(w)) {
         halve(w);
-        pthread_mutex_unlock(&w->lock);
+        watch__leave(w);
     }
     t = next_busy(w);
     if (!t)
@@ -138,10 +138,10 @@ void watch__sample(struct watch *w)
     else
         return;
     ADD(w->counters.samples, 1);
-    if (pthread_mutex_trylock(&w->lock) != 0)
+    if (!watch__try(w))
         return;                 /* somebody reads the table */
     w->tallied++;
     if (native)
         count(w, &x);
-    pthread_mutex_unlock(&w->lock);
+    watch__leave(w);
 }

@@ -97,11 +97,14 @@ bool watch__in_disk_sleep(int tid)
     return watch__thread_stat(tid, &stat) == 0 && stat.state == 'D';
 }
 
-int watch__processor(int tid)
+uint64_t watch__kernel_ns(int tid)
 {
+    long hz = sysconf(_SC_CLK_TCK);
     struct watch__stat stat;
 
-    return watch__thread_stat(tid, &stat) == 0 ? stat.processor : -1;
+    return watch__thread_stat(tid, &stat) == 0
+        ? stat.kernel_ticks * (NS_PER_S / (hz > 0 ? (uint64_t)hz : 100))
+        : WATCH__NEVER;
 }
 
 /* Those that a thread may sleep in.  Not all: the number is shown beside. */

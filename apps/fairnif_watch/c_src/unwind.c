@@ -11,15 +11,15 @@
 #include "image.h"
 
 #if defined(__x86_64__)
-enum { SP = 7, PC = 16, PROCESS = 13, LINK = 0 };
+enum { SP = 7, PC = 16, PROCESS = 13, REDUCTIONS = 14, HEAP = 15, LINK = 0 };
 /* What a call does not keep: rax, rdx, rcx, rsi, rdi, r8 to r11. */
 static const uint64_t lost = 0x0f37;
 #elif defined(__aarch64__)
-enum { SP = 31, PC = 32, PROCESS = 21, LINK = 1 };
+enum { SP = 31, PC = 32, PROCESS = 21, REDUCTIONS = 22, HEAP = 23, LINK = 1 };
 /* x0 to x18, and the return address. */
 static const uint64_t lost = 0x4007ffff;
 #else                           /* watch__stack_start says so */
-enum { SP = 0, PC = 1, PROCESS = 0, LINK = 0 };
+enum { SP = 0, PC = 1, PROCESS = 0, REDUCTIONS = 0, HEAP = 0, LINK = 0 };
 static const uint64_t lost = UINT64_MAX;
 #endif
 
@@ -273,4 +273,12 @@ uint64_t watch__process_of(const struct watch__regs *regs)
         || (id & TAG_BITS) != TAG_PID)
         return 0;
     return id;
+}
+
+void watch__erlang_of(const struct watch__regs *regs, uint64_t *process,
+                      uint64_t *reductions, uint64_t *heap)
+{
+    *process = known(regs, PROCESS) ? regs->value[PROCESS] : 0;
+    *reductions = known(regs, REDUCTIONS) ? regs->value[REDUCTIONS] : 0;
+    *heap = known(regs, HEAP) ? regs->value[HEAP] : 0;
 }

@@ -29,10 +29,8 @@ enum {
 #define ROUSED_MOST 8
 #define ACTIVATE_NS (500 * NS_PER_MS)
 #define WINDOW_NS (250 * NS_PER_MS)
-/* How long a thread that is to be told of may take to show its stack, at each
- * look; and in all, before it is told of without. */
+/* How long threads may take to show their stacks, at each look: all of them. */
 #define STACK_WAIT_NS (5 * NS_PER_MS)
-#define NO_STACK_NS (60 * NS_PER_MS)
 
 /* -- one thread -------------------------------------------------------------- */
 
@@ -131,24 +129,16 @@ static bool tell_heart(struct watch__thread *t, ERL_NIF_TERM word)
     return enif_send(NULL, &pid, NULL, word);
 }
 
-static void begin_doubts(struct watch__thread *t)
-{
-    t->doubted = false;
-    t->late_since = t->noted_at = 0;
-}
-
 static void poke(struct watch *w, struct watch__thread *t)
 {
     /* What is told later is what came since then, about. */
     if (w->now - w->pressure_at >= NS_PER_S)
         read_pressure(w);
-    watch__pressure_keep(&w->pressure, w->now);
     t->hold.begin_waited = run_delay(t);
     t->throttled = w->throttled;
     t->stolen = w->stolen;
-    t->poked_at = w->now;
     t->id = 0;
-    begin_doubts(t);
+    t->is_late = false;
     ADD(t->heart.poked, 1);
     ADD(w->counters.pokes, 1);
     if (!tell_heart(t, w->poke)) {
@@ -158,71 +148,35 @@ static void poke(struct watch *w, struct watch__thread *t)
     }
 }
 
-/* Not told yet, but at the next look: what it was admitted for is given back. */
-static void put_off(struct watch *w, struct watch__thread *t)
+/* Also read after a stack was taken: what it shows then may be of later. */
+static bool has_answered(const struct watch__thread *t)
 {
-    watch__put_off(&t->hold);
-    w->tokens += 1;
+    return atomic_load_explicit(&t->heart.beats, memory_order_acquire)
+        >= GET(t->heart.poked);
 }
 
-/* Where a hypervisor takes a processor away, the clock of the thread there goes
- * on, seen from another processor, and what was stolen is counted when it comes
- * back. */
-static void note_processor(struct watch *w, struct watch__thread *t)
+/* Waits for stacks for STACK_WAIT_NS in all, at one look. */
+static void take(struct watch *w, struct watch__thread *t)
 {
-    t->processor = watch__processor(t->tid);
-    if (!watch__counted(&w->pressure, t->processor, &t->counted))
-        t->processor = -1;
-    t->noted_at = watch__now();
+    uint64_t since = watch__now(), spent;
+
+    if (t->is_late && watch__take_shown(w, t))
+        return;
+    watch__take(w, t, w->wait_left);
+    spent = watch__now() - since;
+    w->wait_left = watch__less(w->wait_left, spent);
 }
 
-static uint64_t missing(struct watch *w, struct watch__thread *t)
+/* A thread that has a processor and shows no stack is in the kernel.  Or it has
+ * none, and its clock went on because the machine itself had lost it. */
+static bool works_in_kernel(struct watch *w, struct watch__thread *t, bool more)
 {
-    struct watch__counted c;
+    uint64_t used = watch__kernel_ns(t->tid);
 
-    if (t->processor < 0 || !watch__counted(&w->pressure, t->processor, &c))
-        return 0;
-    return watch__missing(&w->pressure, &t->counted, &c,
-                          watch__now() - t->noted_at);
-}
-
-/* Before a hold is told for the first time.  A thread that runs handles a signal
- * at once: one that does not works in the kernel, or it has no processor, or
- * its processor is not there.  One that sleeps needs none. */
-static bool is_unproven(struct watch *w, struct watch__thread *t)
-{
-    const struct watch__stack *s = w->stack;
-    bool on_trial = t->hold.on_trial, late = s->taken == TAKEN_LATE;
-    uint64_t stolen;
-    bool known;
-
-    if (late && !t->late_since) {
-        if (!on_trial)
-            note_processor(w, t);
-        t->late_since = watch__now();
-    }
-    if (s->taken == TAKEN)
-        t->late_since = 0;
-    if (t->told || (s->taken == TAKEN && s->snapshot.slept))
-        return false;
-    if (late && watch__now() - t->late_since < NO_STACK_NS) {
-        put_off(w, t);
-        return true;
-    }
-    stolen = t->noted_at ? missing(w, t) : 0;
-    known = on_trial || stolen > 0;
-    if (!known)
-        stolen = watch__stolen_since(&w->pressure, watch__processor(t->tid),
-                                     t->poked_at);
-    if (watch__proves(&t->hold, &w->limits, stolen, known))
-        return false;
-    t->late_since = 0;
-    if (!on_trial) {
-        ADD(w->counters.stolen, 1);
-        note_processor(w, t);
-    }
-    put_off(w, t);
-    return true;
+    if (!more)
+        t->kernel_ns = used;
+    return used != WATCH__NEVER && t->kernel_ns != WATCH__NEVER
+        && watch__less(used, t->kernel_ns) >= w->limits.warn_ns;
 }
 
 /* On its way to sleep, or just awake: there was nothing to run, or its scheduler
@@ -246,39 +200,50 @@ static void pardon(struct watch *w, struct watch__thread *t)
 {
     ADD(w->counters.pardoned, 1);
     watch__pardon(&t->hold, w->now, t->cpu);
-    watch__pressure_keep(&w->pressure, w->now);
-    t->poked_at = w->now;
     t->id = 0;
-    begin_doubts(t);
 }
 
-/* Before a hold is told for the first time: where no native code is in sight,
- * Erlang processes of the hearts' priority may be taking turns.  Then another
- * process runs at the next look. */
-static bool is_doubtful(struct watch *w, struct watch__thread *t)
+static bool is_proven_by_call(struct watch *w, struct watch__thread *t)
 {
-    ErlNifPid pid;
-    uint64_t process;
+    struct watch__shown shown;
 
-    if (t->told || t->fair || watch__culprit(w->stack))
+    if (!watch__shows(w, t, &shown)
+        || (!t->fair && !watch__culprit(w->stack)
+            && is_at_rest(t, w->stack))) {
+        pardon(w, t);
         return false;
-    if (is_at_rest(t, w->stack)) {
-        pardon(w, t);
+    }
+    switch (watch__proves(&t->hold, &w->limits, &shown, w->now, t->cpu)) {
+    case PROOF_DONE:
         return true;
+    case PROOF_OTHER:
+        ADD(w->counters.pardoned, 1);
+        return false;
+    default:
+        return false;
     }
-    process = w->stack->taken != TAKEN ? WATCH__NEVER
-        : watch__process(w->stack, &pid) ? pid.pid : 0;
-    if (t->doubted) {
-        if (process == t->process || process == WATCH__NEVER
-            || t->process == WATCH__NEVER)
-            return false;
-        pardon(w, t);
-    } else {
-        put_off(w, t);
-    }
-    t->doubted = true;
-    t->process = process;
-    return true;
+}
+
+/* Of one whose heart does not answer: whether that is known to be held, after
+ * another stack. */
+static bool is_proven(struct watch *w, struct watch__thread *t)
+{
+    enum watch__taken taken;
+    bool was_late = t->is_late;
+
+    take(w, t);
+    taken = w->stack->taken;
+    t->is_late = taken == TAKEN_LATE;
+    if (has_answered(t))
+        return false;
+    if (taken == TAKEN || t->fair)
+        t->hold.proven = is_proven_by_call(w, t);
+    else if (taken == TAKEN_LATE)
+        t->hold.proven = works_in_kernel(w, t, was_late);
+    else if (taken == TAKEN_OFF || taken == TAKEN_DENIED)
+        /* No stack of anybody: the clocks are all there is. */
+        t->hold.proven = t->hold.counted >= w->limits.error_ns;
+    return t->hold.proven;
 }
 
 /* Whom a report is for, and whom that one tells, may have run on the held
@@ -339,20 +304,14 @@ static bool is_unread(const struct watch *w, const struct watch__thread *t)
     return true;
 }
 
-static void report(struct watch *w, struct watch__thread *t)
+/* w->stack is of it. */
+static void tell(struct watch *w, struct watch__thread *t)
 {
     bool unread = is_unread(w, t);
 
-    if (!unread && !watch__admit(w)) {
-        t->id = t->id ? t->id : ++w->next_id;
+    t->id = t->id ? t->id : ++w->next_id;
+    if (!unread && !watch__admit(w))
         return;
-    }
-    if (!t->late_since || !watch__take_shown(w, t))
-        watch__take(w, t, STACK_WAIT_NS);
-    if (is_unproven(w, t) || is_doubtful(w, t))
-        return;
-    if (!t->id)
-        t->id = ++w->next_id;
     if (!t->told)
         ADD(w->counters.held, 1);
     t->told = true;
@@ -361,10 +320,24 @@ static void report(struct watch *w, struct watch__thread *t)
     w->roused_at = 0;
 }
 
+static void report(struct watch *w, struct watch__thread *t)
+{
+    take(w, t);
+    if (!has_answered(t))
+        tell(w, t);
+}
+
+static void prove(struct watch *w, struct watch__thread *t)
+{
+    if (is_proven(w, t)
+        && watch__due(&t->hold, &w->limits, w->now) == DO_REPORT)
+        tell(w, t);
+}
+
 /* One that was told without a stack shows it when it is back from the kernel. */
 static void seek_stack(struct watch *w, struct watch__thread *t)
 {
-    if (!t->told || t->has_stack || !t->late_since)
+    if (!t->told || t->has_stack || !t->is_late)
         return;
     if (watch__take_shown(w, t))
         watch__send_held(w, t, t->hold.poked && watch__admit(w));
@@ -391,22 +364,27 @@ static void judge(struct watch *w, struct watch__thread *t, uint64_t lost)
         .waited = t->hold.poked ? run_delay(t) : WATCH__NEVER,
         .class = t->class
     };
-    uint64_t beats = atomic_load_explicit(&t->heart.beats,
-                                          memory_order_acquire);
+    enum watch__does does;
 
     if (!atomic_load_explicit(&t->heart.there, memory_order_acquire)) {
         seen.class = C_IDLE;    /* nobody to ask yet, or any more */
         t->hold.poked = false;
     }
-    if (t->hold.poked && beats >= GET(t->heart.poked)) {
+    if (t->hold.poked && has_answered(t)) {
         seen.answered = true;
         seen.beat_at = GET(t->heart.beat_at);
         seen.beat_cpu = GET(t->heart.beat_cpu);
         ADD(w->counters.beats, 1);
     }
-    switch (watch__judge(&t->hold, &w->limits, &seen)) {
+    does = watch__judge(&t->hold, &w->limits, &seen);
+    w->suspects = w->suspects || (t->hold.poked && does != DO_POKE
+                                  && t->hold.counted && !t->hold.proven);
+    switch (does) {
     case DO_POKE:
         poke(w, t);
+        break;
+    case DO_SHOW:
+        prove(w, t);
         break;
     case DO_REPORT:
         report(w, t);
@@ -513,19 +491,26 @@ static void emergency(struct watch *w)
 static void serve_looks(struct watch *w)
 {
     for (unsigned i = 0; i < WATCH__LOOKS; i++) {
-        struct watch__look look;
+        struct watch__look *l = &w->looks[i];
 
-        pthread_mutex_lock(&w->lock);
-        look = w->looks[i];
-        w->looks[i].env = NULL;
-        pthread_mutex_unlock(&w->lock);
-        if (!look.env)
+        if (atomic_load_explicit(&l->state, memory_order_acquire)
+            != LOOK_ASKED)
             continue;
-        watch__take(w, &w->threads[look.thread], STACK_WAIT_NS);
-        watch__send_looked(w, &w->threads[look.thread], look.ref);
-        enif_free_env(look.env);
+        watch__take(w, &w->threads[l->thread], STACK_WAIT_NS);
+        watch__send_looked(w, &w->threads[l->thread], l->ref);
+        enif_free_env(l->env);
+        atomic_store_explicit(&l->state, LOOK_FREE, memory_order_release);
         ADD(w->counters.looks, 1);
     }
+}
+
+static bool is_asked(struct watch *w)
+{
+    bool asked = false;
+
+    for (unsigned i = 0; i < WATCH__LOOKS; i++)
+        asked = asked || GET(w->looks[i].state) == LOOK_ASKED;
+    return asked;
 }
 
 static void note_late(struct watch *w, uint64_t gap, uint64_t throttled,
@@ -541,7 +526,8 @@ static void note_late(struct watch *w, uint64_t gap, uint64_t throttled,
 }
 
 /* How long to sleep.  What a look costs depends on the machine, on how busy it
- * is, and on how many schedulers work. */
+ * is, and on how many schedulers work.  One that may be held is looked at again
+ * soon: what is to be told of may be over else. */
 static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
 {
     uint64_t period = w->config.limits.period_ns;
@@ -554,7 +540,7 @@ static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
     dear = w->look_cpu * SHARE;
     if (idle || dear > LONGEST * period)
         dear = LONGEST * period;
-    w->limits.period_ns = dear > period ? dear : period;
+    w->limits.period_ns = dear > period && !w->suspects ? dear : period;
     SET(w->counters.period_ns, w->limits.period_ns);
     return w->limits.period_ns;
 }
@@ -572,7 +558,8 @@ static bool tick(struct watch *w, uint64_t due)
     late = overslept > LATE_NS;
     w->before = w->now;
     w->tick++;
-    w->seeking = false;
+    w->seeking = w->suspects = false;
+    w->wait_left = STACK_WAIT_NS;
     ADD(w->counters.ticks, 1);
     if (gap > GET(w->counters.longest_gap_ns))
         SET(w->counters.longest_gap_ns, gap);
@@ -608,35 +595,36 @@ static bool tick(struct watch *w, uint64_t due)
     return idle;
 }
 
+void watch__wake(struct watch *w)
+{
+    atomic_fetch_add(&w->wakes, 1);
+    watch__futex_wake(&w->wakes);
+}
+
 static void *run(void *arg)
 {
     struct watch *w = arg;
     clockid_t own = watch__cpu_clock(watch__gettid());
-    uint64_t next, wait = w->config.limits.period_ns;
+    uint64_t next;
 
     w->before = watch__now();
-    next = w->before + wait;
-    pthread_mutex_lock(&w->lock);
-    while (!w->stop) {
-        bool looked = w->looked, idle;
-        struct timespec until = {(time_t)(next / NS_PER_S),
-                                 (long)(next % NS_PER_S)};
+    next = w->before + w->config.limits.period_ns;
+    for (;;) {
+        uint32_t wakes = atomic_load(&w->wakes);
+        bool asked = is_asked(w), idle;
 
-        if (watch__now() < next && !looked) {
-            pthread_cond_timedwait(&w->wake, &w->lock, &until);
+        if (atomic_load(&w->stop))
+            return NULL;
+        if (watch__now() < next && !asked) {
+            watch__futex_wait(&w->wakes, wakes, next);
             continue;
         }
-        w->looked = false;
-        pthread_mutex_unlock(&w->lock);
         idle = tick(w, next);
-        if (looked)
+        if (asked)
             serve_looks(w);
-        wait = next_wait(w, own, idle);
-        next = watch__now() + wait;
-        pthread_mutex_lock(&w->lock);
+        next = next_wait(w, own, idle);
+        next += watch__now();
     }
-    pthread_mutex_unlock(&w->lock);
-    return NULL;
 }
 
 /* -- life ------------------------------------------------------------------------------ */
@@ -658,8 +646,6 @@ static void add_threads(struct watch *w, const struct watch__tids *tids)
 bool watch__init(struct watch *w, const struct watch__config *config,
                  const struct watch__tids *tids)
 {
-    pthread_condattr_t attr;
-
     memset(w, 0, sizeof *w);
     w->config = *config;
     w->limits = config->limits;
@@ -671,17 +657,15 @@ bool watch__init(struct watch *w, const struct watch__config *config,
     if (w->threads)
         add_threads(w, tids);   /* first of all: what is freed is theirs */
     w->env = enif_alloc_env();
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->wake, &attr);
-    pthread_condattr_destroy(&attr);
     watch__pressure_open(&w->pressure);
-    w->limits.tick_ns = w->pressure.tick_ns;
+    w->limits.apart_ns = config->limits.period_ns < config->limits.warn_ns
+        ? config->limits.period_ns : config->limits.warn_ns;
     w->stack = calloc(1, sizeof *w->stack);
     w->running = calloc(WATCH__RUNNING, sizeof *w->running);
+    w->shown_fair = calloc(w->count + 1, sizeof *w->shown_fair);
     w->maps = watch__maps_new();
-    if (!w->threads || !w->env || !w->stack || !w->running || !w->maps)
+    if (!w->threads || !w->env || !w->stack || !w->running
+        || !w->shown_fair || !w->maps)
         return false;
     w->poke = enif_make_atom(w->env, "poke");
     return true;
@@ -727,22 +711,14 @@ static void stay_loaded(void)
 
 void watch__flag(struct watch *w)
 {
-    pthread_mutex_lock(&w->lock);
-    w->stop = true;
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->stop, true);
+    watch__wake(w);
 }
 
 void watch__stop(struct watch *w)
 {
-    bool join;
-
     watch__flag(w);
-    pthread_mutex_lock(&w->lock);
-    join = w->threaded;
-    w->threaded = false;
-    pthread_mutex_unlock(&w->lock);
-    if (!join)
+    if (!atomic_exchange(&w->threaded, false))
         return;
     enif_thread_join(w->thread, NULL);
     if (!watch__stack_stop())
@@ -766,7 +742,7 @@ void watch__free(struct watch *w)
     for (unsigned i = 0; w->threads && i < w->count; i++)
         close_thread(&w->threads[i]);
     for (unsigned i = 0; i < WATCH__LOOKS; i++)
-        if (w->looks[i].env)
+        if (w->looks[i].state == LOOK_ASKED)
             enif_free_env(w->looks[i].env);
     watch__pressure_close(&w->pressure);
     if (w->env)
@@ -775,7 +751,6 @@ void watch__free(struct watch *w)
         watch__maps_free(w->maps);
     free(w->stack);
     free(w->running);
+    free(w->shown_fair);
     free(w->threads);
-    pthread_cond_destroy(&w->wake);
-    pthread_mutex_destroy(&w->lock);
 }

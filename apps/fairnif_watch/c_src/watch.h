@@ -8,7 +8,8 @@
  *     none: whoever ends the thread joins it before the object can go;
  *   - a `struct watch__thread` is written by the watch thread.  What others
  *     read of it is atomic; what a heart writes stands apart, in `heart`;
- *   - `look`, `top` are under `lock`, which nobody holds over a system call.
+ *   - what both sides write is under `shared`, which nobody waits for: who finds
+ *     it taken tries again later.  A look that is asked for is a slot of its own.
  *
  * What must never be done here: allocate for each tick, wait for a scheduler,
  * register anything to run at exit, or call into the VM with an environment
@@ -17,7 +18,6 @@
 #ifndef WATCH_WATCH_H
 #define WATCH_WATCH_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -68,8 +68,9 @@ WATCH_HIDDEN enum watch__run watch__where(int syscall_fd,
                                           struct watch__place *place);
 WATCH_HIDDEN bool watch__run_delay(int schedstat_fd, uint64_t *ns);
 WATCH_HIDDEN bool watch__in_disk_sleep(int tid);
-/* That a thread is on, or was last; -1. */
-WATCH_HIDDEN int watch__processor(int tid);
+/* CPU time that a thread used in the kernel, ns, in steps of some ms; NEVER: not
+ * known. */
+WATCH_HIDDEN uint64_t watch__kernel_ns(int tid);
 /* What the file begins with, ended by '\0'; bytes, or -1. */
 WATCH_HIDDEN int watch__slurp(int fd, char *text, size_t size);
 WATCH_HIDDEN const char *watch__syscall_name(long number);
@@ -79,35 +80,12 @@ struct watch__pressure {
     int stat_fd, cgroup_fd;
     uint64_t tick_ns;           /* of /proc/stat */
     bool in_us;                 /* cgroup v2 counts us, v1 ns */
-    unsigned processors;
-    struct watch__kept {        /* what was stolen of each, the newer first */
-        uint64_t at, *stolen_ns;
-    } kept[2];
 };
 WATCH_HIDDEN void watch__pressure_open(struct watch__pressure *p);
 WATCH_HIDDEN void watch__pressure_close(struct watch__pressure *p);
 WATCH_HIDDEN void watch__pressure_read(const struct watch__pressure *p,
                                        uint64_t *throttled_ns,
                                        uint64_t *stolen_ns);
-/* Reads what was stolen of each processor, once a second at most. */
-WATCH_HIDDEN void watch__pressure_keep(struct watch__pressure *p,
-                                       uint64_t now);
-/* A processor's time, in steps of tick_ns: of its own, idle or not, and stolen.
- * False: the system does not say. */
-struct watch__counted {
-    uint64_t own_ns, stolen_ns;
-};
-WATCH_HIDDEN bool watch__counted(const struct watch__pressure *p,
-                                 int processor, struct watch__counted *c);
-/* Stolen of it since what was kept at that time, or up to a second before; 0
- * too where that is not known. */
-WATCH_HIDDEN uint64_t watch__stolen_since(const struct watch__pressure *p,
-                                          int processor, uint64_t at);
-/* Of the time between the two: what the processor was not there for. */
-WATCH_HIDDEN uint64_t watch__missing(const struct watch__pressure *p,
-                                     const struct watch__counted *from,
-                                     const struct watch__counted *to,
-                                     uint64_t elapsed_ns);
 
 /* -- which thread is which: threads.c ------------------------------------------ */
 
@@ -148,14 +126,28 @@ struct watch__seen {
 enum watch__does {
     DO_NOTHING,
     DO_POKE,
-    DO_REPORT,                  /* held: `level` has gone up, or a second */
+    DO_SHOW,                    /* its stack is wanted: watch__proves */
+    DO_REPORT,                  /* proven: `level` has gone up, or a second */
     DO_STARVED,
     DO_RELEASE                  /* what was reported has come to its end */
 };
 
 struct watch__limits {
     uint64_t period_ns, warn_ns, error_ns;
-    uint64_t tick_ns;           /* in which stolen time is counted */
+    uint64_t apart_ns;          /* two stacks that prove a hold; at most warn */
+};
+
+/* What a stack shows of the call that a thread is in. */
+struct watch__shown {
+    bool whole;                 /* the frames go down to Erlang code; then: */
+    uint64_t process, reductions, heap; /* as that code had them */
+    uint64_t library;           /* where it is mapped: of the outermost native
+                                   frame; 0: there is none */
+    uint64_t function;          /* where it begins: of that, or else of the
+                                   outermost frame */
+    bool sleeps;
+    uint64_t cpu;               /* that the thread had used */
+    uint64_t owner, since, yields;  /* as fairnif says; owner 0: it runs none */
 };
 
 /* Whether a thread gives way. */
@@ -163,16 +155,17 @@ struct watch__hold {
     uint64_t seen_at;           /* last time it was seen giving way */
     uint64_t seen_cpu;          /* what it had used by then */
     uint64_t cpu;               /* at the last look */
+    bool slept_native;          /* then */
     bool poked;                 /* and has not answered */
     uint64_t begin;             /* of what holds it, when poked */
     uint64_t begin_cpu, begin_waited;
+    uint64_t counted;           /* since the poke: evidence.  CPU time used, or
+                                   asleep in native code */
     uint64_t stalled;           /* since: ready, but on no processor */
     uint64_t apart;             /* since: time of which nothing is known */
-    uint64_t stolen;            /* since: its processor was not there, though
-                                   the thread's clock may have gone on */
-    uint64_t doubtful;          /* since: may have been stolen as well */
-    bool on_trial;              /* see watch__proves; at the begin of that: */
-    uint64_t stolen_then, stalled_then;
+    bool is_shown, proven;
+    struct watch__shown shown;  /* by the stack that the next one is held */
+    uint64_t shown_counted;     /* against */
     uint64_t reported_at;       /* 0: not */
     uint64_t starved_at;        /* last told, at most once a second */
     uint64_t untold;            /* delays of earlier pokes since then */
@@ -189,12 +182,22 @@ WATCH_HIDDEN void watch__put_off(struct watch__hold *h);
 /* It was seen not to be held after all: other processes ran. */
 WATCH_HIDDEN void watch__pardon(struct watch__hold *h, uint64_t now,
                                 uint64_t cpu);
-/* Asked before a hold is told for the first time: whether it may be.  `stolen`:
- * of its processor, while it was held; where that is not known, of a longer
- * time; on trial, since the trial began, which is when this first said no. */
-WATCH_HIDDEN bool watch__proves(struct watch__hold *h,
-                                const struct watch__limits *limits,
-                                uint64_t stolen, bool known);
+/* Of a stack that was taken since the poke, and no answer came before it. */
+enum watch__proof {
+    PROOF_NOT_YET,
+    PROOF_OTHER,                /* it is in another call than it was */
+    PROOF_DONE
+};
+WATCH_HIDDEN enum watch__proof watch__proves(struct watch__hold *h,
+                                             const struct watch__limits *limits,
+                                             const struct watch__shown *shown,
+                                             uint64_t now, uint64_t cpu);
+WATCH_HIDDEN bool watch__same_call(const struct watch__shown *a,
+                                   const struct watch__shown *b);
+/* Of what is proven: DO_REPORT or DO_NOTHING. */
+WATCH_HIDDEN enum watch__does watch__due(struct watch__hold *h,
+                                         const struct watch__limits *limits,
+                                         uint64_t now);
 
 /* -- one scheduler thread ------------------------------------------------------------ */
 
@@ -236,16 +239,10 @@ struct watch__thread {
     uint64_t id;                /* of the hold that was reported */
     bool told;                  /* of it, the owner */
     unsigned told_level;
-    uint64_t process;           /* at the first look at this hold; 0: none;
-                                   NEVER: it showed no stack */
-    bool doubted;               /* and whether there was a first look */
-    uint64_t poked_at;
-    uint64_t late_since;        /* shows no stack; 0: it does, or was not asked */
-    uint64_t noted_at;          /* since then; 0: not */
-    int processor;              /* that it was on; -1: not known, */
-    struct watch__counted counted;  /* and what was counted of that */
+    bool is_late;               /* was asked for its stack and shows none */
+    uint64_t kernel_ns;         /* used by then, in the kernel */
     uint64_t throttled, stolen; /* at the poke */
-    const struct fair_running *fair;    /* under the lock; NULL: none */
+    const struct fair_running *fair;    /* NULL: none */
     uint64_t at[WATCH__WINDOWS], used_at[WATCH__WINDOWS];
     unsigned window;
     bool has_stack;             /* the report that is kept, of this hold */
@@ -270,7 +267,6 @@ struct watch__thread {
     COUNTER(released)       /* and came to their end */                     \
     COUNTER(starved)        /* reports of no processor given */             \
     COUNTER(pardoned)       /* holds that were none */                      \
-    COUNTER(stolen)         /* whose processor the hypervisor had */        \
     COUNTER(suppressed)     /* events that were not sent */                 \
     COUNTER(events)         /* that were */                                 \
     COUNTER(samples)        /* stacks taken to see what runs */             \
@@ -321,8 +317,12 @@ struct watch__types {
 
 enum { WATCH__LOOKS = 16, WATCH__RUNNING = 1024 };
 
+enum watch__asked { LOOK_FREE, LOOK_FILLED, LOOK_ASKED };
+
 struct watch__look {
-    ErlNifEnv *env;             /* of ref; NULL: free */
+    _Atomic int state;          /* FREE -> FILLED: who asks; ASKED -> FREE: the
+                                   thread, or who frees the watch */
+    ErlNifEnv *env;             /* of ref */
     ERL_NIF_TERM ref;
     unsigned thread;
 };
@@ -340,19 +340,18 @@ struct watch {
     ErlNifTid thread;
     const struct fair_ops *_Atomic fair;    /* NULL: no fairnif */
     ErlNifMonitor monitor;      /* of the watchdog process */
-    pthread_mutex_t lock;       /* over what follows, to `counters` */
-    pthread_cond_t wake;
+    _Atomic uint32_t wakes;     /* a futex: the thread shall look around */
     bool started;
-    bool looked;                /* some of looks[] are taken */
     int signals_error;          /* errno of why signals are off; 0 */
     bool sleepers_hidden;       /* the system does not show where they are */
     bool seeking;               /* a stack that comes late */
-    bool threaded;              /* the thread is to be joined */
-    bool stop;
+    _Atomic bool threaded;      /* the thread is to be joined */
+    _Atomic bool stop;
     struct watch__look looks[WATCH__LOOKS];
+    _Atomic bool shared;        /* over what follows, to `counters` */
     struct watch__tally tallies[WATCH__TALLIES];
     uint64_t tallied, other, tally_since;
-    struct fair_running *running;   /* what fairnif says, threads point there */
+    struct fair_running *shown_fair;    /* by thread; tid 0: none */
     struct watch__counters counters;
     _Atomic int64_t offset;     /* erlang:monotonic_time - CLOCK_MONOTONIC */
     _Atomic unsigned online;    /* normal schedulers, as Erlang says */
@@ -361,8 +360,12 @@ struct watch {
     /* the thread's own */
     ErlNifEnv *env;             /* of one event */
     ERL_NIF_TERM poke;
+    struct fair_running *running;   /* what fairnif says, threads point there */
+    bool fair_was_shown;
     struct watch__limits limits;    /* period_ns as it is now */
     uint64_t now, before;
+    uint64_t wait_left;         /* for stacks, at this look */
+    bool suspects;              /* one may be held, and is not proven to be */
     uint64_t cpu, look_cpu;     /* its own: so far, and of a look, on average */
     uint64_t tick;
     struct watch__stack *stack;
@@ -382,7 +385,19 @@ static inline uint64_t watch__less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+/* `shared`: false where somebody has it. */
+static inline bool watch__try(struct watch *w)
+{
+    return !atomic_exchange_explicit(&w->shared, true, memory_order_acquire);
+}
+
+static inline void watch__leave(struct watch *w)
+{
+    atomic_store_explicit(&w->shared, false, memory_order_release);
+}
+
 /* watch.c */
+WATCH_HIDDEN void watch__wake(struct watch *w);
 WATCH_HIDDEN bool watch__init(struct watch *w,
                               const struct watch__config *config,
                               const struct watch__tids *tids);
@@ -404,6 +419,9 @@ WATCH_HIDDEN const struct watch__frame *watch__culprit(
     const struct watch__stack *s);
 WATCH_HIDDEN const struct watch__frame *watch__called(
     const struct watch__stack *s);
+WATCH_HIDDEN bool watch__shows(const struct watch *w,
+                               const struct watch__thread *t,
+                               struct watch__shown *shown);
 WATCH_HIDDEN bool watch__process(const struct watch__stack *s, ErlNifPid *pid);
 WATCH_HIDDEN const char *watch__note(const struct watch__stack *s);
 /* t->syscall_fd; -2: the system does not show where its threads sleep. */

@@ -50,8 +50,8 @@ heart(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
 -spec beat(watch(), Scheduler :: pos_integer()) -> ok.
 beat(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
 
-%% @doc What is known of each scheduler thread; about 2 us each.
--spec threads(watch()) -> [#{atom() => term()}].
+%% @doc What is known of each scheduler thread; about 2 us each. `busy': the thread is writing it.
+-spec threads(watch()) -> [#{atom() => term()}] | busy.
 threads(_Watch) -> erlang:nif_error(not_loaded).
 
 %% @doc The thread's counters.
@@ -63,9 +63,9 @@ counters(_Watch) -> erlang:nif_error(not_loaded).
 online(_Watch, _Number) -> erlang:nif_error(not_loaded).
 
 %% @doc Of the stacks that were taken of busy threads: how many, how many of functions that are not
-%% in the table, and the table.
+%% in the table, and the table. `busy': the thread is writing it.
 -spec top(watch()) -> {non_neg_integer(), non_neg_integer(),
-                       [{mfa() | {Library :: binary(), Place :: binary()}, pos_integer()}]}.
+                       [{mfa() | {Library :: binary(), Place :: binary()}, pos_integer()}]} | busy.
 top(_Watch) -> erlang:nif_error(not_loaded).
 
 %% @doc Asks for the stack of a thread; the event `looked' follows. `busy': sixteen are asked for.

@@ -36,6 +36,8 @@
 -define(EVERY_MS, 1000).
 %% How long the watch of a watchdog that was killed may take to end.
 -define(BUSY_MS, 10000).
+%% What the thread is writing may be asked for so often, a millisecond apart.
+-define(BUSY_TRIES, 20).
 
 %% @doc Starts watching.  `config' has the keys of the application environment; of them are used
 %% here `period_ms', `warn_ms', `error_ms', `sample_hz', `signals', `native', `emergency_ms', and
@@ -63,7 +65,7 @@ threads() ->
     case lookup(watch, none) of
         none -> [];
         plain -> fairnif_watch_plain:threads(lookup(held, #{}));
-        Watch -> [offline(Thread, Online) || Thread <- fairnif_watch_native:threads(Watch)]
+        Watch -> [offline(Thread, Online) || Thread <- native_threads(Watch)]
     end.
 
 offline(Thread = #{kind := normal, number := N}, Online) when N > Online ->
@@ -79,8 +81,9 @@ top() ->
         none ->
             [];
         Watch ->
-            {All, Other, Functions} = fairnif_watch_native:top(Watch),
-            Busy = lists:sum([Share || #{busy := Share} <- fairnif_watch_native:threads(Watch)]),
+            {All, Other, Functions} = asked(fun() -> fairnif_watch_native:top(Watch) end,
+                                            {0, 0, []}),
+            Busy = lists:sum([Share || #{busy := Share} <- native_threads(Watch)]),
             Sorted = lists:reverse(lists:keysort(2, Functions)),
             [function(Function, Samples, max(1, All), Busy)
              || {Function, Samples} <- Sorted ++ [{other, Other} || Other > 0]]
@@ -124,6 +127,22 @@ native() ->
     case lookup(watch, none) of
         plain -> none;
         Watch -> Watch
+    end.
+
+native_threads(Watch) ->
+    asked(fun() -> fairnif_watch_native:threads(Watch) end, []).
+
+%% The thread writes it at this moment, which takes it less than a microsecond: unless it is given
+%% no processor just then. So it is not waited for on a scheduler.
+asked(Fun, Default) ->
+    asked(Fun, Default, ?BUSY_TRIES).
+
+asked(_, Default, 0) ->
+    Default;
+asked(Fun, Default, Left) ->
+    case Fun() of
+        busy -> receive after 1 -> asked(Fun, Default, Left - 1) end;
+        Answer -> Answer
     end.
 
 lookup(Key, Default) ->

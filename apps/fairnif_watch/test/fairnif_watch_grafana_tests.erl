@@ -29,7 +29,6 @@
          <<"fairnif_watch_samples_total">>,
          <<"fairnif_watch_signals_total">>,
          <<"fairnif_watch_starved_total">>,
-         <<"fairnif_watch_stolen_total">>,
          <<"fairnif_watch_subscribers">>,
          <<"fairnif_watch_telemetry_events_total">>,
          <<"fairnif_watch_ticks_total">>,

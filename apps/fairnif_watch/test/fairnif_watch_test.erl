@@ -6,7 +6,7 @@
 -export([build/0, library/1, out_dir/0, erl_args/0]).
 -export([peer/1, peer/2, with_stderr/2, call/4, call/5, stop/1]).
 -export([retry/2, eventually/2, env_number/2]).
--export([resident/0, traces/0]).
+-export([resident/0, run_delay/0, traces/0]).
 
 %% How long a busy machine may take to boot a node, and what is asked of one to answer.
 -define(BOOT_MS, 60000).
@@ -119,6 +119,17 @@ resident() ->
     {ok, Status} = file:read_file("/proc/self/status"),
     {match, [KiB]} = re:run(Status, "VmRSS:\\s*(\\d+) kB", [{capture, all_but_first, list}]),
     1024 * list_to_integer(KiB).
+
+%% @doc Of the normal schedulers' threads: ns that they ran, and that they waited for a processor.
+run_delay() ->
+    Tids = [integer_to_list(Tid) || #{kind := normal, tid := Tid}
+                                        <- fairnif_watch_watchdog:threads()],
+    lists:foldl(fun(Tid, {Ran, Waited}) ->
+                        {ok, Text} = file:read_file("/proc/self/task/" ++ Tid ++ "/schedstat"),
+                        [R, W | _] = [binary_to_integer(N)
+                                      || N <- string:lexemes(string:trim(Text), " ")],
+                        {Ran + R, Waited + W}
+                end, {0, 0}, Tids).
 
 %% @doc What stopping must leave as it was: threads, descriptors, signal handlers, processes, ports,
 %% tables, registered names, persistent terms, the node's monitor and tracer.

@@ -5,7 +5,7 @@
 %% finding of that time. It judges nothing: fairnif_watch_SUITE does, in another node.
 -module(fairnif_watch_test_block).
 
--export([start/1, stop/0, observe/1, garbage/2, seen/0, subject/1]).
+-export([start/1, stop/0, observe/1, garbage/2, seen/0, subject/1, is/2]).
 
 -define(NIF, fairnif_watch_block_nif).
 -define(STRIPPED, fairnif_watch_block_stripped).
@@ -42,6 +42,18 @@ subject(compare) ->
     emulator(fun(N) -> true = trees(N) =:= trees(N) end, 10);
 subject(member) ->
     emulator(fun(N) -> true = lists:member(trees(N), [trees(N)]) end, 10).
+
+%% @doc Is that culprit the one expected?
+is(Expected, Culprit) ->
+    lists:all(fun({Key, Wanted}) -> is_value(Wanted, maps:get(Key, Culprit, missing)) end,
+              maps:to_list(Expected)).
+
+is_value({contains, Texts}, Value) ->
+    is_binary(Value) andalso binary:match(Value, Texts) =/= nomatch;
+is_value({any, Values}, Value) ->
+    lists:member(Value, Values);
+is_value(Wanted, Value) ->
+    Wanted =:= Value.
 
 emulator(Fun, Some) ->
     #{prepare => fun(Ms) -> rounds(Fun, Some, Ms) end,

@@ -5,7 +5,7 @@
 %% is a true finding (term_to_binary/2 with `compressed' was one: 15 ms of deflate without a pause).
 -module(fairnif_watch_test_load).
 
--export([run/2, start/2, stop/1, loads/0, echo/0]).
+-export([run/2, start/2, stop/1, hold/2, loads/0, echo/0]).
 
 -define(FAIR, fairnif_watch_block_fair).
 -define(NIF, fairnif_watch_block_nif).
@@ -16,6 +16,13 @@ run(Ms, Echo) ->
     Loads = start(loads(), Echo),
     timer:sleep(Ms),
     stop(Loads).
+
+%% @doc These loads until the node ends, in a process of their own.
+hold(Names, Echo) ->
+    spawn(fun() ->
+                  _ = start(Names, Echo),
+                  timer:sleep(infinity)
+          end).
 
 start(Names, Echo) ->
     [{Name, spawn_link(fun() -> loop(Name, Echo, 0) end)} || Name <- Names].

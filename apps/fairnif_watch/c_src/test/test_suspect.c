@@ -8,30 +8,46 @@
 #include "check.h"
 
 static const struct watch__limits limits = {
-    5 * NS_PER_MS, 10 * NS_PER_MS, 100 * NS_PER_MS, 10 * NS_PER_MS
+    5 * NS_PER_MS, 10 * NS_PER_MS, 100 * NS_PER_MS, 5 * NS_PER_MS
 };
 
 /* A thread whose time we make. */
 static struct watch__hold hold;
 static struct watch__seen seen;
+static struct watch__shown call;    /* what its stack shows */
 
 static void begin(void)
 {
     memset(&hold, 0, sizeof hold);
+    call = (struct watch__shown){.whole = true, .process = 1, .reductions = 2,
+                                 .heap = 3, .library = 4, .function = 5};
     seen = (struct watch__seen){.now = NS_PER_S, .cpu = NS_PER_S,
                                 .gap = 5 * NS_PER_MS, .class = C_IDLE,
                                 .waited = WATCH__NEVER};
     CHECK(watch__judge(&hold, &limits, &seen) == DO_NOTHING);
 }
 
-/* So many ms pass, of which it runs for so many. */
+static enum watch__does looked(void)
+{
+    enum watch__does does = watch__judge(&hold, &limits, &seen);
+
+    if (does != DO_SHOW)
+        return does;
+    call.cpu = seen.cpu;
+    return watch__proves(&hold, &limits, &call, seen.now, seen.cpu)
+        == PROOF_DONE ? watch__due(&hold, &limits, seen.now) : DO_NOTHING;
+}
+
+/* So many ms pass, of which it runs for so many.  Where its stack is wanted it
+ * shows `call`. */
 static enum watch__does pass(double ms, double ran, enum watch__class class)
 {
     seen.gap = (uint64_t)(ms * NS_PER_MS);
     seen.now += seen.gap;
     seen.cpu += (uint64_t)(ran * NS_PER_MS);
     seen.class = class;
-    return watch__judge(&hold, &limits, &seen);
+    call.sleeps = class == C_NATIVE;
+    return looked();
 }
 
 /* The same; its heart beat so long before the end of it. */
@@ -125,7 +141,7 @@ TEST(naps, "what sleeps and works by turns in one call is told of too")
     enum watch__does does = DO_NOTHING;
 
     begin();
-    for (int i = 0; i < 10 && does != DO_REPORT; i++)
+    for (int i = 0; i < 20 && does != DO_REPORT; i++)
         does = pass(5, 1, i % 2 ? C_NATIVE : C_RUNS);
     CHECK(does == DO_REPORT);
 }
@@ -142,6 +158,21 @@ TEST(no_processor, "one that gets no processor is starved, not held")
     for (int i = 0; i < 4; i++)
         CHECK(does[i] != DO_REPORT);
     CHECK(beat(5, 1, 0) == DO_NOTHING);
+}
+
+/* The watch stretches its period where looks are dear, up to four times. */
+TEST(stretched, "one that gets no processor is not held at any period: what it "
+     "used before it was poked for is no sign")
+{
+    for (int period = 5; period <= 20; period += 5) {
+        bool reported = false;
+
+        begin();
+        CHECK(pass(period, period, C_RUNS) == DO_POKE);
+        for (int i = 0; i < 100; i++)
+            reported = pass(period, 0, C_RUNS) == DO_REPORT || reported;
+        CHECK(!reported);
+    }
 }
 
 TEST(both, "one that is held and short of processors is told of when it has "
@@ -216,111 +247,118 @@ TEST(pardoned, "a hold that was none begins anew")
     CHECK(about(hold.held, 10, 0.1));
 }
 
-/* What spins is asked for at its first report; whether it may be told. */
-static bool asked(double stolen_ms, bool known)
+/* Looks until it is told, each 5 ms in which it runs, when what it shows is
+ * changed by `change` after each. */
+static int told_after(void (*change)(int i))
 {
-    bool proves = watch__proves(&hold, &limits,
-                                (uint64_t)(stolen_ms * NS_PER_MS), known);
+    int i = 0;
 
-    if (!proves)
-        watch__put_off(&hold);
-    return proves;
-}
-
-TEST(nothing_stolen, "what nothing was stolen from is told at once; and what "
-     "lost little, or less than is counted in")
-{
-    static const double little[] = {0, 1, 5, 9.9};
-
-    for (size_t i = 0; i < sizeof little / sizeof *little; i++) {
-        begin();
-        pass(5, 5, C_RUNS);
-        pass(5, 5, C_RUNS);
-        CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-        CHECK(asked(little[i], i % 2));
-    }
     begin();
-    pass(5, 5, C_RUNS);
-    CHECK(pass(40, 40, C_RUNS) == DO_REPORT);
-    CHECK(asked(20, true) && !hold.on_trial);
-}
-
-TEST(stolen, "what was stolen is delay, though the thread's clock went on; what "
-     "lasts after that is told")
-{
-    begin();
-    pass(5, 5, C_RUNS);
-    CHECK(pass(25, 25, C_RUNS) == DO_REPORT);
-    CHECK(!asked(20, true) && hold.on_trial);
-    /* Its clock stands still until what it was given too much is made good. */
-    CHECK(pass(5, 0, C_RUNS) == DO_STARVED);
-    CHECK(about(hold.held, 32.5, 0.1) && about(hold.delay, 20, 0.1));
-    CHECK(about(hold.used, 12.5, 0.1));
-    CHECK(pass(6, 0, C_RUNS) == DO_REPORT);
-    CHECK(asked(0, true) && hold.level == 1);
-    CHECK(pass(9, 0, C_RUNS) == DO_NOTHING);
-    CHECK(about(hold.held, 47.5, 0.1) && about(hold.delay, 20, 0.1));
-    CHECK(about(hold.used, 27.5, 0.1));
-    CHECK(beat(5, 5, 1) == DO_RELEASE);
-    CHECK(about(hold.held, 51.5, 0.1) && about(hold.delay, 20, 0.1));
-    /* The next hold begins with nothing of it. */
     CHECK(pass(5, 5, C_RUNS) == DO_POKE);
-    CHECK(!hold.on_trial && hold.stolen == 0 && hold.doubtful == 0);
-}
-
-TEST(stolen_before, "what may have been stolen before the hold costs it warn_ms, "
-     "and is not said to be its delay")
-{
-    begin();
-    pass(5, 5, C_RUNS);
-    CHECK(pass(25, 25, C_RUNS) == DO_REPORT);
-    CHECK(!asked(1000, false));
-    CHECK(about(hold.doubtful, 27.5, 0.1) && hold.stolen == 0);
-    CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
-    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK(asked(0, true) && hold.delay == 0);
-}
-
-TEST(starved_before, "what it waited for before is not counted twice")
-{
-    begin();
-    pass(5, 5, C_RUNS);
-    for (int i = 0; i < 10; i++)
-        CHECK(pass(10, 0, C_RUNS) != DO_REPORT);
-    CHECK(pass(8, 8, C_RUNS) == DO_REPORT);
-    CHECK(!asked(10, true));
-    CHECK(about(hold.stolen, 10, 0.1));
-    CHECK(pass(5, 5, C_RUNS) != DO_REPORT);
-    CHECK(about(hold.delay, 110, 0.1));
-    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK(asked(0, true));
-}
-
-/* Looks until it is told, of each of which so much is stolen, which its clock
- * does not show. */
-static int told_after(double stolen_ms, bool known)
-{
-    int i = 1;
-
-    begin();
-    pass(5, 5, C_RUNS);
-    pass(5, 5, C_RUNS);
-    CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK(!asked(500, known));
-    while (i < 1000 && (pass(5, 5, C_RUNS) != DO_REPORT
-                        || !asked(i * stolen_ms, true)))
+    while (i < 100) {
         i++;
+        if (pass(5, 5, C_RUNS) == DO_REPORT)
+            break;
+        change(i);
+    }
     return i;
 }
 
-TEST(always_stolen, "what holds is told however much is stolen all the while")
-{
-    int looks = told_after(4, true);
+static void nothing(int i) { (void)i; }
+static void process(int i) { call.process = 10 + (uint64_t)i; }
+static void reductions(int i) { call.reductions = 10 + (uint64_t)i; }
+static void heap(int i) { call.heap = 10 + (uint64_t)i; }
+static void function(int i) { call.function = 10 + (uint64_t)i; }
+static void library(int i) { call.library = 10 + (uint64_t)i; }
+static void owner(int i) { call.owner = (uint64_t)i; }
+static void yields(int i) { call.owner = 1; call.yields = (uint64_t)i; }
+static void since(int i) { call.owner = 1; call.since = (uint64_t)i; }
 
-    CHECK(looks >= 10 && looks <= 16);
-    /* All of it: after a second, since nobody says how. */
-    told_after(5, false);
-    CHECK(hold.held >= NS_PER_S && hold.held < NS_PER_S + 20 * NS_PER_MS);
+TEST(same_call, "what shows the same call twice is told at the second, when it has "
+     "run for long enough")
+{
+    CHECK_NUMBERS(told_after(nothing), ==, 2);
+}
+
+TEST(other_calls, "what shows another process, other reductions, another heap or "
+     "function each time is not told of, however long nobody answers")
+{
+    static void (*const changes[])(int) = {
+        process, reductions, heap, function, library, owner, yields, since
+    };
+
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        CHECK_NUMBERS(told_after(changes[i]), ==, 100);
+}
+
+static void then_same(int i) { reductions(i < 10 ? i : 10); }
+
+TEST(at_last, "a call that lasts is told of, whatever ran before; from where it was "
+     "first seen")
+{
+    CHECK_NUMBERS(told_after(then_same), ==, 14);
+    CHECK(about(hold.held, 10, 0.1) && about(hold.used, 10, 0.1));
+}
+
+static void partly(int i)
+{
+    call.whole = i % 2;
+    call.function = i % 2 ? 5 : 100 + (uint64_t)i;
+    call.process = call.reductions = call.heap = 0;
+    if (i % 2)
+        call.process = 1, call.reductions = 2, call.heap = 3;
+}
+
+static void nowhere(int i)
+{
+    (void)i;
+    call.whole = false;
+    call.library = 0;
+}
+
+TEST(partly_seen, "frames that end early may be of the same call where the library is "
+     "the same; those of the emulator alone say nothing")
+{
+    CHECK_NUMBERS(told_after(partly), ==, 2);
+    begin();
+    nowhere(0);
+    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    for (int i = 0; i < 100; i++)
+        CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
+    CHECK(!hold.is_shown);
+}
+
+TEST(one_sleep, "one sleep is one call, though its frames tell nothing; what slept "
+     "twice has to show the same call")
+{
+    struct watch__shown a = {.sleeps = true, .cpu = 7}, b = a;
+
+    CHECK(watch__same_call(&a, &b));
+    b.cpu = 8;
+    a.library = 1;
+    CHECK(!watch__same_call(&a, &b));
+    b.library = 1;
+    CHECK(watch__same_call(&a, &b));
+}
+
+TEST(fell_asleep, "one that fell asleep since the last look is not counted as if it "
+     "had slept all the while")
+{
+    begin();
+    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(20, 0, C_NATIVE) == DO_NOTHING && hold.counted == 0);
+    CHECK(pass(5, 0, C_NATIVE) == DO_NOTHING);
+    CHECK(pass(5, 0, C_NATIVE) == DO_REPORT);
+}
+
+TEST(apart, "two stacks prove something a period of evidence apart, not before")
+{
+    begin();
+    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(9, 9, C_RUNS) == DO_NOTHING && hold.is_shown);
+    CHECK(pass(4, 4, C_RUNS) == DO_NOTHING && !hold.proven);
+    CHECK(pass(50, 0.5, C_RUNS) != DO_REPORT && !hold.proven);
+    CHECK(pass(1, 1, C_RUNS) == DO_REPORT && hold.proven);
 }
 
 /* Whatever is seen, in whatever order, no number runs under zero. */
@@ -336,15 +374,13 @@ TEST(anything, "odd clocks make no odd times")
         seen.cpu += random % 5 ? seen.gap / (random % 3 + 1) : 0;
         if (random % 101 == 0)
             seen.cpu -= NS_PER_MS;
-        if (hold.poked && random % 211 == 0)
-            watch__proves(&hold, &limits, random % (50 * NS_PER_MS),
-                          random & 1024);
+        call.heap = random % 16;
         seen.lost = random % 37 == 0 ? seen.gap : 0;
         seen.class = (enum watch__class)((random >> 4) % 4);
         seen.answered = hold.poked && (random >> 6) % 3 == 0;
         seen.beat_at = seen.now - random % NS_PER_MS;
         seen.beat_cpu = seen.cpu;
-        watch__judge(&hold, &limits, &seen);
+        looked();
         if (hold.held > 300 * NS_PER_S || hold.used > 300 * NS_PER_S
             || hold.delay > hold.held + NS_PER_MS) {
             CHECK(!"a time that cannot be");

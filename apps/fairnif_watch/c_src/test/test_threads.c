@@ -4,10 +4,12 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../watch.h"
@@ -216,25 +218,6 @@ TEST(pressure, "what takes processors away is read, or is 0 where nothing says")
     watch__pressure_close(&p);
 }
 
-TEST(processor, "a thread's processor is known, whatever the thread is called")
-{
-    static const char *const names[] = {"x", "a) R 1 2 3", ") D (", "((("};
-    char before[17] = "";
-
-    prctl(PR_GET_NAME, before);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        bool same = false;
-
-        prctl(PR_SET_NAME, names[i]);
-        for (int tries = 0; tries < 100 && !same; tries++)
-            same = watch__processor(watch__gettid()) == sched_getcpu();
-        CHECK(same);
-        CHECK(!watch__in_disk_sleep(watch__gettid()));
-    }
-    prctl(PR_SET_NAME, before);
-    CHECK_NUMBERS(watch__processor(4194303), ==, -1);
-}
-
 static void spin(uint64_t ns)
 {
     uint64_t end = watch__now() + ns;
@@ -243,99 +226,32 @@ static void spin(uint64_t ns)
         continue;
 }
 
-TEST(counted, "a processor that works is counted, its time and what was stolen "
-     "of it; one that does not exist is not")
+TEST(kernel, "what a thread uses in the kernel is counted, whatever the thread is "
+     "called, and what it uses itself is not")
 {
-    struct watch__pressure p, closed = {.stat_fd = -1};
-    struct watch__counted a = {0}, b = {0};
-    uint64_t begin;
-    double took;
+    static const char *const names[] = {"x", "a) R 1 2 3", ") D (", "((("};
+    uint64_t before, own, used, cpu;
+    char name[17] = "";
+    int fd = open("/dev/zero", O_RDONLY);
+    char *bytes = malloc(1 << 20);
 
-    watch__pressure_open(&p);
-    CHECK(watch__counted(&p, sched_getcpu(), &a));
-    for (int cpu = 0; cpu < (int)sysconf(_SC_NPROCESSORS_ONLN); cpu++)
-        CHECK(watch__counted(&p, cpu, &b) && b.own_ns > 0);
-    CHECK(!watch__counted(&p, 1000000, &b));
-    CHECK(!watch__counted(&p, -1, &b));
-    CHECK(!watch__counted(&closed, 0, &b));
-    /* Whatever that one does, it is counted. */
-    CHECK(watch__counted(&p, 0, &a));
-    begin = watch__now();
-    spin(500 * NS_PER_MS);
-    CHECK(watch__counted(&p, 0, &b));
-    took = (double)(watch__now() - begin);
-    b.own_ns += b.stolen_ns - a.stolen_ns;
-    CHECK((double)(b.own_ns - a.own_ns) > 0.8 * took);
-    CHECK((double)(b.own_ns - a.own_ns) < 1.2 * took);
-    watch__pressure_close(&p);
-}
-
-/* A /proc/stat of a machine with so many processors, each of which lost `lost`
- * ticks more than its number. */
-enum { MANY = 300 };
-
-static void write_stat(FILE *f, unsigned lost)
-{
-    rewind(f);
-    fprintf(f, "cpu  1 1 1 1 1 1 1 %u 0 0\n", 99 * MANY);
-    for (unsigned i = 0; i < MANY; i++)
-        fprintf(f, "cpu%u 1000000 1 20000 300000 4 5 6 %u 0 0\n", i, i + lost);
-    fprintf(f, "intr 1");
-    for (unsigned i = 0; i < 5000; i++)
-        fprintf(f, " 0");
-    fprintf(f, "\nctxt 5\n");
-    fflush(f);
-}
-
-TEST(many, "of hundreds of processors each is found, and what was stolen of it "
-     "since then")
-{
-    uint64_t first[MANY], second[MANY];
-    struct watch__pressure p = {.cgroup_fd = -1, .tick_ns = 10 * NS_PER_MS,
-                                .processors = MANY,
-                                .kept = {{0, first}, {0, second}}};
-    const uint64_t second_ns = NS_PER_S, tick = p.tick_ns;
-    struct watch__counted c;
-    FILE *f = tmpfile();
-
-    p.stat_fd = fileno(f);
-    write_stat(f, 100);
-    for (int i = 0; i < MANY; i++) {
-        CHECK(watch__counted(&p, i, &c));
-        CHECK_NUMBERS(c.own_ns, ==, 1320016 * tick);
-        CHECK_NUMBERS(c.stolen_ns, ==, (uint64_t)(i + 100) * tick);
+    prctl(PR_GET_NAME, name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        prctl(PR_SET_NAME, names[i]);
+        CHECK(watch__kernel_ns(watch__gettid()) != WATCH__NEVER);
+        CHECK(!watch__in_disk_sleep(watch__gettid()));
     }
-    CHECK(!watch__counted(&p, MANY, &c));
-    CHECK_NUMBERS(watch__stolen_since(&p, 7, second_ns), ==, 0);
-    watch__pressure_keep(&p, 10 * second_ns);
-    write_stat(f, 110);
-    CHECK_NUMBERS(watch__stolen_since(&p, 7, 10 * second_ns), ==, 10 * tick);
-    CHECK_NUMBERS(watch__stolen_since(&p, 299, 11 * second_ns), ==, 10 * tick);
-    /* Too soon to be kept anew. */
-    watch__pressure_keep(&p, 10 * second_ns + second_ns / 2);
-    CHECK_NUMBERS(watch__stolen_since(&p, 7, 11 * second_ns), ==, 10 * tick);
-    /* The older one is for what was poked before the newer one. */
-    watch__pressure_keep(&p, 11 * second_ns);
-    write_stat(f, 115);
-    CHECK_NUMBERS(watch__stolen_since(&p, 7, 11 * second_ns), ==, 5 * tick);
-    CHECK_NUMBERS(watch__stolen_since(&p, 7, 11 * second_ns - 1), ==, 15 * tick);
-    CHECK_NUMBERS(watch__stolen_since(&p, MANY, 11 * second_ns), ==, 0);
-    CHECK_NUMBERS(watch__stolen_since(&p, -1, 11 * second_ns), ==, 0);
-    fclose(f);
-}
-
-TEST(missing, "a processor of which little is counted was not there, where the "
-     "time is long enough to say so; else what was stolen counts")
-{
-    struct watch__pressure p = {.tick_ns = 10 * NS_PER_MS};
-    struct watch__counted from = {NS_PER_S, NS_PER_S}, to = from;
-
-    CHECK_NUMBERS(watch__missing(&p, &from, &to, 59 * NS_PER_MS), ==, 0);
-    CHECK_NUMBERS(watch__missing(&p, &from, &to, 60 * NS_PER_MS), ==,
-                  60 * NS_PER_MS);
-    to.own_ns += 30 * NS_PER_MS;
-    CHECK_NUMBERS(watch__missing(&p, &from, &to, 60 * NS_PER_MS), ==, 0);
-    to.stolen_ns += 20 * NS_PER_MS;
-    CHECK_NUMBERS(watch__missing(&p, &from, &to, 50 * NS_PER_MS), ==,
-                  20 * NS_PER_MS);
+    prctl(PR_SET_NAME, name);
+    before = watch__kernel_ns(watch__gettid());
+    spin(200 * NS_PER_MS);
+    own = watch__kernel_ns(watch__gettid()) - before;
+    cpu = watch__cpu(CLOCK_THREAD_CPUTIME_ID);
+    while (watch__cpu(CLOCK_THREAD_CPUTIME_ID) - cpu < 300 * NS_PER_MS)
+        CHECK(syscall(SYS_read, fd, bytes, 1 << 20) == 1 << 20);
+    used = watch__kernel_ns(watch__gettid()) - before - own;
+    CHECK(own < 100 * NS_PER_MS);
+    CHECK(used > 150 * NS_PER_MS && used < 400 * NS_PER_MS);
+    CHECK(watch__kernel_ns(4194303) == WATCH__NEVER);
+    free(bytes);
+    close(fd);
 }
