@@ -182,10 +182,15 @@ hold(Peer, {Kind, Subject} = Both) ->
 held(Kind, Subject, Held, Since, Findings) ->
     #{culprit := Expected} = fairnif_watch_test_block:subject(Subject),
     {Mine, Others} = lists:partition(fun(#{subject := S}) -> S =:= {scheduler, 1} end, Findings),
-    Right = [F || #{culprit := Culprit} = F <- Mine, fairnif_watch_test_block:is(Expected, Culprit)],
+    Right = [F || #{culprit := Culprit} = F <- Mine, is(Expected, Culprit)],
     After = lists:min([none | [(At - Since) / 1.0e6 || #{received_ns := At} <- Right]]),
     #{kind => Kind, held_ms => Held, after_ms => After, wrong => Mine -- Right,
       innocents => Others}.
+
+is(Expected, Culprit) ->
+    lists:all(fun({Key, Wanted}) ->
+                      fairnif_watch_test_block:is(Wanted, maps:get(Key, Culprit, missing))
+              end, maps:to_list(Expected)).
 
 is_named(#{after_ms := After}) ->
     is_number(After) andalso After =< ?NAMED_MS.
