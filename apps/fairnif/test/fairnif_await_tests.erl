@@ -1,6 +1,7 @@
 %% What goes with a task while it waits, and what nobody may do with a pending value. Each in a node
 %% of its own: what these tests were written for ended it.
 -module(fairnif_await_tests).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -6,7 +6,7 @@
 -export([ten_thousand_suspended_tasks_take_16_kib_each_and_leave_nothing/1,
          each_of_a_thousand_busy_tasks_is_shown_at_any_moment/1,
          with_no_stack_left_to_map_a_call_fails_and_the_node_goes_on/1,
-         ten_thousand_callers_of_equal_work_end_at_about_the_same_time/1]).
+         thousands_of_callers_of_equal_work_end_at_about_the_same_time/1]).
 -export([suspended/1]).
 
 -define(RESIDENT_MOST, 16 * 1024).
@@ -18,7 +18,7 @@ all() ->
     [ten_thousand_suspended_tasks_take_16_kib_each_and_leave_nothing,
      each_of_a_thousand_busy_tasks_is_shown_at_any_moment,
      with_no_stack_left_to_map_a_call_fails_and_the_node_goes_on,
-     ten_thousand_callers_of_equal_work_end_at_about_the_same_time].
+     thousands_of_callers_of_equal_work_end_at_about_the_same_time].
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -73,8 +73,8 @@ with_no_stack_left_to_map_a_call_fails_and_the_node_goes_on(_) ->
 
 %% Turn by turn, as Erlang processes would: half a millisecond each, some 20 slices, so that a slice
 %% more or less is little. On one scheduler: on more, what the operating system gives to each thread
-%% and how the VM moves processes between them count as well.
-ten_thousand_callers_of_equal_work_end_at_about_the_same_time(_) ->
+%% and how the VM moves processes between them count as well. Two thousand, `make soak': ten.
+thousands_of_callers_of_equal_work_end_at_about_the_same_time(_) ->
     fairnif_test:retry(3, fun() ->
                                   Native = turns(native),
                                   Erlang = turns(erlang),
@@ -86,7 +86,8 @@ ten_thousand_callers_of_equal_work_end_at_about_the_same_time(_) ->
                           end).
 
 turns(What) ->
-    in_peer("1:1", [], fairnif_test_scale, turns, [What, 10000, 500]).
+    Callers = fairnif_test:env_number("SOAK_TASKS", 20000) div 10,
+    in_peer("1:1", [], fairnif_test_scale, turns, [What, Callers, 500]).
 
 in_peer(Options, Module, Function, Args) ->
     in_peer("2:2", Options, Module, Function, Args).

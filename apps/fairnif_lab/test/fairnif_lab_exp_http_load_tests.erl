@@ -1,6 +1,6 @@
 %% h2load against nothing, and its end with the node that started it.
 -module(fairnif_lab_exp_http_load_tests).
--tests(alone).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -1,6 +1,6 @@
 %% Real runs, small: a server, its load, and functions whose manners are known.
 -module(fairnif_lab_exp_http_tests).
--tests(alone).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

@@ -3,6 +3,7 @@
 %% Once each, with short times, so more verdicts are left open here than in a real check; `make zoo'
 %% is the proof, with all of them. What a busy machine spoils once, it does not spoil every time.
 -module(fairnif_lab_verdicts_tests).
+-tests(alone).
 
 -include_lib("eunit/include/eunit.hrl").
 
