@@ -268,8 +268,8 @@ holding(#{calls := Calls, over := Over, close := CloseCalls, over_part := Part,
 delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
       #{p99 := Beside, windows := Ws, count := Count}, Figures, Opts) ->
     Limit = limit(delay, Opts),
-    Evidence = #{samples => Count, idle_p99_ns => Idle, erlang_p99_ns => Erlang, beside_p99_ns => Beside,
-                 beside_least_window_ns => lists:min(Ws)},
+    Evidence = #{samples => Count, idle_p99_ns => Idle, erlang_p99_ns => Erlang,
+                 beside_p99_ns => Beside, beside_least_window_ns => lists:min(Ws)},
     Allowed = Limit + fairnif_lab_stats:median(Es),
     Sentence = io_lib:format("a process that is due every ms runs ~ts late (p99 of ~ts times); "
                              "beside as many busy Erlang processes ~ts, idle ~ts",

@@ -265,7 +265,8 @@ a_fun_of_ordinary_erlang_never_fails_test_() ->
              ?assertEqual(ok, eunit:test(Tests, [no_tty]))
      end}.
 
-%% It is charged for them afterwards: a loop of such calls would else go on for minutes after a kill.
+%% It is charged for them afterwards: a loop of such calls would else go on for minutes after a
+%% kill.
 a_call_that_blocks_never_passes_test_() ->
     {timeout, 300,
      fun() ->

@@ -98,7 +98,7 @@ a_node_without_allocators_of_its_own_has_memory_too_test_() ->
                                                   {?MODULE, measure, [leaves, #{time_ms => 300}]},
                                                   30000),
         {PerKill, _, _} = ?K:growth(Result),
-        %% Half of it at least: malloc's figures are of all threads, and other memory comes and goes.
+        %% Half of it at least: malloc's figures are of all threads, other memory comes and goes.
         ?assert(PerKill > 50000)
     end}.
 

@@ -7,7 +7,8 @@
 
 -type severity() :: warning | error | recheck.
 -type subject() :: {scheduler | dirty_cpu | dirty_io, pos_integer()} | node | {process, pid()}.
--type culprit() :: #{kind := fairnif | nif | destructor | driver | bif | gc | emulator | process | os | none,
+-type culprit() :: #{kind := fairnif | nif | destructor | driver | bif | gc | emulator | process
+                             | os | none,
                      name := binary(),
                      mfa := none | mfa(),
                      pid := none | pid(),
