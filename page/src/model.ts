@@ -71,6 +71,8 @@ export interface Size {
   thread_progress?: { idle: Summary; beside: Summary };
   long_schedule?: { count: number; longest_ms: number | null; named: string[] };
   kill?: { down: Summary; stop: Summary; stop_samples: number[]; unstopped: number };
+  first?: { hold: number; elapsed: number; nodes: number };
+  garbage?: { collected: number[]; killed: number[]; control: number[]; bytes: number };
   leak?: {
     per_kill: number | null;
     total: number | null;
@@ -125,9 +127,11 @@ export interface Comparison {
 export const PROPERTIES: Record<string, string> = {
   returns: "crashes or does not return",
   hold: "holds the scheduler",
+  first: "long first call",
   charge: "under-charged",
   share: "unfair to neighbours",
   delay: "delays others",
+  garbage: "its garbage holds the scheduler",
   kill: "cannot be killed",
   leak: "leaks when killed",
 };

@@ -76,6 +76,12 @@ sentence(hold, Results, Opts) ->
     ["Where its loop is yours: call fair_tick in it and register it as FAIR_AUTO, which gives way "
      "after each fair slice, whatever the size. Where it is one call into a library: fair_call, "
      "which goes to a dirty scheduler when it is long, or a dirty NIF.", From];
+sentence(first, _, _) ->
+    "What its first call prepares, a dirty NIF can prepare that the application calls when it "
+        "starts.";
+sentence(garbage, _, _) ->
+    "Let the destructor only hand over what is to be closed, to a thread or to a dirty NIF of a "
+        "process that waits for it; and close early, by a dirty call, what is known to be done.";
 sentence(charge, _, _) ->
     "Charge it for its time: fair_tick does; in a plain NIF enif_consume_timeslice, which takes "
         "1 % of 4000 reductions at least.";

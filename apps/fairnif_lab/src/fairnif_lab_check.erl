@@ -28,6 +28,8 @@
 -define(SIZES, [1024, 1048576]).
 -define(TIME_MS, 1000).
 -define(TIMEOUT_MS, 30000).
+%% Nodes beside the first one in which a first call is looked at.
+-define(MORE_FIRSTS, 2).
 %% Of the memory that is available the peer may use so much: the rest of the machine lives on.
 -define(MEMORY_PART, 0.7).
 %% What a node has mapped before it does anything, and room to work in.
@@ -209,10 +211,12 @@ error_in(Role, Text, Results) ->
 %% The measurements beside time: name, flags, function of the peer module, what its answer says, and
 %% the properties that are judged by it. Adding one means adding a row.
 measurements() ->
-    [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1, [hold, charge]},
+    [{"slices, under trace", fairnif_lab_hold:flags(), holds, fun slices/1,
+      [hold, first, charge]},
      {"beside an Erlang neighbour", fairnif_lab_share:flags(), shares, fun shares/1, [share]},
      {"on all schedulers", [], crowd, fun crowd/1, [delay]},
-     {"killed", [], kills, fun kills/1, [kill, leak]}].
+     {"what it leaves behind", fairnif_lab_garbage:flags(), garbage, fun garbage/1, [garbage]},
+     {"killed", fairnif_lab_kill:flags(), kills, fun kills/1, [kill, leak]}].
 
 rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
     TimeMs = maps:get(time_ms, Opts),
@@ -233,10 +237,30 @@ rest(Subject, Size, Opts, #{time := #{median := CallNs}} = Figures) ->
                   end
           end, Figures, measurements()),
     %% The slices tell which part of a call is spent on schedulers, and only that is charged for.
-    on_schedulers(Measured);
+    on_schedulers(first_again(Measured, Subject, Size, Opts, Common, CallNs));
 rest(_, Size, Opts, Figures) ->
     [step(Opts, Size, "not measured") || _ <- measurements()],
     Figures.
+
+%% One first call that held its scheduler may be the machine's doing: so may it be in two other
+%% nodes. What all of them show counts.
+first_again(#{first := #{hold := Hold}} = Figures, Subject, Size, Opts, Common, CallNs) ->
+    case Hold > limit(Opts) of
+        true ->
+            Firsts = [First || {ok, {ok, #{} = First}, _}
+                                   <- [measured(fairnif_lab_hold:flags(), [Subject], Size, Opts,
+                                                first, [Subject, Common], CallNs)
+                                       || _ <- lists:seq(1, ?MORE_FIRSTS)]],
+            Figures#{first := first([maps:get(first, Figures) | Firsts])};
+        false ->
+            Figures
+    end;
+first_again(Figures, _, _, _, _, _) ->
+    Figures.
+
+first(Firsts) ->
+    #{nodes => length(Firsts), hold => lists:min([H || #{hold := H} <- Firsts]),
+      elapsed => lists:min([E || #{elapsed := E} <- Firsts])}.
 
 merged(#{unmeasured := Before} = Figures, #{unmeasured := Now} = More) ->
     maps:merge(Figures, More#{unmeasured := maps:merge(Before, Now)});
@@ -267,8 +291,12 @@ unanswered(Function, Reason, Properties, Text, Figures) ->
 unmeasured(Properties, Text) ->
     #{unmeasured => maps:from_list([{Property, Text} || Property <- Properties])}.
 
-slices({ok, Slices}) ->
-    #{slices => Slices};
+slices({ok, #{first := First} = Slices}) ->
+    maps:merge(#{slices => maps:remove(first, Slices)},
+               case First of
+                   undefined -> #{};
+                   _ -> #{first => first([First])}
+               end);
 slices({error, Why}) ->
     #{error => text([raises(Why), " under trace"])}.
 
@@ -284,6 +312,11 @@ shares(Answers) ->
 crowd({ok, Crowd}) -> Crowd;
 crowd({error, Why}) ->
     unmeasured([delay], text([raises(Why), " when several call it at once"])).
+
+garbage({ok, Garbage}) ->
+    #{garbage => Garbage};
+garbage({error, Why}) ->
+    unmeasured([garbage], text([raises(Why), " when called once in a process"])).
 
 kills({error, Why}) ->
     #{error => text([raises(Why), " where its callers are killed"])};

@@ -4,7 +4,7 @@
 %% is never told as the function's.
 -module(fairnif_lab_check_peer).
 
--export([install/3, probe/1, times/2, holds/2, shares/2, crowd/2, kills/2]).
+-export([install/3, probe/1, times/2, holds/2, first/2, shares/2, crowd/2, garbage/2, kills/2]).
 
 %% Trips whose median is taken, and the work between two: a scheduler that has just been to the
 %% dirty side finds it warm, which the calls of an application do not.
@@ -113,6 +113,12 @@ trip() ->
 holds(Subject, Opts) ->
     fairnif_lab_hold:measure(fairnif_lab_subject:function(Subject), Opts).
 
+%% @doc The first call in this node.
+-spec first(fairnif_lab_subject:subject(), #{atom() => term()}) ->
+          {ok, fairnif_lab_hold:first() | undefined} | {error, {atom(), term()}}.
+first(Subject, _) ->
+    fairnif_lab_hold:first(fairnif_lab_subject:function(Subject)).
+
 %% @doc What each kind of Erlang neighbour keeps of the scheduler.
 -spec shares(fairnif_lab_subject:subject(), #{atom() => term()}) ->
           [{fairnif_lab_share:mix(), {ok, fairnif_lab_share:result()} | {error, term()}}].
@@ -130,6 +136,12 @@ shares(Subject, #{time_ms := TimeMs} = Opts) ->
           {ok, fairnif_lab_crowd:result()} | {error, term()}.
 crowd(Subject, Opts) ->
     fairnif_lab_crowd:measure(fairnif_lab_subject:function(Subject), Opts).
+
+%% @doc What a call leaves behind holds a scheduler with.
+-spec garbage(fairnif_lab_subject:subject(), #{atom() => term()}) ->
+          {ok, fairnif_lab_garbage:result()} | {error, term()}.
+garbage(Subject, Opts) ->
+    fairnif_lab_garbage:measure(fairnif_lab_subject:function(Subject), Opts).
 
 %% @doc What happens when its callers are killed.
 -spec kills(fairnif_lab_subject:subject(), #{atom() => term()}) ->

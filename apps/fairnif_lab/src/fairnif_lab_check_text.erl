@@ -44,6 +44,9 @@ rows() ->
       fun(#{slices := #{dirty := #{count := Count} = D}}) when Count > 0 -> lengths(D) end},
      {"longest hold (what repeats show)",
       fun(#{slices := #{hold := #{repeated := Ns}}}) -> duration(Ns) end},
+     {"first call; its longest hold",
+      fun(#{first := #{hold := Ns, elapsed := Elapsed}}) ->
+              [duration(Elapsed), "; ", duration(Ns)] end},
      {"reductions charged", fun(#{charge := #{per_call := R}}) -> count(R) end},
      {"  per ms; ordinary Erlang",
       fun(#{charge := #{per_ms := R, erlang := Erlang}}) ->
@@ -71,6 +74,10 @@ rows() ->
      {"  it named",
       fun(#{long_schedule := #{named := [_ | _] = Names}}) ->
               lists:join("\n", [string:slice(hd(Names), 0, 36)]) end},
+     {"its garbage holds for, collected, killed",
+      fun(#{garbage := #{collected := [_ | _] = Collected, killed := Killed}}) ->
+              lists:join(", ", [duration(fairnif_lab_stats:median(S)) || S <- [Collected, Killed]])
+      end},
      {"from kill to stop, median, longest",
       fun(#{kill := #{stop := #{median := M, longest := L}}}) when is_number(M) ->
               [duration(M), ", ", duration(L)] end},

@@ -9,9 +9,9 @@
 %% the same way just before, shows how often this machine makes somebody look guilty.
 -module(fairnif_lab_hold).
 
--export([flags/0, measure/2]).
+-export([flags/0, measure/2, first/1]).
 
--export_type([options/0, result/0, calls/0]).
+-export_type([options/0, result/0, calls/0, first/0]).
 
 -type options() :: #{time_ms => pos_integer(),          % default 1000
                      limit_ns => pos_integer(),         % a hold longer than this counts; 1 ms
@@ -32,12 +32,16 @@
                     holds := [non_neg_integer()],       % by call
                     cpu_part := float(),                % CPU time of the node in parts of the time
                                                         % for which schedulers were held
-                    hold := calls(), control := calls()}.
+                    hold := calls(), control := calls(),
+                    first := first() | undefined}.      % not traced, as calls may be: undefined
+%% The first call in this node, which is none of the others.
+-type first() :: #{hold := non_neg_integer(), elapsed := non_neg_integer()}.
 -type call() :: {[OwnNs :: non_neg_integer()], Taken :: non_neg_integer(),
                  Elapsed :: non_neg_integer()}.
 %% What one pass, or several, have seen; `later' are the slices of which only number and time are
 %% known.
--type seen() :: #{calls := [call()], slices := [{normal | dirty | gc, integer(), integer()}],
+-type seen() :: #{first := [call()], calls := [call()],
+                  slices := [{normal | dirty | gc, integer(), integer()}],
                   gcs := [non_neg_integer()], cpu_ms := non_neg_integer(),
                   later := fairnif_lab_slices:later()}.
 
@@ -46,8 +50,9 @@
 %% little over), one beyond the second is over, and what lies between is close.
 -define(WITHIN, 1.25).
 -define(OVER, 1.5).
--define(MOST_CALLS, 300).
--define(LEAST_CALLS, 3).
+%% The first call of a pass is not among those that count.
+-define(MOST_CALLS, 301).
+-define(LEAST_CALLS, 4).
 %% Stretches that make up more than this part of the time are the rule.
 -define(RULE, 0.5).
 %% The control takes this part of the time, half of it before and half after.
@@ -63,7 +68,9 @@
 flags() ->
     fairnif_lab_slices:flags().
 
-%% @doc Calls Fun 3 to 300 times, about `time_ms' together, under trace.
+%% @doc Calls Fun once, and then 3 to 300 times, about `time_ms' together, under trace. What the
+%% first call in a node does, that of a function that makes its tables then, is told apart; so use a
+%% fresh node. A function that takes very long is called once, and that call counts as both.
 -spec measure(fun(() -> term()), options()) ->
           {ok, result()} | {error, {error | exit | throw, term()}}.
 measure(Fun, Opts) ->
@@ -87,22 +94,35 @@ measure(Fun, Opts) ->
                    normal_samples => lists:sublist(Normal, ?SAMPLES),
                    dirty_samples => lists:sublist(Dirty, ?SAMPLES),
                    holds => [longest(Own) || {Own, _, _} <- Calls],
+                   first => first_of(Seen),
                    hold => calls(Seen, Limit),
                    control => calls(Control, Limit)}};
         {error, _} = Error ->
             Error
     end.
 
+%% @doc The first call alone.
+-spec first(fun(() -> term())) -> {ok, first() | undefined} | {error, {atom(), term()}}.
+first(Fun) ->
+    ok = fairnif_lab_nif:load(),
+    case pass(Fun, 0, 1, ?SLICES) of
+        {ok, Seen} -> {ok, first_of(Seen)};
+        {error, _} = Error -> Error
+    end.
+
+first_of(#{first := [{Own, _, Elapsed}]}) -> #{hold => longest(Own), elapsed => Elapsed};
+first_of(#{first := []}) -> undefined.
+
 control(TimeMs) ->
     Work = fun() -> fairnif_lab_share:work(long_sort) end,
-    {ok, Seen} = pass(Work, max(50, round(?CONTROL_PART * TimeMs / 2)), ?SLICES),
+    {ok, Seen} = pass(Work, max(50, round(?CONTROL_PART * TimeMs / 2)), ?LEAST_CALLS, ?SLICES),
     Seen.
 
 %% Passes with a control before and after each. A hold of some calls that is not the rule may be the
 %% machine's or the function's: more calls tell.
 passes(Fun, Opts, Limit, Before, Again) ->
     TimeMs = maps:get(time_ms, Opts, 1000),
-    case pass(Fun, TimeMs, maps:get(slices, Opts, ?SLICES)) of
+    case pass(Fun, TimeMs, ?LEAST_CALLS, maps:get(slices, Opts, ?SLICES)) of
         {ok, Seen} ->
             Control = together(Before, control(TimeMs)),
             #{over := Over, over_part := Part} = calls(Seen, Limit),
@@ -127,6 +147,7 @@ more_passes(Fun, Opts, Limit, Seen, Control, Again) ->
 -spec together(seen(), seen()) -> seen().
 together(A, B) ->
     maps:map(fun(cpu_ms, Ms) -> Ms + maps:get(cpu_ms, B);
+                (first, First) -> First;
                 (later, Later) -> together_later(Later, maps:get(later, B));
                 (Key, List) -> List ++ maps:get(Key, B)
              end, A).
@@ -157,27 +178,32 @@ longest(Stretches) ->
 part(Limit, Stretches, All) ->
     lists:sum([S || S <- Stretches, S > Limit]) / max(1, All).
 
-pass(Fun, TimeMs, Most) ->
+pass(Fun, TimeMs, Least, Most) ->
     Until = erlang:monotonic_time(nanosecond) + TimeMs * 1000000,
     %% Of the whole node, to the millisecond: that of a thread would be another system's call.
     Calls = fun() ->
                     {Cpu0, _} = statistics(runtime),
-                    Spans = loop(Fun, Until, 0, []),
+                    Spans = loop(Fun, Until, Least, 0, []),
                     {Cpu1, _} = statistics(runtime),
                     {Spans, Cpu1 - Cpu0}
             end,
     case fairnif_lab_slices:trace(Calls, #{limit => Most}) of
         {ok, #{value := {Spans, CpuMs}, slices := Slices, gcs := Gcs, later := Later}} ->
-            {ByCall, InCalls, GcsInCalls} = by_call(Spans, Slices, Gcs, Later),
-            {ok, #{calls => ByCall, slices => InCalls, gcs => GcsInCalls, cpu_ms => CpuMs,
-                   later => Later}};
+            {First, _, _} = by_call([hd(Spans)], Slices, Gcs, Later),
+            Rest = case Spans of
+                       [_] -> Spans;
+                       [_ | More] -> More
+                   end,
+            {ByCall, InCalls, GcsInCalls} = by_call(Rest, Slices, Gcs, Later),
+            {ok, #{first => First, calls => ByCall, slices => InCalls, gcs => GcsInCalls,
+                   cpu_ms => CpuMs, later => Later}};
         {error, _} = Error ->
             Error
     end.
 
 %% The process gives way between two calls, so that no slice has two of them in it, and its garbage
 %% is collected there.
-loop(Fun, Until, N, Spans) ->
+loop(Fun, Until, Least, N, Spans) ->
     erlang:garbage_collect(),
     erlang:yield(),
     From = fairnif_lab_nif:now(),
@@ -187,9 +213,9 @@ loop(Fun, Until, N, Spans) ->
     Left = Until - To,
     case N + 1 of
         ?MOST_CALLS -> lists:reverse(Spans1);
-        N1 when Left > 0 -> loop(Fun, Until, N1, Spans1);
+        N1 when Left > 0 -> loop(Fun, Until, Least, N1, Spans1);
         %% The least number only where one call does not take all the time twice over.
-        N1 when N1 < ?LEAST_CALLS, To - From < 3000000000 -> loop(Fun, Until, N1, Spans1);
+        N1 when N1 < Least, To - From < 3000000000 -> loop(Fun, Until, Least, N1, Spans1);
         _ -> lists:reverse(Spans1)
     end.
 

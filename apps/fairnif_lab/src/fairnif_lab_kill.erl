@@ -8,7 +8,7 @@
 %% Use a node of its own: what goes on here goes on.
 -module(fairnif_lab_kill).
 
--export([measure/2, growth/1]).
+-export([flags/0, measure/2, growth/1]).
 
 -export_type([options/0, result/0]).
 
@@ -38,6 +38,12 @@
 -define(AGAIN, 2).
 %% Growth counts that is so many times the largest fall.
 -define(DROPS, 4).
+
+%% @doc Emulator flags of a node to measure in, whatever the machine has: with one scheduler the
+%% killer would only run, and so kill, between two calls, and find that they stop at once.
+-spec flags() -> [string()].
+flags() ->
+    fairnif_lab_slices:flags().
 
 %% @doc Kills callers of Fun, at least 8 (4 when each takes longer than `time_ms'). An error when a
 %% caller ended before it was killed: why it did.

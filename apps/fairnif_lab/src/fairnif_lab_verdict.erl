@@ -10,7 +10,7 @@
 
 -export_type([property/0, status/0, verdict/0, options/0]).
 
--type property() :: returns | hold | charge | share | delay | kill | leak.
+-type property() :: returns | hold | first | charge | share | delay | garbage | kill | leak.
 %% `warn': fails, but does not decide (it does with `strict').
 -type status() :: pass | warn | fail | cannot_say | waived.
 -type verdict() :: #{property := property(), status := status(),
@@ -31,6 +31,11 @@
 -define(UNSEEN, 3).
 %% So much more of it than the control has; and, where it is not the rule, so much oftener.
 -define(OVER_CONTROL, 4).
+%% A hold that is judged alone is over the limit, or within it, beyond these factors; what is no
+%% longer than that beside what it is compared with is the same.
+-define(WITHIN, 1.25).
+-define(OVER, 1.5).
+-define(SAME, 2).
 %% Shorter calls are not judged by their reductions: charging them would cost more than they do.
 -define(CHARGED_NS, 100000).
 %% Nor are those that keep a scheduler busy for less than this part of their time: they wait.
@@ -49,6 +54,9 @@ properties() ->
      #{property => hold, title => <<"holds the scheduler">>,
        limit => 1000000, unit => <<"ns">>, decides => true,
        source => <<"erl_nif, Long-running NIFs: a native function should return within 1 ms">>},
+     #{property => first, title => <<"long first call">>,
+       limit => 1000000, unit => <<"ns">>, decides => false,
+       source => <<"that of holding the scheduler; once in the life of a node: our choice">>},
      #{property => charge, title => <<"under-charged">>,
        limit => 1000, unit => <<"reductions per ms">>, decides => true,
        source => <<"enif_consume_timeslice: a timeslice, 4000 reductions, is about 1 ms; a quarter "
@@ -61,6 +69,9 @@ properties() ->
        limit => 10000000, unit => <<"ns">>, decides => true,
        source => <<"p99 over that beside as many busy Erlang processes; ten documented "
                    "timeslices: our choice">>},
+     #{property => garbage, title => <<"its garbage holds the scheduler">>,
+       limit => 1000000, unit => <<"ns">>, decides => true,
+       source => <<"that of holding the scheduler: a destructor gives way to nobody either">>},
      #{property => kill, title => <<"cannot be killed">>,
        limit => 10000000, unit => <<"ns">>, decides => false,
        source => <<"a quarter of the kills take longer until native code ends; ten timeslices: "
@@ -130,7 +141,8 @@ exit_code(Verdicts, Opts) ->
 row(Property) ->
     hd([R || #{property := P} = R <- properties(), P =:= Property]).
 
-limit(hold, #{limit_ns := Ns}) -> Ns;
+limit(Property, #{limit_ns := Ns})
+  when Property =:= hold; Property =:= first; Property =:= garbage -> Ns;
 limit(Property, _) -> maps:get(limit, row(Property)).
 
 %% ---- each property: {Status, Sentence, Evidence} ----
@@ -148,6 +160,10 @@ property(returns, _, _) ->
 
 property(hold, #{slices := #{hold := Hold, control := Control}}, Opts) ->
     hold(Hold, Control, limit(hold, Opts));
+
+property(first, #{first := #{hold := _} = First,
+                  slices := #{hold := #{repeated := Later}}}, Opts) ->
+    first(First, Later, limit(first, Opts));
 
 property(charge, #{charge := #{per_ms := PerMs, per_call := PerCall, ns := Ns, erlang := Erlang},
                    time := #{median := Wall}, slices := Slices}, Opts) ->
@@ -186,6 +202,9 @@ property(delay, #{delay := #{beside := unanswered}}, _) ->
     {fail, "while all schedulers ran it no other process was seen to run", #{}};
 property(delay, #{delay := #{idle := Idle, erlang := Erlang, beside := Beside}} = Figures, Opts) ->
     delay(Idle, Erlang, Beside, Figures, Opts);
+
+property(garbage, #{garbage := #{collected := [_ | _]} = Garbage}, Opts) ->
+    garbage(Garbage, limit(garbage, Opts));
 
 property(kill, #{kill := Kill}, Opts) ->
     kill(Kill, limit(kill, Opts));
@@ -263,6 +282,59 @@ holding(#{calls := Calls, over := Over, close := CloseCalls, over_part := Part,
         CloseCalls > 2, CloseCalls >= ?EVERY * Calls -> close;
         Over > 0 -> seldom;
         true -> never
+    end.
+
+%% `hold' is the shortest of those that the nodes have shown.
+first(#{hold := Hold, elapsed := Elapsed, nodes := Nodes}, Later, Limit) ->
+    Evidence = #{hold_ns => Hold, elapsed_ns => Elapsed, nodes => Nodes, later_ns => Later},
+    [Held, AsLater, Long] = [fairnif_lab_table:duration(D) || D <- [Hold, Later, Limit]],
+    if
+        Hold > ?OVER * Limit, Hold =< ?SAME * Later ->
+            {pass, ["the first call keeps its scheduler for ", Held, ", as later ones do"],
+             Evidence};
+        Hold > ?OVER * Limit, Nodes > 1 ->
+            {fail, io_lib:format("the first call in a node keeps its scheduler for ~ts (limit "
+                                 "~ts), in each of ~b nodes; later ones for ~ts",
+                                 [Held, Long, Nodes, AsLater]), Evidence};
+        Hold > ?OVER * Limit ->
+            {cannot_say, ["the first call kept its scheduler for ", Held,
+                          ", but was seen in one node only"], Evidence};
+        Hold > ?WITHIN * Limit ->
+            {cannot_say, ["the first call keeps its scheduler for ", Held,
+                          ", too close to the limit of ", Long], Evidence};
+        true ->
+            {pass, ["the first call keeps its scheduler for ", Held], Evidence}
+    end.
+
+garbage(#{collected := Collected, killed := Killed, control := Control, bytes := Bytes}, Limit) ->
+    AtCollection = fairnif_lab_stats:median(Collected),
+    AtKill = fairnif_lab_stats:median(Killed),
+    Erlang = case Control of [] -> undefined; _ -> fairnif_lab_stats:median(Control) end,
+    Rounds = length(Collected),
+    Evidence = #{collected_ns => AtCollection, killed_ns => AtKill, erlang_ns => Erlang,
+                 rounds => Rounds, bytes => Bytes},
+    Longest = max(AtCollection, AtKill),
+    [Held, Long] = [fairnif_lab_table:duration(D) || D <- [Longest, Limit]],
+    When = case AtCollection >= AtKill of
+               true -> "collected";
+               false -> "freed at its owner's death"
+           end,
+    if
+        Longest > ?WITHIN * Limit, is_number(Erlang), Longest =< ?SAME * Erlang ->
+            {pass, io_lib:format("what a call leaves holds a scheduler for ~ts when it is ~s, as "
+                                 "any ~ts of Erlang's do (~ts)",
+                                 [Held, When, bytes(Bytes), fairnif_lab_table:duration(Erlang)]),
+             Evidence};
+        Longest > ?OVER * Limit ->
+            {fail, io_lib:format("what a call leaves holds a scheduler for ~ts when it is ~s "
+                                 "(limit ~ts; median of ~b)", [Held, When, Long, Rounds]),
+             Evidence};
+        Longest > ?WITHIN * Limit ->
+            {cannot_say, ["what a call leaves holds a scheduler for ", Held, " when it is ", When,
+                          ", too close to the limit of ", Long], Evidence};
+        true ->
+            {pass, ["what a call leaves holds a scheduler for ", Held, " at most when it is freed"],
+             Evidence}
     end.
 
 delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},

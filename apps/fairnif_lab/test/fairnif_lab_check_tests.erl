@@ -30,8 +30,8 @@ inputs_beyond_all_memory_are_cannot_say_test() ->
 
 steps_are_counted_for_sizes_and_subjects_test_() ->
     [?_assertEqual(Steps, ?C:steps(Opts))
-     || {Opts, Steps} <- [{#{}, 10}, {#{sizes => [1]}, 5}, {#{sizes => [1], against => "N"}, 9},
-                          {#{file => "f"}, 5}, {#{file => "f", sizes => [1, 2]}, 10}]].
+     || {Opts, Steps} <- [{#{}, 12}, {#{sizes => [1]}, 6}, {#{sizes => [1], against => "N"}, 11},
+                          {#{file => "f"}, 6}, {#{file => "f", sizes => [1, 2]}, 12}]].
 
 %% ---- what only a node can say ----
 
@@ -175,6 +175,15 @@ a_huge_value_is_no_trouble_test_() ->
         ?assertMatch(#{status := pass}, verdict(returns, Verdicts))
     end}.
 
+%% On the same scheduler the killer would run, and kill, between two calls only.
+a_node_with_one_scheduler_has_kills_all_the_same_test_() ->
+    {setup, fun fairnif_lab_zoo:build/0,
+     {timeout, 300, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
+         {ok, #{subjects := [#{verdicts := Verdicts}]}} =
+             ?C:run("fairnif_zoo:block(N)", short(#{sizes => [100000], flags => ["+S", "1:1"]})),
+         ?assertMatch(#{status := warn}, verdict(kill, Verdicts))
+     end) end}}.
+
 %% ---- the result ----
 
 a_result_has_every_figure_and_can_be_written_as_json_test_() ->
@@ -189,12 +198,12 @@ a_result_has_every_figure_and_can_be_written_as_json_test_() ->
         ?assert(lists:member(Exit, [0, 1, 3])),
         ?assert(is_float(Growth)),
         ?assert(Trip > 0),
-        ?assertEqual(7, length(Verdicts)),
+        ?assertEqual(9, length(Verdicts)),
         [begin
              ?assertMatch(#{time := _, charge := _, slices := _, share := _, delay := _,
                             thread_progress := _, long_schedule := _, kill := _, leak := _,
-                            error := undefined}, Size),
-             ?assertEqual(7, length(Vs))
+                            first := _, garbage := _, error := undefined}, Size),
+             ?assertEqual(9, length(Vs))
          end || #{verdicts := Vs} = Size <- Sizes],
         ?assertEqual([100, 10000], [S || #{size := S} <- Sizes]),
         Json = iolist_to_binary(fairnif_lab_json:encode(Result)),

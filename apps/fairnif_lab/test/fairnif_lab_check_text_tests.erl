@@ -9,11 +9,13 @@ every_figure_stands_in_the_table_with_its_unit_test_() ->
     [{Part, ?_assert(has(Part, Text))}
      || Part <- ["crypto:hash(md5, Bin)", "N = 1,024", "2.00 ms (5.0 %)", "20 a call",
                  "1.00 us, 3.00 us, 9.00 us", "700 us",                 % slices, hold
+                 "2.50 ms; 40.0 us",                                    % first call
                  "4,000", "2,000; 60,000 to 400,000",                   % reductions
                  "45 % (30 % to 60 %)",                                 % share
                  "1.00 ms, 4.00 ms, 5.00 ms", "so many times", "777",   % delay
                  "1.50 us, 8.00 us; 500 ns",                            % thread progress
                  "2x, 7 ms", "m:f/1",                                   % long_schedule
+                 "21.0 us, 33.0 us",                                    % garbage
                  "20.0 us, 90.0 us", "none seen",                       % kill, leak
                  "Time grows with N to the power of 1.25.",
                  "* Leave it."]].
@@ -103,6 +105,9 @@ size() ->
                   erlang => #{sort => 60000, maps => 400000.0, binaries => 100000}},
       slices => #{normal => Slices, dirty => Slices#{count := 0},
                   hold => #{calls => 10, repeated => 700000}},
+      first => #{hold => 40000, elapsed => 2500000, nodes => 1},
+      garbage => #{collected => [20000, 21000, 90000], killed => [30000, 33000, 34000],
+                   control => [], bytes => 1000},
       share => #{sort => 0.3, maps => 0.6, binaries => 0.45, median => 0.45},
       delay => #{idle => Delay, erlang => Delay, beside => Delay},
       thread_progress => #{idle => #{median => 500, longest => 600},

@@ -39,15 +39,15 @@ cases(Suite) ->
 %% ---- structure ----
 
 a_well_behaved_function_has_a_passing_case_per_size_and_property_test() ->
-    {#{tests := "14", failures := "0", errors := "0"}, [Suite]} = suites(?R:good()),
-    ?assertMatch(#{name := "lists:sum(Init)", tests := "14", failures := "0", skipped := "0",
+    {#{tests := "18", failures := "0", errors := "0"}, [Suite]} = suites(?R:good()),
+    ?assertMatch(#{name := "lists:sum(Init)", tests := "18", failures := "0", skipped := "0",
                    timestamp := "2026-11-21T12:00:00Z"}, attributes(Suite)),
     ?assertEqual([passed], lists:usort([K || {_, _, K, _, _} <- cases(Suite)])),
     ?assertEqual(["lists:sum(Init) at 1,024 bytes", "lists:sum(Init) at 1,048,576 bytes"],
                  lists:usort([C || {C, _, _, _, _} <- cases(Suite)])),
     ?assertEqual(["cannot be killed", "crashes or does not return", "delays others",
-                  "holds the scheduler", "leaks when killed", "under-charged",
-                  "unfair to neighbours"],
+                  "holds the scheduler", "its garbage holds the scheduler", "leaks when killed",
+                  "long first call", "under-charged", "unfair to neighbours"],
                  lists:usort([N || {_, N, _, _, _} <- cases(Suite)])).
 
 no_two_cases_have_the_same_name_test() ->
@@ -117,7 +117,7 @@ what_has_become_worse_since_a_baseline_is_a_failure_test() ->
                             Row(kill, cannot_say), (Row(leak, worse))#{role := against}]},
     Xml = iolist_to_binary(fairnif_lab_junit:xml(?R:good(), ?R:context(), Comparison)),
     {Root, []} = xmerl_scan:string(binary_to_list(Xml), [{quiet, true}]),
-    ?assertMatch(#{failures := "1", tests := "18"}, attributes(Root)),
+    ?assertMatch(#{failures := "1", tests := "22"}, attributes(Root)),
     [_, Changes] = children(testsuite, Root),
     Class = "lists:sum(Init) at 1,024 bytes",
     ?assertEqual([{Class, "run time, median since the baseline", failure, "worse: because",

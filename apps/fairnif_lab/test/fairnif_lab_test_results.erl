@@ -114,7 +114,7 @@ subject(Role, Expression, Sizes, Verdicts) ->
 
 passes(Size) ->
     [verdict(P, pass, case P of returns -> undefined; _ -> Size end, <<"All is well.">>)
-     || P <- [returns, hold, charge, share, delay, kill, leak]].
+     || P <- [returns, hold, first, charge, share, delay, garbage, kill, leak]].
 
 replace(#{property := Property} = Verdict, Verdicts) ->
     [case V of #{property := Property} -> Verdict; _ -> V end || V <- Verdicts].
@@ -135,6 +135,9 @@ full(Size, Ns, Verdicts) ->
                   gc => summary([5000]), holds => [20000, 31000, 30000],
                   normal_samples => [20000, 25000, 30000], dirty_samples => [],
                   hold => holds(30000), control => holds(60000)},
+      first => #{hold => 40000, elapsed => 90000, nodes => 1},
+      garbage => #{collected => [21000, 22000], killed => [30000, 31000], control => [],
+                   bytes => 8192},
       share => #{sort => 0.55, maps => 0.51, binaries => 0.48, median => 0.51},
       delay => #{idle => delay(1030000), erlang => delay(1050000), beside => delay(1060000)},
       thread_progress => #{idle => summary([9000]), beside => summary([12000])},

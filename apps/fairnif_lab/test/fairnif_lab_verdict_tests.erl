@@ -19,7 +19,8 @@ thresholds_show_the_limits_in_force_test() ->
                                                            decides := D} <- ?V:thresholds(Opts)])
              end,
     ?assertMatch(#{hold := {1000000, true}, share := {0.2, false}, kill := {10000000, false},
-                   delay := {10000000, true}, charge := {1000, true}, leak := {undefined, true},
+                   delay := {10000000, true}, first := {1000000, false},
+                   garbage := {1000000, true}, charge := {1000, true}, leak := {undefined, true},
                    returns := {undefined, true}}, Limits(#{})),
     ?assertMatch(#{hold := {5000, true}, share := {0.2, true}, kill := {_, true}},
                  Limits(#{limit_ns => 5000, strict => true})).
@@ -29,7 +30,8 @@ thresholds_show_the_limits_in_force_test() ->
 from_figures_to_a_status_test_() ->
     [{What, ?_assertEqual({Property, Status}, {Property, status(Property, Figures, Opts)})}
      || {Property, Rows} <- [{returns, returns()}, {hold, hold()}, {charge, charge()},
-                             {share, share()}, {delay, delay()}, {kill, kill()}, {leak, leak()}],
+                             {share, share()}, {delay, delay()}, {kill, kill()}, {leak, leak()},
+                             {first, first()}, {garbage, garbage()}],
         {What, Figures, Opts, Status} <- Rows].
 
 returns() ->
@@ -85,6 +87,34 @@ hold() ->
      {"a twentieth of the time close to it", holds(#{close_part => 0.05}), #{}, pass},
      {"waived", holds(#{over => 10, over_part => 0.9}), #{waive => #{hold => "why"}}, waived},
      {"waived, but good", holds(#{}), #{waive => #{hold => "why"}}, pass}].
+
+first() ->
+    [{"short", firsts(100000, 1), #{}, pass},
+     {"at what is within the limit", firsts(1250000, 1), #{}, pass},
+     {"close to it", firsts(1500000, 1), #{}, cannot_say},
+     {"over it, in one node", firsts(1500001, 1), #{}, cannot_say},
+     {"over it, in several", firsts(1500001, 3), #{}, warn},
+     {"over it, where that decides", firsts(1500001, 3), #{strict => true}, fail},
+     {"over a limit that was given", firsts(100000, 3), #{limit_ns => 25000}, warn},
+     {"as long as later ones", firsts(20 * ?MS, 3, 10 * ?MS), #{}, pass},
+     {"longer than later long ones", firsts(20 * ?MS + 1, 3, 10 * ?MS), #{}, warn},
+     {"not traced", holds(#{}), #{}, cannot_say},
+     {"not measured", #{}, #{}, cannot_say}].
+
+garbage() ->
+    [{"short", left([1000], [2000], []), #{}, pass},
+     {"at what is within the limit", left([1000], [1250000], []), #{}, pass},
+     {"close to it", left([1500000], [1000], []), #{}, cannot_say},
+     {"over it at a collection", left([1500001], [1000], []), #{}, fail},
+     {"over it at a kill", left([1000], [1500001], [1000]), #{}, fail},
+     {"over a limit that was given", left([100000], [1000], []), #{limit_ns => 25000}, fail},
+     {"in one of three rounds", left([1000, 90 * ?MS, 1000], [1000, 1000, 1000], []), #{}, pass},
+     {"in two of three", left([1000, 90 * ?MS, 90 * ?MS], [1000, 1000, 1000], []), #{}, fail},
+     {"twice what Erlang's takes", left([1000], [20 * ?MS], [10 * ?MS]), #{}, pass},
+     {"more than that", left([1000], [20 * ?MS + 1], [10 * ?MS]), #{}, fail},
+     {"waived", left([9 * ?MS], [1], []), #{waive => #{garbage => "known"}}, waived},
+     {"could not be measured", #{unmeasured => #{garbage => <<"x">>}}, #{}, cannot_say},
+     {"not measured", #{}, #{}, cannot_say}].
 
 charge() ->
     [{"as much as the documentation asks", charged(1000, ?MS), #{}, pass},
@@ -159,6 +189,15 @@ sentences_name_the_figures_test_() ->
             [{hold, holds(#{over => 10, over_part => 0.9, repeated => 20 * ?MS}), #{},
               <<"keeps its scheduler for 20.0 ms without giving way (limit 1.00 ms), in 10 of 10 "
                 "calls">>},
+             {first, firsts(2 * ?MS, 3), #{},
+              <<"the first call in a node keeps its scheduler for 2.00 ms (limit 1.00 ms), in each "
+                "of 3 nodes; later ones for 1.00 us">>},
+             {garbage, left([20 * ?MS], [1000], []), #{},
+              <<"what a call leaves holds a scheduler for 20.0 ms when it is collected (limit 1.00 "
+                "ms; median of 1)">>},
+             {garbage, left([1000], [20 * ?MS], [15 * ?MS]), #{},
+              <<"what a call leaves holds a scheduler for 20.0 ms when it is freed at its owner's "
+                "death, as any 1.00 kB of Erlang's do (15.0 ms)">>},
              {charge, charged(5, 2 * ?MS), #{},
               <<"charged 5 reductions for 2.00 ms, 1/24000 of what ordinary Erlang is charged">>},
              {charge, charged(0, 2 * ?MS), #{},
@@ -233,6 +272,15 @@ holds(Hold, Control) ->
               longest => ?MS div 2, repeated => ?MS div 2, taken => 0, elapsed => 1000 * ?MS},
     #{slices => #{hold => maps:merge(Calls, Hold),
                   control => maps:merge(Calls, Control)}}.
+
+firsts(Hold, Nodes) ->
+    firsts(Hold, Nodes, 1000).
+
+firsts(Hold, Nodes, Later) ->
+    (holds(#{repeated => Later}))#{first => #{hold => Hold, elapsed => 2 * Hold, nodes => Nodes}}.
+
+left(Collected, Killed, Control) ->
+    #{garbage => #{collected => Collected, killed => Killed, control => Control, bytes => 1000}}.
 
 charged(Reductions, Ns) ->
     charged(Reductions, Ns, #{normal => 1, dirty => 0}).

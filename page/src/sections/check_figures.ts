@@ -4,6 +4,7 @@ import { figure } from "../figure.ts";
 import { bytes, count, duration, percent } from "../format.ts";
 import { type Delays, type Size, type Summary, subjects } from "../model.ts";
 import type { Section } from "../section.ts";
+import { quantile } from "../stats.ts";
 
 const three = (s: Summary): string => [s.median, s.p99, s.longest].map(duration).join(", ");
 const late = (d: Delays | "unanswered" | undefined): string | undefined =>
@@ -24,6 +25,10 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
   ["  median, p99, longest", ({ slices: s }) => (s?.dirty.count ? three(s.dirty) : undefined)],
   ["calls traced", ({ slices: s }) => s && count(s.hold.calls)],
   ["longest hold (what repeats show)", ({ slices: s }) => s && duration(s.hold.repeated)],
+  [
+    "first call; its longest hold",
+    ({ first: f }) => f && `${duration(f.elapsed)}; ${duration(f.hold)}`,
+  ],
   ["reductions charged", ({ charge: c }) => c && count(c.per_call)],
   [
     "  per ms; as a part of Erlang's",
@@ -49,6 +54,10 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
       l && (l.count ? `${count(l.count)} times, at most ${l.longest_ms} ms` : "nothing"),
   ],
   ["  it named", ({ long_schedule: l }) => l?.named.join("; ") || undefined],
+  [
+    "its garbage holds for, collected, killed",
+    ({ garbage: g }) => g && [g.collected, g.killed].map((s) => duration(quantile(s, 0.5))).join(", "),
+  ],
   [
     "from kill to stop, median, longest",
     ({ kill: k }) => k && `${duration(k.stop.median)}, ${duration(k.stop.longest)}`,

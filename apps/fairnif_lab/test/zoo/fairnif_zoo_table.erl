@@ -12,7 +12,7 @@
 
 -export_type([row/0, property/0, status/0, expected/0]).
 
--type property() :: returns | hold | charge | share | delay | kill | leak.
+-type property() :: returns | hold | first | charge | share | delay | garbage | kill | leak.
 -type status() :: pass | warn | fail.
 -type expected() :: #{property() => status() | {any, Why :: string()}}.
 -type row() :: #{name := atom(), expression := string(),
@@ -27,12 +27,13 @@
 -define(CORES, {any, "another thread works beside the schedulers: whether they are late is up to "
                      "the operating system and to the cores that it has to spare"}).
 
+-define(COLLECTED, {any, "what calls in a row leave behind is collected at some time, or not"}).
 -define(FEW_MS, {any, "one slice is 5 ms, and two in a row are the 10 ms that are the limit"}).
 
 %% @doc All properties of a verdict, in the order of reports.
 -spec properties() -> [property()].
 properties() ->
-    [returns, hold, charge, share, delay, kill, leak].
+    [returns, hold, first, charge, share, delay, garbage, kill, leak].
 
 %% @doc The rows, in the order of the C files.
 -spec rows() -> [row()].
@@ -87,6 +88,9 @@ on_the_scheduler() ->
       "the same, seen with small input only", #{}},
      {block_sometimes, "fairnif_zoo:block_sometimes(N)", [100000],
       "20 us, charged; each fifth call 100 ms", blocked()},
+     {block_first, "fairnif_zoo:block_first(N)", [50000],
+      "20 us, charged; the first call in a node 50 ms: it makes its tables",
+      #{first => warn}},
      {sleeps, "fairnif_zoo:sleep(N)", [100000],
       "sleeps in the kernel for 100 ms", blocked()},
      {reads_a_pipe, "fairnif_zoo:pipe(N)", [100000],
@@ -135,6 +139,10 @@ with_memory() ->
       "1 MiB beside its slices, in a resource whose destructor frees it", #{}},
      {fills_cache, "fairnif_zoo:fills_cache(N)", [20000],
       "the first call keeps 1 MiB for all that follow", #{}},
+     {slow_destructor, "fairnif_zoo:statement(N)", [5000],
+      "at once; the destructor of what it returns takes 5 ms",
+      #{garbage => fail, share => ?COLLECTED, delay => ?COLLECTED, charge => ?COLLECTED,
+        kill => ?COLLECTED, leak => ?COLLECTED}},
      {leaks_malloc, "fairnif_zoo:leaks_malloc(N)", [20000],
       "1 MiB beside its slices, which the last slice frees: a kill loses it", #{leak => fail}},
      {leaks_enif, "fairnif_zoo:leaks_enif(N)", [20000],

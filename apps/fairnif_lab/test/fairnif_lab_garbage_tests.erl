@@ -1,0 +1,84 @@
+-module(fairnif_lab_garbage_tests).
+-tests(alone).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% What runs in the peer.
+-export([measure/2, sizes/0]).
+
+-define(G, fairnif_lab_garbage).
+-define(MS, 1000000).
+
+a_destructor_holds_the_scheduler_at_a_collection_and_at_a_kill_test_() ->
+    in_peer(destructor, fun({ok, Result}) ->
+        #{collected := Collected, killed := Killed, control := Control} = Result,
+        ?assert(length(Collected) >= 3),
+        ?assertEqual(length(Collected), length(Killed)),
+        ?assert(fairnif_lab_stats:median(Collected) > 19 * ?MS),
+        ?assert(fairnif_lab_stats:median(Killed) > 19 * ?MS),
+        ?assert(fairnif_lab_stats:median(Control) < 10 * ?MS)
+    end).
+
+what_is_dropped_within_the_call_is_garbage_too_test_() ->
+    in_peer(dropped, fun({ok, #{collected := Collected}}) ->
+        ?assert(fairnif_lab_stats:median(Collected) > 19 * ?MS)
+    end).
+
+a_short_result_costs_nothing_test_() ->
+    in_peer(short, fun({ok, #{collected := Collected, killed := Killed, bytes := Bytes}}) ->
+        ?assert(fairnif_lab_stats:median(Collected) < ?MS),
+        ?assert(fairnif_lab_stats:median(Killed) < ?MS),
+        ?assert(Bytes < 100000)
+    end).
+
+who_ends_by_himself_is_an_error_that_says_why_test_() ->
+    {setup, fun fairnif_lab_zoo:build/0,
+     [{timeout, 60, fun() -> ?assertEqual({ok, {error, Why}}, run(Manner)) end}
+      || {Manner, Why} <- [{raises, {error, oops}}, {dies, oops}]]}.
+
+who_does_not_return_is_given_up_test_() ->
+    {setup, fun fairnif_lab_zoo:build/0,
+     {timeout, 60, fun() -> ?assertEqual({ok, {error, timeout}}, run(waits)) end}}.
+
+a_term_has_the_size_asked_for_test_() ->
+    {timeout, 60, fun() ->
+        {ok, [{{Heap, Bins}, {HeapAsked, BinsAsked}} | _]} =
+            fairnif_lab_peer:run([], {?MODULE, sizes, []}, 30000),
+        ?assert(Heap >= HeapAsked andalso Heap < 4 * HeapAsked),
+        ?assert(Bins >= BinsAsked andalso Bins < 2 * BinsAsked)
+    end}.
+
+%% ---- in the peer ----
+
+measure(Manner, Opts) ->
+    ?G:measure(fun() -> behave(Manner) end, Opts).
+
+behave(destructor) -> fairnif_zoo:statement(20000);
+behave(dropped) -> _ = fairnif_zoo:statement(20000), ok;
+behave(short) -> fairnif_zoo:short(1);
+behave(raises) -> error(oops);
+behave(dies) -> exit(self(), oops), timer:sleep(1000);
+behave(waits) -> receive never -> ok end.
+
+sizes() ->
+    Me = self(),
+    Asked = {1000000, 200000},
+    Pid = spawn(fun() ->
+                        Term = ?G:term(Asked),
+                        Me ! {self(), ?G:size()},
+                        receive tell -> Me ! Term end
+                end),
+    receive {Pid, Size} -> [{Size, Asked}] end.
+
+%% ---- ----
+
+run(Manner) ->
+    fairnif_lab_peer:run(?G:flags(), {?MODULE, measure, [Manner, #{time_ms => 200,
+                                                                   patience_ms => 2000}]}, 30000).
+
+in_peer(Manner, Test) ->
+    {setup, fun fairnif_lab_zoo:build/0,
+     {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
+         {ok, Result} = run(Manner),
+         Test(Result)
+     end) end}}.
