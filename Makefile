@@ -15,6 +15,7 @@ REBAR        ?= rebar3
 DIST         ?= trixie
 RUNS         ?= 10
 MIX          ?= mix
+ABREAST      ?= $(shell echo $$(($$(nproc) + 1)))
 
 EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
 MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mix.exs))
@@ -60,15 +61,16 @@ demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=by
 http: deps-http compile  ## a web server under load beside native code, six minutes
 	@bin/fairnif lab http
 
-# What is not about time runs two abreast, then what is runs alone: docs/internals/testing.md says
-# what meets where. Each runner is a target of its own, and runs though another has failed.
+# What is not about time runs abreast, one target more than there are processors, since most wait as
+# much as they work; then what is about time runs alone: docs/internals/testing.md says what meets
+# where. Each runner is a target of its own, and runs though another has failed.
 test: test-beside test-alone  ## all tests and lint
 
 # The longest first.
 test-beside: deps-test deps-http compile
 	@tools/setup platforms
 	@tools/setup browser
-	@tools/abreast 2 test-ct-beside test-c test-platforms test-eunit-beside \
+	@tools/abreast $(ABREAST) test-ct-beside test-c test-platforms test-eunit-beside \
 		test-stranger-beside test-page-beside test-examples-beside test-elixir-beside lint
 
 test-alone: deps-test deps-http compile
@@ -76,7 +78,7 @@ test-alone: deps-test deps-http compile
 		test-stranger-alone test-page-alone
 
 check-fast: deps-test compile  ## lint but dialyzer, C under ASan and UBSan, EUnit without nodes: 3 minutes
-	@tools/abreast 2 test-c-fast lint-fast test-eunit-fast
+	@tools/abreast $(ABREAST) test-c-fast lint-fast test-eunit-fast
 
 test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
 	@tools/test_otp $(DIST)

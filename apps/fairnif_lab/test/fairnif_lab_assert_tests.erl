@@ -1,5 +1,5 @@
 -module(fairnif_lab_assert_tests).
--tests(alone).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 

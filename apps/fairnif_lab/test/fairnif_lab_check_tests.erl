@@ -1,5 +1,5 @@
 -module(fairnif_lab_check_tests).
--tests(alone).
+-tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -8,10 +8,10 @@
 %% ---- what is asked for wrongly costs no node ----
 
 what_cannot_be_measured_is_a_usage_error_test_() ->
-    [{Part, fun() ->
+    [{Part, {timeout, 60, fun() ->
           {error, {usage, Text}} = ?C:run(Source, Opts),
           ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
-      end}
+      end}}
      || {Source, Opts, Part} <-
             [{"foo(", #{}, "the expression, column 5: syntax error"},
              {"Bim", #{}, "variable 'Bim' is unbound"},
