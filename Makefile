@@ -43,7 +43,7 @@ ct            = $(REBAR) ct --suite $(call commas,$(1))
 .PHONY: help deps deps-test deps-http compile page demo http test test-beside test-alone check-fast \
 	test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
 	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
-	test-examples test-examples-beside test-examples-alone test-elixir test-elixir-beside test-elixir-alone \
+	test-examples test-elixir test-elixir-beside test-elixir-alone \
 	test-stranger test-stranger-beside test-stranger-alone test-otp test-newest \
 	test-erlang test-erlang-eunit test-erlang-ct compile-erlang \
 	bench bench-json zoo manners soak sanitize lint lint-fast \
@@ -71,10 +71,10 @@ test-beside: deps-test deps-http compile
 	@tools/setup platforms
 	@tools/setup browser
 	@tools/abreast $(ABREAST) test-ct-beside test-c test-platforms test-eunit-beside \
-		test-stranger-beside test-page-beside test-examples-beside test-elixir-beside lint
+		test-stranger-beside test-page-beside test-examples test-elixir-beside lint
 
 test-alone: deps-test deps-http compile
-	@tools/abreast 1 test-eunit-alone test-ct-alone test-examples-alone test-elixir-alone \
+	@tools/abreast 1 test-eunit-alone test-ct-alone test-elixir-alone \
 		test-stranger-alone test-page-alone
 
 check-fast: deps-test compile  ## lint but dialyzer, C under ASan and UBSan, EUnit without nodes: 3 minutes
@@ -227,13 +227,8 @@ test-page-alone: deps-test compile
 	@tools/setup browser
 	$(MAKE) -C page test-live
 
-test-examples: test-examples-beside test-examples-alone
-
-test-examples-beside: TESTED = $(call beside,examples/*/test/*_tests.erl)
-test-examples-alone: TESTED = $(call alone,examples/*/test/*_tests.erl)
-test-examples-beside test-examples-alone: deps-test
-	@for tests in $(TESTED); do \
-		example=$${tests%/test/*}; \
+test-examples: deps-test
+	@for example in $(EXAMPLES); do \
 		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
 	done
 

@@ -1,7 +1,6 @@
 %% What sum/1, range/2, sort/1 and to_map/1 promise: the answers of lists and
 %% maps, badarg for what they do not take, and a VM that stays usable.
 -module(fair_lists_tests).
--tests(alone).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
