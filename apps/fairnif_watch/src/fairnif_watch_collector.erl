@@ -20,7 +20,7 @@
 %% Between two looks while something waits: whether it waits all the time cannot be told from one.
 -define(LOOK_MS, 100).
 %% Between two looks while nothing does.
--define(IDLE_LOOK_MS, 250).
+-define(IDLE_LOOK_MS, 500).
 %% Reports of the watchdog looked at in a second; it sends 50 at most, so this is for what is wrong.
 -define(EVENTS, 200).
 %% Findings under way to fairnif_watch_out.
