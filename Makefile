@@ -115,7 +115,7 @@ zoo: deps-test compile  ## checks functions with known manners: are the verdicts
 	@RUNS=$(RUNS) erl +S 1:1 -noinput -pa _build/test/lib/*/ebin _build/test/lib/fairnif_lab/test \
 		-eval 'fairnif_lab_zoo:main()'
 
-manners: compile  ## checks OTP's own functions, writes docs/manners.md
+manners: compile  ## checks OTP's own functions, adds this release to docs/manners.md [ROWS=words TIME_MS=1000]
 	@erl +S 1:1 -noinput -pa _build/default/lib/*/ebin \
 		-eval 'fairnif_lab_manners:main("docs/manners.md")'
 

@@ -1,31 +1,59 @@
 %% The page about the manners of OTP's own functions: checks those of fairnif_lab_otp_table and
-%% writes what was found as Markdown. `make manners'.
+%% writes what was found as Markdown, with a column for each release of OTP. `make manners'.
 %%
-%% The text is made of the figures and the verdicts' own sentences; nothing is added by hand.
+%% The text is made of the figures and the verdicts' own sentences; nothing is added by hand. What
+%% was found on a release is kept beside the page, as terms: the page is made of all of them.
 -module(fairnif_lab_manners).
 
--export([main/1, run/2, page/2]).
+-export([main/1, run/2, told/2, page/2]).
 
--export_type([entry/0]).
+-export_type([entry/0, release/0]).
 
 -type entry() :: {fairnif_lab_otp_table:row(),
                   {ok, fairnif_lab_check:result()} | {error, {atom(), unicode:chardata()}}
                 | {skipped, unicode:chardata()}}.
+%% What the page says of one function on one release: a cell for each size, and in words.
+-type words() :: #{sizes := #{pos_integer() => binary()}, words := binary()}.
+-type release() :: #{context := #{atom() => term()},
+                     rows := #{Expression :: string() => words()}}.
 
-%% @doc Checks all functions and writes the page; ends the node, with 1 if it cannot be written.
-%% Takes about ten minutes.
+%% @doc Checks all functions, or those whose expression has one of the words of the variable ROWS in
+%% it (with commas between), and writes the page; ends the node, with 1 if it cannot be written.
+%% Takes about fifteen minutes, with TIME_MS for each measurement (1000).
 -spec main(file:filename()) -> no_return().
 main(File) ->
-    Rows = fairnif_lab_otp_table:rows(),
+    #{otp := Otp} = Context = fairnif_lab_machine:context(),
+    Kept = filename:join(filename:rootname(File), binary_to_list(Otp) ++ ".eterm"),
+    Rows = wanted(string:lexemes(os:getenv("ROWS", ""), ",")),
     Progress = fairnif_lab_progress:start(length(Rows)),
-    Entries = run(Rows, #{before => fun(#{expression := E}) ->
+    Entries = run(Rows, #{time_ms => list_to_integer(os:getenv("TIME_MS", "1000")),
+                          before => fun(#{expression := E}) ->
                                             fairnif_lab_progress:step(Progress, E)
                                     end}),
     fairnif_lab_progress:stop(Progress),
-    Text = unicode:characters_to_binary(page(fairnif_lab_machine:context(), Entries)),
-    case file:write_file(File, Text) of
+    #{rows := New} = Release = told(Context, Entries),
+    Before = case file:consult(Kept) of
+                 {ok, [#{rows := Old}]} -> Old;
+                 {error, _} -> #{}
+             end,
+    ok = filelib:ensure_dir(Kept),
+    written(Kept, io_lib:format("%% What `make manners' found.~n~0tp.~n",
+                                [Release#{rows := maps:merge(Before, New)}])),
+    All = filelib:wildcard(filename:join(filename:dirname(Kept), "*.eterm")),
+    written(File, page(fairnif_lab_otp_table:rows(),
+                       [begin {ok, [R]} = file:consult(F), R end || F <- All])),
+    halt(0).
+
+wanted([]) ->
+    fairnif_lab_otp_table:rows();
+wanted(Words) ->
+    [Row || #{expression := E} = Row <- fairnif_lab_otp_table:rows(),
+            lists:any(fun(Word) -> string:find(E, Word) =/= nomatch end, Words)].
+
+written(File, Text) ->
+    case file:write_file(File, unicode:characters_to_binary(Text)) of
         ok ->
-            halt(0);
+            ok;
         {error, Why} ->
             io:put_chars(standard_error, [File, ": ", file:format_error(Why), $\n]),
             halt(1)
@@ -54,35 +82,61 @@ checked(#{expression := Expression, sizes := Sizes, init := Init}, Opts) ->
 
 %% ---- the page; pure ----
 
-%% @doc The page as Markdown. The context is that of fairnif_lab_machine:context/0.
--spec page(#{atom() => term()}, [entry()]) -> unicode:chardata().
-page(Context, Entries) ->
+%% @doc What is kept of a release. The context is that of fairnif_lab_machine:context/0.
+-spec told(#{atom() => term()}, [entry()]) -> release().
+told(Context, Entries) ->
+    #{context => maps:with([otp, erts, os, processor, logical_processors, date], Context),
+      rows => maps:from_list([{Expression, words(Entry)}
+                              || {#{expression := Expression}, _} = Entry <- Entries])}.
+
+words({Row, Outcome}) ->
+    Sizes = case Outcome of
+                {ok, Result} -> maps:get(sizes, subject(Result));
+                _ -> []
+            end,
+    #{sizes => maps:from_list([{Size, unicode:characters_to_binary(cell(Figures))}
+                               || #{size := Size} = Figures <- Sizes]),
+      words => unicode:characters_to_binary(said(Row, Outcome))}.
+
+%% @doc The page as Markdown.
+-spec page([fairnif_lab_otp_table:row()], [release()]) -> unicode:chardata().
+page(Rows, Releases) ->
+    Sorted = lists:sort(fun(#{context := #{otp := A}}, #{context := #{otp := B}}) ->
+                                binary_to_integer(A) =< binary_to_integer(B)
+                        end, Releases),
     ["# The manners of OTP's own functions\n\n"
-     "What `bin/fairnif check` says of functions that many nodes call with large input. Written by "
-     "`make manners`;\nnothing here is edited by hand. What the figures and the verdicts mean: "
-     "[check](manual/check.md).\n\n",
-     measured_on(Context), "\n",
-     table(Entries), "\n",
-     "Time, hold and kill are medians or what repeats show; CPU left is that of a busy Erlang "
-     "process on the same\nscheduler, of which another Erlang process leaves 50 %.\n\n"
+     "What `bin/fairnif check` says of functions that many nodes call with large input, release by "
+     "release. Written by\n`make manners`; nothing here is edited by hand. What the figures and the "
+     "verdicts mean: [check](manual/check.md).\n\n",
+     [measured_on(Context) || #{context := Context} <- Sorted], "\n",
+     table(Rows, Sorted), "\n",
+     "In a cell: the time of a call; the longest hold that repeats, and where, in how many slices; "
+     "the verdicts (`warn`\nmarks what only warns, `?` what could not be said). A dash: not "
+     "measured.\n\n"
      "## In words\n\n",
-     [in_words(Entry) || Entry <- Entries]].
+     [in_words(Row, Sorted) || Row <- Rows]].
 
 measured_on(#{processor := Processor, logical_processors := Count, otp := Otp, erts := Erts,
               os := Os, date := Date}) ->
-    io_lib:format("Measured on ~ts, ~b logical processors, ~ts, Erlang/OTP ~ts (ERTS ~ts), ~ts.~n",
-                  [known(Processor), Count, Os, Otp, Erts, Date]).
+    io_lib:format("- Erlang/OTP ~ts (ERTS ~ts): ~ts, ~b logical processors, ~ts, ~ts.~n",
+                  [Otp, Erts, known(Processor), Count, Os, Date]).
 
 known(undefined) -> "an unnamed processor";
 known(Name) -> Name.
 
 %% One line for each size.
-table(Entries) ->
-    ["| function | size | time | longest hold | where | CPU left | kill to stop | verdicts |\n"
-     "|---|---|---|---|---|---|---|---|\n",
-     [line([code(Expression) | cells(Unit, Figures)])
-      || {#{expression := Expression, unit := Unit}, {ok, Result}} <- Entries,
-         Figures <- maps:get(sizes, subject(Result))]].
+table(Rows, Releases) ->
+    [line(["function", "size" | [["OTP ", Otp] || #{context := #{otp := Otp}} <- Releases]]),
+     lists:duplicate(length(Releases) + 2, "|---"), "|\n",
+     [line([code(Expression), size(Unit, Size)
+            | [of_release(Expression, Size, Release) || Release <- Releases]])
+      || #{expression := Expression, unit := Unit, sizes := Sizes} <- Rows, Size <- Sizes]].
+
+of_release(Expression, Size, #{rows := Rows}) ->
+    case Rows of
+        #{Expression := #{sizes := #{Size := Cell}}} -> Cell;
+        _ -> "-"
+    end.
 
 line(Cells) ->
     ["| ", lists:join(" | ", [escaped(C) || C <- Cells]), " |\n"].
@@ -98,24 +152,22 @@ subject(#{subjects := Subjects}) ->
     [Subject] = [S || #{role := subject} = S <- Subjects],
     Subject.
 
-cells(Unit, #{size := Size, verdicts := Verdicts} = Figures) ->
-    [size(Unit, Size) | [cell(F, Figures) || F <- figures()]] ++ [verdicts(Verdicts)].
-
 size(bytes, Size) when Size rem 1048576 =:= 0 -> io_lib:format("~b MiB", [Size div 1048576]);
 size(Unit, Size) -> [fairnif_lab_table:count(Size), $\s, atom_to_list(Unit)].
 
-%% What was not measured is a dash.
-cell(Figure, Figures) ->
-    try Figure(Figures)
-    catch error:function_clause -> "-"
+%% What was not measured is left out.
+cell(#{verdicts := Verdicts} = Figures) ->
+    [[[Text, ", "] || Figure <- figures(), Text <- figure(Figure, Figures)], verdicts(Verdicts)].
+
+figure(Figure, Figures) ->
+    try [Figure(Figures)]
+    catch error:function_clause -> []
     end.
 
 figures() ->
     [fun(#{time := #{median := Ns}}) -> fairnif_lab_table:duration(Ns) end,
-     fun(#{slices := #{hold := #{repeated := Ns}}}) -> fairnif_lab_table:duration(Ns) end,
-     fun(#{slices := Slices}) -> where(Slices) end,
-     fun(#{share := #{median := Share}}) -> fairnif_lab_table:percent(Share) end,
-     fun(#{kill := #{stop := #{median := Ns}}}) -> fairnif_lab_table:duration(Ns) end].
+     fun(#{slices := #{hold := #{repeated := Ns}}}) -> ["held ", fairnif_lab_table:duration(Ns)] end,
+     fun(#{slices := Slices}) -> where(Slices) end].
 
 %% By the time spent there, in slices a call.
 where(#{normal := #{count := N, total := Normal}, dirty := #{count := D, total := Dirty},
@@ -146,8 +198,11 @@ unsure(#{status := Status}) -> Status =:= cannot_say.
 
 %% ---- one paragraph for each function ----
 
-in_words({#{expression := Expression} = Row, Outcome}) ->
-    ["**", code(Expression), "**", init(Row), ". ", said(Row, Outcome), "\n\n"].
+in_words(#{expression := Expression} = Row, Releases) ->
+    ["**", code(Expression), "**", init(Row), ".",
+     [[" *OTP ", Otp, "*: ", Words]
+      || #{context := #{otp := Otp}, rows := #{Expression := #{words := Words}}} <- Releases],
+     "\n\n"].
 
 init(#{init := undefined}) -> "";
 init(#{init := Init}) -> [", where Init is ", code(Init)].
