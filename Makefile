@@ -110,7 +110,7 @@ bench-json: compile  ## the same, as JSON on stdout
 	@$(MAKE) -s -C bench >&2
 	@bin/fairnif bench --json -
 
-zoo: deps-test compile  ## checks functions with known manners: are the verdicts right? [RUNS=10]
+zoo: deps-test compile  ## checks functions with known manners: are the verdicts right? [RUNS=10 LOAD=2]
 	@$(REBAR) as test compile >&2
 	@RUNS=$(RUNS) erl +S 1:1 -noinput -pa _build/test/lib/*/ebin _build/test/lib/fairnif_lab/test \
 		-eval 'fairnif_lab_zoo:main()'

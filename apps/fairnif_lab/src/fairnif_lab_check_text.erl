@@ -62,6 +62,7 @@ rows() ->
      {"  so many times",
       fun(#{delay := #{beside := #{count := Count}}}) -> count(Count) end},
      {"  beside busy Erlang", fun(#{delay := #{erlang := D}}) -> delay(D) end},
+     {"  beside Erlang with results as large", fun(#{delay := #{sized := D}}) -> delay(D) end},
      {"  idle", fun(#{delay := #{idle := D}}) -> delay(D) end},
      {"wait for thread progress, median, longest; idle",
       fun(#{thread_progress := #{beside := #{median := M, longest := L},

@@ -3,7 +3,8 @@
 %% VM's own monitor reports.
 %%
 %% In this order, in one node: nothing else going on, as many busy Erlang processes as schedulers,
-%% as many callers of the function. The callers come last, since they may be such as cannot be
+%% where a call leaves much on its heap as many that build a term of that size, and as many callers
+%% of the function. The callers come last, since they may be such as cannot be
 %% stopped. They give way after each call: what is felt is the call, not the loop (whose turn lasts
 %% long when calls are charged too little; that is what fairnif_lab_share shows).
 -module(fairnif_lab_crowd).
@@ -16,13 +17,17 @@
 -type delay() :: #{count := non_neg_integer(), p50 := number(), p99 := number(), max := number(),
                    windows := [number()],               % p99 of each window, ns
                    samples := [integer()]}.             % of all windows, in order of time
--type result() :: #{delay := #{idle := delay(), erlang := delay(), beside := delay()},
+-type result() :: #{delay := #{idle := delay(), erlang := delay(), beside := delay(),
+                               %% Beside Erlang that builds a term of the size that a call leaves.
+                               sized => delay(), bytes => pos_integer()},
                     thread_progress := #{idle := fairnif_lab_stats:summary(),
                                          beside := fairnif_lab_stats:summary()},
                     long_schedule := #{count := non_neg_integer(), longest_ms := non_neg_integer(),
                                        named := [binary()]}}.
 
 -define(WINDOWS, 4).
+%% From so many bytes on the collection of what a call leaves may be what others feel.
+-define(LARGE, 1048576).
 -define(LONG_MS, 1).            % the least that long_schedule takes
 
 %% @doc Takes three times `time_ms' and some more. Never returns where the function blocks all
@@ -38,17 +43,52 @@ measure(Fun, Opts) ->
     {Erlang, []} = beside([fun() -> busy(M) end
                            || M <- lists:sublist(Mixes, Schedulers)],
                           fun() -> delay(WindowMs) end),
+    Sized = sized(Fun, Schedulers, WindowMs),
     {{Beside, Progress, Long}, Ended} =
         beside([fun() -> forever(Fun) end || _ <- lists:seq(1, Schedulers)],
                fun() -> {delay(WindowMs), progress(WindowMs), long_schedule(WindowMs)} end),
     case Ended of
         [] ->
-            {ok, #{delay => #{idle => Idle, erlang => Erlang, beside => Beside},
+            {ok, #{delay => Sized#{idle => Idle, erlang => Erlang, beside => Beside},
                    thread_progress => #{idle => IdleProgress, beside => Progress},
                    long_schedule => Long}};
         [Why | _] ->
             {error, Why}
     end.
+
+%% A large result takes long to be collected, whoever has made it.
+sized(Fun, Schedulers, WindowMs) ->
+    {Caller, Monitor} = spawn_monitor(fun() -> exit({left, left(Fun)}) end),
+    receive
+        {'DOWN', Monitor, process, Caller, {left, Size}} ->
+            case fairnif_lab_garbage:bytes(Size) of
+                Bytes when Bytes >= ?LARGE ->
+                    Build = fun() -> fairnif_lab_garbage:term(Size) end,
+                    {Delay, _} = beside([fun() -> forever(Build) end
+                                         || _ <- lists:seq(1, Schedulers)],
+                                        fun() -> delay(WindowMs) end),
+                    #{sized => Delay, bytes => Bytes};
+                _ ->
+                    #{}
+            end;
+        %% Why it ended the callers tell.
+        {'DOWN', Monitor, process, Caller, _} ->
+            #{}
+    end.
+
+left(Fun) ->
+    try Fun() of
+        Result ->
+            Size = fairnif_lab_garbage:size(),
+            keep(Result),
+            Size
+    catch
+        Class:Reason -> exit({Class, Reason})
+    end.
+
+%% What is named later is not collected before.
+keep(_) ->
+    ok.
 
 %% What was measured, and why those loads ended that did.
 beside(Loads, Measure) ->

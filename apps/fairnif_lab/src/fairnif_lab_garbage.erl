@@ -14,7 +14,7 @@
 %% size.
 -module(fairnif_lab_garbage).
 
--export([flags/0, measure/2, size/0, term/1]).
+-export([flags/0, measure/2, size/0, bytes/1, term/1]).
 
 -export_type([options/0, result/0, size/0]).
 
@@ -177,6 +177,8 @@ size() ->
 term({Heap, Binary}) ->
     {lists:seq(1, Heap div 2), binary:copy(<<0>>, Binary * ?WORD)}.
 
+%% @doc Bytes of both.
+-spec bytes(size()) -> non_neg_integer().
 bytes({Heap, Binary}) ->
     (Heap + Binary) * ?WORD.
 

@@ -201,7 +201,7 @@ property(share, #{share := #{median := Share} = Mixes}, Opts) ->
 property(delay, #{delay := #{beside := unanswered}}, _) ->
     {fail, "while all schedulers ran it no other process was seen to run", #{}};
 property(delay, #{delay := #{idle := Idle, erlang := Erlang, beside := Beside}} = Figures, Opts) ->
-    delay(Idle, Erlang, Beside, Figures, Opts);
+    as_large(delay(Idle, Erlang, Beside, Figures, Opts), Figures, limit(delay, Opts));
 
 property(garbage, #{garbage := #{collected := [_ | _]} = Garbage}, Opts) ->
     garbage(Garbage, limit(garbage, Opts));
@@ -359,6 +359,24 @@ delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
         Mostly -> {cannot_say, [Sentence, "; not in every window"], Evidence};
         true -> {pass, Sentence, Evidence}
     end.
+
+%% Is it the function, or what any term takes to be built and collected that is as large as its
+%% result?
+as_large({Status, Sentence, Evidence},
+         #{delay := #{sized := #{p99 := Sized, windows := Ss}, bytes := Bytes,
+                      beside := #{windows := Ws}}}, Limit) when Status =/= pass ->
+    case fairnif_lab_stats:median(Ws) =< Limit + fairnif_lab_stats:median(Ss) of
+        true ->
+            {pass, [Sentence, io_lib:format("; but ~ts beside Erlang that builds terms of ~ts, as "
+                                            "much as a call leaves: collecting them is what others "
+                                            "feel", [fairnif_lab_table:duration(Sized),
+                                                     bytes(Bytes)])],
+             Evidence#{sized_p99_ns => Sized, bytes => Bytes}};
+        false ->
+            {Status, Sentence, Evidence#{sized_p99_ns => Sized, bytes => Bytes}}
+    end;
+as_large(Verdict, _, _) ->
+    Verdict.
 
 kill(#{count := Count, unstopped := Unstopped, stop_samples := Stops, down := #{median := Down},
        threads_cpu := Threads}, Limit) ->

@@ -39,6 +39,16 @@ native_code_that_keeps_all_schedulers_is_felt_and_reported_test_() ->
         ?assert(lists:all(fun is_binary/1, Named))
     end) end}.
 
+beside_large_results_there_is_erlang_that_builds_as_large_ones_test_() ->
+    {timeout, 120, fun() ->
+        {ok, {ok, #{delay := #{sized := #{count := Count}, bytes := Bytes}}}} =
+            run(large, #{time_ms => 200}),
+        ?assert(Count > 0),
+        ?assert(Bytes >= 1600000),
+        {ok, {ok, #{delay := Small}}} = run(sleeps, #{time_ms => 200}),
+        ?assertNot(is_map_key(sized, Small))
+    end}.
+
 callers_that_end_leave_nothing_to_feel_test_() ->
     [{timeout, 60, fun() -> ?assertEqual({ok, {error, Why}}, run(Manner, #{time_ms => 200})) end}
      || {Manner, Why} <- [{raises, {error, oops}}, {dies, oops}]].
@@ -60,6 +70,7 @@ measure(Manner, Opts) ->
     {module, _} = code:ensure_loaded(fairnif_zoo),
     ?C:measure(fun() -> behave(Manner) end, Opts).
 
+behave(large) -> lists:seq(1, 100000);
 behave(sleeps) -> timer:sleep(1);
 behave(native) -> fairnif_zoo:block(8000);
 behave(raises) -> error(oops);

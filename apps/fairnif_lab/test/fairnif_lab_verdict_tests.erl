@@ -155,6 +155,11 @@ delay() ->
      {"in one window", delays([11 * ?MS, 11 * ?MS, 11 * ?MS, 90 * ?MS]), #{}, pass},
      {"one window beside Erlang was as late",
       delays(Slow, [2 * ?MS, 2 * ?MS, 2 * ?MS, 30 * ?MS]), #{}, cannot_say},
+     {"as beside Erlang that builds terms as large", sized(Slow, [23 * ?MS || _ <- Slow]), #{},
+      pass},
+     {"more than that", sized(Slow, [21 * ?MS || _ <- Slow]), #{}, fail},
+     {"in all but one window, but so is Erlang",
+      sized([11 * ?MS | tl(Slow)], [23 * ?MS || _ <- Slow]), #{}, pass},
      {"nobody ran", #{delay => #{beside => unanswered}}, #{}, fail},
      {"could not be measured", #{unmeasured => #{delay => <<"x">>}}, #{}, cannot_say},
      {"not measured", #{}, #{}, cannot_say}].
@@ -306,6 +311,10 @@ delays(Windows) ->
 delays(Windows, Erlang) ->
     #{delay => #{idle => delay_of([?MS]), erlang => delay_of(Erlang),
                  beside => delay_of(Windows)}}.
+
+sized(Windows, Sized) ->
+    #{delay := Delays} = delays(Windows),
+    #{delay => Delays#{sized => delay_of(Sized), bytes => 128000000}}.
 
 delay_of(Windows) ->
     #{count => 100, p50 => hd(Windows), p99 => lists:max(Windows), max => lists:max(Windows),

@@ -43,6 +43,8 @@ rows() ->
             on_the_scheduler() ++ in_slices() ++ with_memory() ++ dirty() ++ waiting()
             ++ with_fairnif() ++ not_returning()].
 
+row(Name, {Expression, Init}, Sizes, Is, Expected) ->
+    (row(Name, Expression, Sizes, Is, Expected))#{init := Init};
 row(Name, Expression, Sizes, Is, Expected) ->
     Good = maps:from_list([{Property, pass} || Property <- properties()]),
     #{name => Name, expression => Expression, sizes => Sizes, init => undefined,
@@ -143,6 +145,8 @@ with_memory() ->
       "at once; the destructor of what it returns takes 5 ms",
       #{garbage => fail, share => ?COLLECTED, delay => ?COLLECTED, charge => ?COLLECTED,
         kill => ?COLLECTED, leak => ?COLLECTED}},
+     {large_result, {"unicode:characters_to_list(Init)", "binary:copy(<<$a>>, N)"}, [8388608],
+      "a list of eight million elements, made in slices; collecting it is what takes long", #{}},
      {leaks_malloc, "fairnif_zoo:leaks_malloc(N)", [20000],
       "1 MiB beside its slices, which the last slice frees: a kill loses it", #{leak => fail}},
      {leaks_enif, "fairnif_zoo:leaks_enif(N)", [20000],
