@@ -10,6 +10,7 @@ SOAK_TASKS   ?= 100000
 WATCH_SECONDS ?= 3600
 WATCH_HOLDS ?= 200
 WATCH_STARTS ?= 300
+WATCH_NAMES ?= 1000
 NEWEST_SECONDS ?= 1200
 REBAR        ?= rebar3
 DIST         ?= trixie
@@ -147,12 +148,14 @@ clean:          ## removes everything built
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock
 
-soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_HOLDS=200 WATCH_STARTS=300]
+soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_HOLDS=200 WATCH_STARTS=300 WATCH_NAMES=1000]
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
 		WATCH_SECONDS=$(WATCH_SECONDS) WATCH_HOLDS=$(WATCH_HOLDS) WATCH_STARTS=$(WATCH_STARTS) \
+		WATCH_NAMES=$(WATCH_NAMES) \
 		$(REBAR) ct --suite \
 		$$(echo apps/*/test/*_soak_SUITE.erl apps/fairnif_watch/test/*_storm_SUITE.erl \
-			apps/fairnif/test/fairnif_scale_SUITE.erl | tr ' ' ',')
+			apps/fairnif/test/fairnif_scale_SUITE.erl \
+			apps/fairnif_watch/test/*_names_SUITE.erl | tr ' ' ',')
 
 sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer storms
 	@tools/setup sanitize

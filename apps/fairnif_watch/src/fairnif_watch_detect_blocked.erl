@@ -88,16 +88,17 @@ while_held(Held, Released) ->
     maps:merge(Released, Seen).
 
 issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) ->
+    Culprit = fairnif_watch_culprit:of_event(Event),
     Issue = #{key => Id,
               severity => severity(Held, Limits),
               subject => {scheduler, N},
               since => Now - Held div 1000,
               ongoing => Ongoing,
               duration_ms => Held / 1.0e6,
-              culprit => fairnif_watch_culprit:of_event(Event),
+              culprit => Culprit,
               stack => maps:get(stack, Event, []),
               evidence => maps:with([held_ns, cpu_ns, delay_ns, state, syscall, stack_note, native,
-                                     cause, process],
+                                     cause | [process || maps:get(kind, Culprit) =/= destructor]],
                                     Event)},
     maps:merge(Issue, words(Issue)).
 

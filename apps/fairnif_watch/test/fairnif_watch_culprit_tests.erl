@@ -36,6 +36,16 @@ a_known_module_stands_before_the_place_test() ->
     ?assertMatch(#{module := my, mfa := none, name := <<"my (my.so+0x12f0)">>},
                  of_stack([(helper())#{symbol := none, nif := {my}}])).
 
+%% The process is the one that the thread ran before.
+a_destructor_is_named_with_its_type_and_has_no_process_test() ->
+    Frame = (helper())#{destructor => {my, statement}},
+    Event = (event([libc(), Frame, emulator(none), emulator(<<"erts_schedule">>), jit()]))
+        #{process := self()},
+    ?assertMatch(#{kind := destructor, name := <<"destructor of my:statement (my.so)">>,
+                   module := my, mfa := none, pid := none, symbol := <<"inner_loop">>},
+                 fairnif_watch_culprit:of_event(Event)),
+    ?assertMatch(#{kind := nif}, of_stack([Frame#{destructor := none}, jit()])).
+
 fairnif_names_its_own_functions_exactly_test() ->
     Owner = self(),
     Event = (event([helper(), jit()]))

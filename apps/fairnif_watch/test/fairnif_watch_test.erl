@@ -3,7 +3,7 @@
 %% Runs in the test node and in peers; starts nothing that outlives its caller.
 -module(fairnif_watch_test).
 
--export([build/0, library/1, out_dir/0, erl_args/0]).
+-export([build/0, make/1, library/1, out_dir/0, erl_args/0]).
 -export([peer/1, peer/2, with_stderr/2, call/4, call/5, stop/1]).
 -export([retry/2, eventually/2, env_number/2]).
 -export([resident/0, run_delay/0, traces/0]).
@@ -14,16 +14,23 @@
 
 %% @doc Makes the libraries; takes no time when they are there.
 build() ->
+    case make("all") of
+        {ok, _} -> ok;
+        {error, Output} -> error({make, Output})
+    end.
+
+%% @doc Makes that target, as far as it can be made; what make wrote.
+make(Target) ->
     Command = lists:flatten(
-                io_lib:format("make -s -j~b -C '~ts' OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
+                io_lib:format("make -s -k -j~b -C '~ts' ~s OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
                               "ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 && echo built",
-                              [erlang:system_info(schedulers), c_src(), out_dir(),
+                              [erlang:system_info(schedulers), c_src(), Target, out_dir(),
                                filename:absname(fairnif:include_dir()),
                                code:root_dir()])),
     Output = os:cmd(Command),
     case string:find(Output, "built", trailing) of
-        "built" ++ _ -> ok;
-        _ -> error({make, Command, Output})
+        "built" ++ _ -> {ok, Output};
+        _ -> {error, [Command, "\n", Output]}
     end.
 
 %% @doc A library's path, as load_nif wants it.
