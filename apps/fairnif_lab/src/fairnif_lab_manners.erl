@@ -22,11 +22,12 @@
 %% Takes about fifteen minutes, with TIME_MS for each measurement (1000).
 -spec main(file:filename()) -> no_return().
 main(File) ->
-    #{otp := Otp} = Context = fairnif_lab_machine:context(),
+    TimeMs = list_to_integer(os:getenv("TIME_MS", "1000")),
+    #{otp := Otp} = Context = (fairnif_lab_machine:context())#{time_ms => TimeMs},
     Kept = filename:join(filename:rootname(File), binary_to_list(Otp) ++ ".eterm"),
     Rows = wanted(string:lexemes(os:getenv("ROWS", ""), ",")),
     Progress = fairnif_lab_progress:start(length(Rows)),
-    Entries = run(Rows, #{time_ms => list_to_integer(os:getenv("TIME_MS", "1000")),
+    Entries = run(Rows, #{time_ms => TimeMs,
                           before => fun(#{expression := E}) ->
                                             fairnif_lab_progress:step(Progress, E)
                                     end}),
@@ -85,7 +86,8 @@ checked(#{expression := Expression, sizes := Sizes, init := Init}, Opts) ->
 %% @doc What is kept of a release. The context is that of fairnif_lab_machine:context/0.
 -spec told(#{atom() => term()}, [entry()]) -> release().
 told(Context, Entries) ->
-    #{context => maps:with([otp, erts, os, processor, logical_processors, date], Context),
+    #{context => maps:with([otp, erts, os, processor, logical_processors, date,
+                              time_ms], Context),
       rows => maps:from_list([{Expression, words(Entry)}
                               || {#{expression := Expression}, _} = Entry <- Entries])}.
 
@@ -106,20 +108,22 @@ page(Rows, Releases) ->
                         end, Releases),
     ["# The manners of OTP's own functions\n\n"
      "What `bin/fairnif check` says of functions that many nodes call with large input, release by "
-     "release. Written by\n`make manners`; nothing here is edited by hand. What the figures and the "
-     "verdicts mean: [check](manual/check.md).\n\n",
+     "release. Written by\n`make manners`; nothing here is edited by hand. What the figures and "
+     "the verdicts mean: [check](manual/check.md).\n\n",
      [measured_on(Context) || #{context := Context} <- Sorted], "\n",
      table(Rows, Sorted), "\n",
      "In a cell: the time of a call; the longest hold that repeats, and where, in how many slices; "
      "the verdicts (`warn`\nmarks what only warns, `?` what could not be said). A dash: not "
-     "measured.\n\n"
+     "measured.\nWhere measurements are short, or other programs run, doubt the figures, less the "
+     "verdicts.\n\n"
      "## In words\n\n",
      [in_words(Row, Sorted) || Row <- Rows]].
 
 measured_on(#{processor := Processor, logical_processors := Count, otp := Otp, erts := Erts,
-              os := Os, date := Date}) ->
-    io_lib:format("- Erlang/OTP ~ts (ERTS ~ts): ~ts, ~b logical processors, ~ts, ~ts.~n",
-                  [Otp, Erts, known(Processor), Count, Os, Date]).
+              os := Os, date := Date} = Context) ->
+    io_lib:format("- Erlang/OTP ~ts (ERTS ~ts): ~ts, ~b logical processors, ~ts, ~b ms a "
+                  "measurement; ~ts.~n", [Otp, Erts, known(Processor), Count, Os,
+                             maps:get(time_ms, Context, 1000), Date]).
 
 known(undefined) -> "an unnamed processor";
 known(Name) -> Name.
@@ -166,7 +170,9 @@ figure(Figure, Figures) ->
 
 figures() ->
     [fun(#{time := #{median := Ns}}) -> fairnif_lab_table:duration(Ns) end,
-     fun(#{slices := #{hold := #{repeated := Ns}}}) -> ["held ", fairnif_lab_table:duration(Ns)] end,
+     fun(#{slices := #{hold := #{repeated := Ns}}}) ->
+             ["held ", fairnif_lab_table:duration(Ns)]
+     end,
      fun(#{slices := Slices}) -> where(Slices) end].
 
 %% By the time spent there, in slices a call.

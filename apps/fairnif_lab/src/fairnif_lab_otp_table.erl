@@ -1,4 +1,5 @@
-%% Functions of OTP (and three packages) that many nodes call with large input: data, and nothing else.
+%% Functions of OTP (and three packages) that many nodes call with large input: data, and nothing
+%% else.
 %% fairnif_lab_manners checks each and writes the page about them.
 -module(fairnif_lab_otp_table).
 
@@ -32,8 +33,8 @@ crypto() ->
       [10000, 500000], iterations},
      {crypto, "crypto:crypto_one_time_aead(aes_256_gcm, <<0:256>>, <<0:96>>, Bin, <<>>, true)",
       undefined, [?MIB, 64 * ?MIB], bytes},
-     {crypto, "crypto:crypto_one_time_aead(chacha20_poly1305, <<0:256>>, <<0:96>>, Bin, <<>>, true)",
-      undefined, [?MIB, 64 * ?MIB], bytes},
+     {crypto, "crypto:crypto_one_time_aead(chacha20_poly1305, <<0:256>>, <<0:96>>, Bin, <<>>, "
+      "true)", undefined, [?MIB, 64 * ?MIB], bytes},
      {crypto, "crypto:mod_pow(3, 1 bsl N - 1, 1 bsl 4096 - 1)", undefined, [256, 4096], bits},
      {crypto, "crypto:exor(Bin, Bin)", undefined, [?MIB, 256 * ?MIB], bytes},
      {crypto, "crypto:generate_key(rsa, {N, 65537})", undefined, [1024, 2048], bits}].
