@@ -71,6 +71,11 @@
 
 #include <erl_nif.h>
 
+#if ERL_NIF_MAJOR_VERSION < 2 \
+    || (ERL_NIF_MAJOR_VERSION == 2 && ERL_NIF_MINOR_VERSION < 16)
+#  error "fairnif needs the erl_nif.h of Erlang/OTP 25 or newer (NIF 2.16)"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -243,7 +248,8 @@ struct fair__watcher {
 };
 
 /* load and upgrade of a library fail with these; what was wrong is also
- * written to the log.  erlang:load_nif/2 shows the number. */
+ * written to standard error and, where there is a runtime, to the log.
+ * erlang:load_nif/2 shows the number. */
 #define FAIR_E_LOAD_INFO 4701   /* the second argument of load_nif is not what
                                    fairnif:load_info/0,1 returned */
 #define FAIR_E_RUNTIME   4702   /* that value's runtime is not there */
@@ -332,8 +338,10 @@ static inline uint64_t fair_yields(const fair_task *t)
 }
 
 /* Goes on, from this line, on another kind of scheduler: FAIR_NORMAL,
- * FAIR_DIRTY_CPU or FAIR_DIRTY_IO; it then gives way as that kind needs.
- * Anything else changes nothing.  Costs about one dirty call.  Pauses. */
+ * FAIR_DIRTY_CPU or FAIR_DIRTY_IO; it then gives way as that kind needs.  A
+ * FAIR_THREADED body stays on its thread.  Any other mode raises
+ * error:{fairnif, {bad_move, Function}}.  Costs about one dirty call.
+ * Pauses. */
 static inline void fair_move(fair_task *t, enum fair_mode where)
 {
     t->ops->move(t, where);
@@ -352,7 +360,8 @@ static inline enum fair_mode fair_where(const fair_task *t)
  * scheduler.  What a call costs need not be proportional to its units: it is
  * learned for each power of two of them, and one call corrects a wrong guess.
  * The first call of a size goes dirty, unless a larger one was short.  `fn`
- * must not use the task.  May pause before and after, never during fn. */
+ * must not use the task: a tick in it does nothing, and is reported.  May pause
+ * before and after, never during fn. */
 static inline void fair_call(fair_task *t, size_t units, void (*fn)(void *),
                              void *arg)
 {
@@ -396,6 +405,8 @@ static inline void fair_offload(fair_task *t, void (*fn)(void *), void *arg)
  *   -EBUSY   another task waits for the same event of this descriptor
  *   -EBADF   it is not open, or was closed while this waited
  *   -EINVAL  other events than these
+ *   -EDEADLK a function given to fair_call or the like waits, which must not
+ *            use the task
  *   -ENOMEM, -EMFILE, ...  no memory or no descriptor for the waiting
  *   -ENOSYS  Windows, where it only sleeps
  * A descriptor that the task got by fair_get_fd is waited for as it is; of any
@@ -434,7 +445,8 @@ static inline int fair_close_fd(fair_task *t, unsigned i)
 
 /* Takes a lock; waiters get it in their order.  May be held across pauses.
  * When the task ends, however it ends, it lets go of what it holds.  A task
- * that takes the same lock twice waits for itself: do not.  May pause. */
+ * that takes a lock that it has raises error:{fairnif, {deadlock, Function}}.
+ * May pause. */
 static inline void fair_lock(fair_task *t, fair_mutex *m)
 {
     t->ops->lock(t, m, 1);
@@ -489,7 +501,8 @@ static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
 }
 
 /* Roots: FAIR_ROOTS terms that live as long as the task.  A slot never kept
- * holds []; a slot out of range is ignored and answers []. */
+ * holds [].  There are the slots 0 to FAIR_ROOTS - 1: here and in the functions
+ * of lists any other one raises error:{fairnif, {bad_slot, Function}}. */
 #define FAIR_ROOTS 8
 
 static inline void fair_keep(fair_task *t, unsigned slot, ERL_NIF_TERM term)
@@ -601,7 +614,9 @@ static inline ERL_NIF_TERM fair_bin_term(fair_task *t, fair_bin *bin)
 }
 
 /* Lets go of a binary before the task ends; its data and the fair_bin are not
- * to be used any more.  For bodies that look at very many binaries. */
+ * to be used any more: a function that is given it raises
+ * error:{fairnif, {released_bin, Function}}.  For bodies that look at very many
+ * binaries. */
 static inline void fair_release_bin(fair_task *t, fair_bin *bin)
 {
     t->ops->release_bin(t, bin);
@@ -683,7 +698,10 @@ static inline int fair_undefer(fair_task *t, void (*fn)(void *), void *ptr)
  * and not tick in between.
  * ------------------------------------------------------------------------ */
 
-/* error:Reason */
+/* error:Reason.  The reason badarg, right after one of the functions above that
+ * got a binary, an iolist, a string or a resource answered 0, is what that one
+ * failed for: enomem where memory was out, system_limit where an iolist has more
+ * bytes than can be counted. */
 static inline ERL_NIF_TERM fair_raise(fair_task *t, ERL_NIF_TERM reason)
 {
     return t->ops->raise(t, reason);
@@ -766,8 +784,13 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
     ERL_NIF_TERM fairnif = enif_make_atom(env, "fairnif");
 
     if (!enif_get_tuple(env, load_info, &arity, &elems) || arity != 4
-        || !enif_is_identical(elems[0], fairnif))
+        || !enif_is_identical(elems[0], fairnif)) {
+        fprintf(stderr, "fairnif: %s: the second argument of load_nif is not "
+                "what fairnif:load_info/0 answers: call "
+                "erlang:load_nif(fairnif:path(?MODULE), "
+                "fairnif:load_info())\n", module);
         return FAIR_E_LOAD_INFO;
+    }
     memset(hs, 0, sizeof *hs);
     hs->size = (uint32_t)sizeof *hs;
     hs->abi_major = FAIR_ABI_MAJOR;
@@ -782,8 +805,12 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
     *authors_info = elems[3];
     if (enif_dynamic_resource_call(env, fairnif,
                                    enif_make_atom(env, "fairnif_runtime"),
-                                   elems[2], hs) != 0)
+                                   elems[2], hs) != 0) {
+        fprintf(stderr, "fairnif: %s: the runtime of this load_info is not "
+                "there: call fairnif:load_info/0 in the node, and when the "
+                "library is loaded\n", module);
         return FAIR_E_RUNTIME;
+    }
     return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
 }
 
@@ -946,11 +973,20 @@ static inline void fair__locked(int change)
     if (fair__lib_ops)
         fair__lib_ops->held_lock(change);
 }
+static inline int fair__tried(int error)
+{
+    if (!error)
+        fair__locked(1);
+    return error;
+}
 #  define enif_mutex_lock(M) (enif_mutex_lock(M), fair__locked(1))
+#  define enif_mutex_trylock(M) fair__tried(enif_mutex_trylock(M))
 #  define enif_mutex_unlock(M) (fair__locked(-1), enif_mutex_unlock(M))
 #  define enif_rwlock_rlock(L) (enif_rwlock_rlock(L), fair__locked(1))
+#  define enif_rwlock_tryrlock(L) fair__tried(enif_rwlock_tryrlock(L))
 #  define enif_rwlock_runlock(L) (fair__locked(-1), enif_rwlock_runlock(L))
 #  define enif_rwlock_rwlock(L) (enif_rwlock_rwlock(L), fair__locked(1))
+#  define enif_rwlock_tryrwlock(L) fair__tried(enif_rwlock_tryrwlock(L))
 #  define enif_rwlock_rwunlock(L) (fair__locked(-1), enif_rwlock_rwunlock(L))
 #endif
 

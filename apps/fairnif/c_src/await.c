@@ -203,7 +203,7 @@ void fair__offload(fair_task *pub, void (*fn)(void *), void *arg)
 {
     struct fair__task *t = fair__of(pub);
 
-    if (t->where == W_THREAD || !FAIR__TASKS) {
+    if (t->where == W_THREAD || !FAIR__TASKS || t->away) {
         fair__blocking(pub, fn, arg);
         return;
     }
@@ -229,7 +229,10 @@ static void run_work(struct fair__job *job)
     if (th)
         fair__slot_enter(th, t->func, begin, t->pub.yields, t->owner.pid);
     SET(t->state, S_RUNNING);
+    t->away = true;
+    t->pub.budget = 0;
     t->work(t->work_arg);
+    t->away = false;
     SET(t->state, S_WAITING);
     if (th)
         fair__slot_leave(th);

@@ -126,11 +126,20 @@ static void let_go(struct fair__bin *r)
     }
 }
 
+/* NULL, where the task may not be ended, when it was released. */
+static struct fair__bin *record_of(fair_task *pub, const fair_bin *bin)
+{
+    if (fair_unlikely(!bin->ref))
+        fair__refuse(fair__of(pub), RULE_RELEASED, "released_bin");
+    return bin->ref;
+}
+
 void fair__release_bin(fair_task *pub, fair_bin *bin)
 {
-    struct fair__bin *r = bin->ref;
+    struct fair__bin *r = record_of(pub, bin);
 
-    (void)pub;
+    if (!r)
+        return;
     let_go(r);
     free_record(r);
     bin->ref = bin->data = NULL;
@@ -237,8 +246,14 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
     struct fair__bin *r;
 
     fair__term_in(t, term);
-    if (!enif_inspect_binary(pub->env, term, &seen) || !(r = new_record(t)))
+    t->lacked = NULL;
+    if (!enif_inspect_binary(pub->env, term, &seen))
         return 0;
+    r = new_record(t);
+    if (!r) {
+        t->lacked = "enomem";
+        return 0;
+    }
     r->fixed = true;
     if (seen.size <= FAIR__SMALL_BIN) {
         copy_small(r->small, seen.data, seen.size);
@@ -251,6 +266,7 @@ int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
     }
     if (!enif_alloc_binary(seen.size, &r->bin)) {
         free_record(r);
+        t->lacked = "enomem";
         return 0;
     }
     set_kind(t, r, B_OWNED);
@@ -277,9 +293,9 @@ int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin)
 
 int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
 {
-    struct fair__bin *r = bin->ref;
+    struct fair__bin *r = record_of(pub, bin);
 
-    if (r->fixed)
+    if (!r || r->fixed)
         return 0;
     if (r->kind == B_OWNED) {
         if (!enif_realloc_binary(&r->bin, size))
@@ -309,9 +325,11 @@ static ERL_NIF_TERM copy_of(fair_task *pub, const void *data, size_t size)
 ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
 {
     struct fair__task *t = fair__of(pub);
-    struct fair__bin *r = bin->ref;
+    struct fair__bin *r = record_of(pub, bin);
     ERL_NIF_TERM term = 0;
 
+    if (!r)
+        return enif_make_list(pub->env, 0);
     r->fixed = true;
     switch (r->kind) {
     case B_SMALL:

@@ -123,6 +123,8 @@ double fair__call_cutoff(const struct fair__func *f)
 
 void fair__move(fair_task *pub, enum fair_mode where)
 {
+    if (fair_unlikely(fair__used_away(fair__of(pub))))
+        return;
     switch (where) {
     case FAIR_NORMAL:
         fair__go(fair__of(pub), W_NORMAL);
@@ -134,7 +136,7 @@ void fair__move(fair_task *pub, enum fair_mode where)
         fair__go(fair__of(pub), W_DIRTY_IO);
         break;
     default:
-        break;
+        fair__refuse(fair__of(pub), RULE_MOVE, "bad_move");
     }
 }
 
@@ -170,6 +172,10 @@ void fair__call(fair_task *pub, size_t units, void (*fn)(void *), void *arg)
     unsigned octave = octave_of(units);
     enum fair__where back = t->where;
 
+    if (fair_unlikely(fair__used_away(t))) {
+        fn(arg);
+        return;
+    }
     units += !units;
     if (back == W_NORMAL && t->nif->mode != FAIR_NORMAL
         && is_dear(t->func, octave, units))
@@ -187,6 +193,10 @@ void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg)
     struct fair__task *t = fair__of(pub);
     enum fair__where back = t->where;
 
+    if (fair_unlikely(fair__used_away(t))) {
+        fn(arg);
+        return;
+    }
     fair__go(t, W_DIRTY_IO);
     run_here(t, fn, arg);
     fair__announced(t, t->call_ns);

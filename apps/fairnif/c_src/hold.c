@@ -37,21 +37,31 @@ void fair__keep(fair_task *pub, unsigned slot, ERL_NIF_TERM term)
     struct fair__task *t = fair__of(pub);
 
     fair__term_in(t, term);
-    if (slot < FAIR_ROOTS)
+    if (fair_likely(slot < FAIR_ROOTS))
         fair__root_set(t, slot, term);
+    else
+        fair__refuse(t, RULE_SLOT, "bad_slot");
 }
 
 ERL_NIF_TERM fair__kept(fair_task *pub, unsigned slot)
 {
     struct fair__task *t = fair__of(pub);
 
+    if (fair_unlikely(slot >= FAIR_ROOTS))
+        fair__refuse(t, RULE_SLOT, "bad_slot");
     if (slot >= FAIR_ROOTS || slot >= t->roots_used)
         return nil(t);
     return fair__term_out(t, t->roots[slot]);
 }
 
+/* A body that says badarg of what it could not get means what was lacking. */
 ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason)
 {
+    const char *lacked = fair__of(pub)->lacked;
+
+    if (fair_unlikely(lacked != NULL)
+        && enif_is_identical(reason, enif_make_atom(pub->env, "badarg")))
+        reason = enif_make_atom(pub->env, lacked);
     return enif_raise_exception(pub->env, reason);
 }
 
@@ -192,11 +202,14 @@ int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
     struct fair__held *held;
 
     fair__term_in(t, term);
+    t->lacked = NULL;
     if (!enif_get_resource(pub->env, term, type, obj))
         return 0;
     held = enif_alloc(sizeof *held);
-    if (!held)
+    if (!held) {
+        t->lacked = "enomem";
         return 0;
+    }
     enif_keep_resource(*obj);
     held->obj = *obj;
     held->next = t->resources;
@@ -210,7 +223,8 @@ int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
  * there. */
 static void __attribute__((noinline)) release_all(struct fair__task *t)
 {
-    t->pub.budget = UINT64_MAX;     /* one of them that ticks does not pause */
+    t->away = true;                 /* one of them that ticks does not pause */
+    t->pub.budget = 0;
     while (t->defers_used > 0) {
         struct fair__defer d = t->defers[--t->defers_used];
 

@@ -35,6 +35,8 @@ int fair__list_next(fair_task *pub, unsigned slot, ERL_NIF_TERM *head)
     struct fair__task *t = fair__of(pub);
     ERL_NIF_TERM tail;
 
+    if (fair_unlikely(slot >= FAIR_ROOTS))
+        fair__refuse(t, RULE_SLOT, "bad_slot");
     if (slot >= FAIR_ROOTS || slot >= t->roots_used
         || !enif_get_list_cell(pub->env, t->roots[slot], head, &tail))
         return 0;
@@ -48,8 +50,10 @@ void fair__list_push(fair_task *pub, unsigned slot, ERL_NIF_TERM head)
     struct fair__task *t = fair__of(pub);
 
     fair__term_in(t, head);
-    if (slot >= FAIR_ROOTS)
+    if (fair_unlikely(slot >= FAIR_ROOTS)) {
+        fair__refuse(t, RULE_SLOT, "bad_slot");
         return;
+    }
     fair__root_set(t, slot,
                    enif_make_list_cell(pub->env, head,
                                        slot < t->roots_used ? t->roots[slot]
@@ -64,6 +68,8 @@ int fair__list_reverse(fair_task *pub, unsigned slot)
     unsigned steps = 0;
     int proper;
 
+    if (fair_unlikely(slot >= FAIR_ROOTS))
+        fair__refuse(t, RULE_SLOT, "bad_slot");
     if (slot >= FAIR_ROOTS || slot >= t->roots_used)
         return slot < FAIR_ROOTS;
     fair__work_begin(t);
@@ -130,6 +136,18 @@ static void step(struct fair__task *t, struct sink *sink, size_t bytes)
     }
 }
 
+/* Parts that are shared count each time: a small term may have more bytes than
+ * there are addresses. */
+static bool grow(struct fair__task *t, struct sink *sink, size_t bytes)
+{
+    if (sink->size > SIZE_MAX - bytes) {
+        t->lacked = "system_limit";
+        return false;
+    }
+    sink->size += bytes;
+    return true;
+}
+
 static bool put_byte(struct fair__task *t, struct sink *sink,
                      ERL_NIF_TERM term)
 {
@@ -139,8 +157,7 @@ static bool put_byte(struct fair__task *t, struct sink *sink,
         return false;
     if (sink->data)
         sink->data[sink->size] = (unsigned char)byte;
-    sink->size++;
-    return true;
+    return grow(t, sink, 1);
 }
 
 static bool put_binary(struct fair__task *t, struct sink *sink,
@@ -153,7 +170,8 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
     if (!sink->data || bin.size <= COPY) {
         if (sink->data)
             memcpy(sink->data + sink->size, bin.data, bin.size);
-        sink->size += bin.size;
+        if (!grow(t, sink, bin.size))
+            return false;
         /* The VM copies one that begins within a byte, all of it, just to
          * show it: so also where they are counted. */
         step(t, sink, bin.size);
@@ -233,6 +251,7 @@ int fair__inspect_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
     int ok = 0;
 
     fair__term_in(t, term);
+    t->lacked = NULL;
     if (enif_is_binary(pub->env, term))
         return fair__inspect_bin(pub, term, bin);
     if (!enif_is_list(pub->env, term))
@@ -243,6 +262,8 @@ int fair__inspect_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
         if (fair__new_bin(pub, counter.size, bin)) {
             writer.data = bin->data;
             ok = walk_from(t, t->roots[SLOT_WHOLE], &writer);
+        } else {
+            t->lacked = "enomem";
         }
     }
     fair__work_end(t);
@@ -261,10 +282,16 @@ int fair__string(fair_task *pub, ERL_NIF_TERM list, char **chars,
     size_t n;
     bool ok = true;
 
+    t->lacked = NULL;
     fair__root_set(t, SLOT_WHOLE, list);
-    if (!fair__list_length(pub, list, &n)
-        || !(sink.data = fair__alloc(pub, n + 1))) {
+    if (!fair__list_length(pub, list, &n)) {
         forget(t);
+        return 0;
+    }
+    sink.data = fair__alloc(pub, n + 1);
+    if (!sink.data) {
+        forget(t);
+        t->lacked = "enomem";
         return 0;
     }
     fair__work_begin(t);

@@ -66,7 +66,7 @@ static void lock_in_place(struct fair__task *t, fair_mutex *m)
     const struct timespec ms = {.tv_nsec = 1000000};
 
     while (!fair__lock(&t->pub, m, 0)) {
-        if (!fair__alive(t))
+        if (!t->away && !fair__alive(t))
             fair__leave(t, X_DROP);
         nanosleep(&ms, NULL);
     }
@@ -85,9 +85,11 @@ int fair__lock(fair_task *pub, fair_mutex *m, int wait)
     fair__wait_unlock();
     if (got || !wait)
         return got;
+    if (own && fair__used_away(t))
+        return 1;
     if (own)
         fair__fail(t, "deadlock");
-    if (!FAIR__TASKS) {
+    if (!FAIR__TASKS || fair__used_away(t)) {
         lock_in_place(t, m);
         return 1;
     }

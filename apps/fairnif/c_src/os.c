@@ -131,6 +131,11 @@ int fair__os_duplicate(int fd) { (void)fd; return -ENOSYS; }
 int fair__os_unblock(int fd) { (void)fd; return -ENOSYS; }
 void fair__os_close(int fd) { (void)fd; }
 
+APART void fair__os_say(const char *line, size_t length)
+{
+    fwrite(line, 1, length, stderr);
+}
+
 int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino)
 {
     (void)fd;
@@ -195,6 +200,21 @@ APART int fair__os_unblock(int fd)
 APART void fair__os_close(int fd)
 {
     close(fd);
+}
+
+/* Standard error may be a pipe that nobody reads, and a scheduler would wait for
+ * that.  Where poll finds room there is a page of it, for one writer: nobody
+ * else of the runtime writes meanwhile.  (What is not said was counted.) */
+APART void fair__os_say(const char *line, size_t length)
+{
+    static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
+    if (pthread_mutex_trylock(&writing) != 0)
+        return;
+    if (fair__os_look(STDERR_FILENO, FAIR_WRITE, 0) == FAIR_WRITE
+        && write(STDERR_FILENO, line, length) < 0)
+        errno = 0;              /* there is nobody to tell */
+    pthread_mutex_unlock(&writing);
 }
 
 #endif

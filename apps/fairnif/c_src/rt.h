@@ -414,6 +414,11 @@ struct fair__task {
     ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
     const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
                                    or overloaded */
+    bool away;                  /* code of the author's runs for it that must
+                                   not use it, maybe on another stack */
+    unsigned told;              /* enum fair__rule, as bits: those reported */
+    const char *lacked;         /* why the last getter answered 0, where it is
+                                   not the argument's fault */
     struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
     fair_mutex *wants, *holds;
     struct fair__fd_use *fds;
@@ -482,6 +487,8 @@ FAIR_HIDDEN int fair__os_duplicate(int fd);
 FAIR_HIDDEN int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino);
 FAIR_HIDDEN int fair__os_unblock(int fd);
 FAIR_HIDDEN void fair__os_close(int fd);
+/* A line on standard error, or nothing: it never waits. */
+FAIR_HIDDEN void fair__os_say(const char *line, size_t length);
 
 /* In a loop that waits for another processor. */
 static inline void fair__relax(void)
@@ -666,7 +673,16 @@ FAIR_HIDDEN ERL_NIF_TERM fair__error_term(const struct fair__task *t,
 
 /* debug.c: rules of a body */
 FAIR_HIDDEN void fair__held_lock(int change);
-FAIR_HIDDEN void fair__misuse(struct fair__task *t, const char *what);
+enum fair__rule {                /* their texts are in debug.c */
+    RULE_KEPT_TERM, RULE_LOCK, RULE_EXCEPTION, RULE_NO_TERM, RULE_AWAY,
+    RULE_SLOT, RULE_RELEASED, RULE_MOVE
+};
+FAIR_HIDDEN void fair__misuse(struct fair__task *t, enum fair__rule rule);
+/* Ends the call, unless the task is away; who calls it does nothing then. */
+FAIR_HIDDEN void fair__refuse(struct fair__task *t, enum fair__rule rule,
+                              const char *error);
+/* True, and reported, when the task must not be used. */
+FAIR_HIDDEN bool fair__used_away(struct fair__task *t);
 FAIR_HIDDEN void fair__see_out(struct fair__task *t, ERL_NIF_TERM term);
 FAIR_HIDDEN void fair__see_in(struct fair__task *t, ERL_NIF_TERM term);
 FAIR_HIDDEN ERL_NIF_TERM fair__seen_arg(fair_task *pub, ERL_NIF_TERM term);

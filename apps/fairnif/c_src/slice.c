@@ -418,8 +418,7 @@ static void leave_slice(struct fair__task *t, enum fair__where target,
 static void give_way(struct fair__task *t, enum fair__where target)
 {
     if (fair_unlikely(enif_has_pending_exception(t->pub.env, NULL))) {
-        fair__misuse(t, "went on after raising an exception: return what "
-                     "fair_badarg, fair_enomem or fair_raise returned");
+        fair__misuse(t, RULE_EXCEPTION);
         reopen_window(t, t->now);
         return;
     }
@@ -483,10 +482,12 @@ void fair__tick(fair_task *pub, size_t units)
 {
     struct fair__task *t = fair__of(pub);
 
+    if (fair_unlikely(fair__used_away(t)))
+        return;
     t->now = fair__now();
     close_window(t, t->now, units > FAIR__BOGUS_UNITS ? 1 : units + 1);
     if (fair_unlikely(t->thread->locks > 0)) {
-        fair__misuse(t, "ticked while holding an enif mutex or rwlock");
+        fair__misuse(t, RULE_LOCK);
         reopen_window(t, t->now);
     } else if (is_up(t)) {
         slice_is_up(t);
@@ -504,12 +505,16 @@ void fair__force_look(struct fair__task *t)
 
 void fair__work_begin(struct fair__task *t)
 {
+    if (fair_unlikely(fair__used_away(t)))
+        return;
     t->now = fair__now();
     close_window(t, t->now, 0);
 }
 
 void fair__work(struct fair__task *t)
 {
+    if (fair_unlikely(t->away))
+        return;
     t->now = fair__now();
     if (is_up(t))
         slice_is_up(t);
@@ -517,6 +522,8 @@ void fair__work(struct fair__task *t)
 
 void fair__work_end(struct fair__task *t)
 {
+    if (fair_unlikely(t->away))
+        return;
     t->now = fair__now();
     reopen_window(t, t->now);
 }

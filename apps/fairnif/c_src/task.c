@@ -143,15 +143,21 @@ static FAIR_NO_TSAN void run_outside(void *arg)
 }
 
 /* From the task's stack: fn(arg) on the thread's own, which has room for a
- * library's needs. */
+ * library's needs.  A pause in it would leave a stack that is not the task's:
+ * there are no units for its ticks. */
 FAIR_NO_TSAN void fair__outside(struct fair__task *t, void (*fn)(void *),
                                 void *arg)
 {
     struct outside o = {t, fn, arg};
+    uint64_t budget = t->pub.budget;
 
+    t->away = true;
+    t->pub.budget = 0;
     fair__check_leave(t, false);
     fair__arch_call(&t->ctx, run_outside, &o);
     fair__check_resumed(t);
+    t->away = false;
+    t->pub.budget = budget;
 }
 
 static void switch_to(struct fair__task *t)
@@ -332,7 +338,7 @@ static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
 
     if (fair_unlikely(!result) && !enif_has_pending_exception(env, NULL)) {
         /* Zero, or what fair_badarg returned before a pause that lost it. */
-        fair__misuse(t, "returned no term");
+        fair__misuse(t, RULE_NO_TERM);
         result = enif_raise_exception(env, enif_make_atom(env, "badreturn"));
     }
     end(t, th);
@@ -571,6 +577,9 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->own_env = NULL;
     t->own_argv = NULL;
     t->error = NULL;
+    t->away = false;
+    t->told = 0;
+    t->lacked = NULL;
     t->holds = NULL;
     t->fds = NULL;
     t->waits.fd = NULL;

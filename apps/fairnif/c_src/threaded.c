@@ -123,7 +123,7 @@ static ERL_NIF_TERM answer_of(struct fair__task *t, bool *raises)
     if (enif_has_pending_exception(env, &reason))
         return reason;
     if (!t->result) {
-        fair__misuse(t, "returned no term");
+        fair__misuse(t, RULE_NO_TERM);
         return enif_make_atom(env, "badreturn");
     }
     *raises = false;

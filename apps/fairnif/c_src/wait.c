@@ -312,6 +312,8 @@ int fair__wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
     struct fair__fd *used;
     int ready;
 
+    if (fair_unlikely(fair__used_away(t)))
+        return -EDEADLK;
     t->deadline_ns = timeout_ms < 0 ? 0
         : fair__now() + (uint64_t)timeout_ms * 1000000;
     if (sleeps && FAIR__TASKS) {

@@ -15,6 +15,7 @@ bodies_test_() ->
          {"a body with options is called like any other", fun options/0},
          {"an object that the caller forgets lives until the task ends", fun object/0},
          {"a resource object of another type is badarg", fun other_object/0},
+         {"more bytes than there are addresses are system_limit", fun too_many_bytes/0},
          {"many tasks at once get their own answers", {timeout, 300, fun at_once/0}},
          {"bodies leave nothing behind", fun nothing_left/0}]}.
 
@@ -63,6 +64,12 @@ object() ->
 other_object() ->
     {fairnif, 1, Other, _} = fairnif:load_info(),
     [?assertError(badarg, fairnif_test_nif:run(object, Mode, [Other, 0]))
+     || Mode <- fairnif_test_nif:all_modes()].
+
+%% A small term: all elements are one.
+too_many_bytes() ->
+    IoList = lists:duplicate(16, fairnif_test_nif:pretend(1 bsl 60)),
+    [?assertError(system_limit, fairnif_test_nif:run(bytes, Mode, [[IoList, 1]]))
      || Mode <- fairnif_test_nif:all_modes()].
 
 at_once() ->

@@ -45,6 +45,24 @@ static ERL_NIF_TERM new_object(ErlNifEnv *env, int argc,
     return term;
 }
 
+/* pretend(Size): a binary that says it has so many bytes.  It has none. */
+static ERL_NIF_TERM pretend(ErlNifEnv *env, int argc,
+                            const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 size;
+    ERL_NIF_TERM term;
+    void *obj;
+
+    (void)argc;
+    if (!enif_get_uint64(env, argv[0], &size))
+        return enif_make_badarg(env);
+    obj = enif_alloc_resource(probe->object_type, sizeof(struct object));
+    probe->objects++;
+    term = enif_make_resource_binary(env, obj, obj, size);
+    enif_release_resource(obj);
+    return term;
+}
+
 static ERL_NIF_TERM nothing(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[])
 {
@@ -149,6 +167,7 @@ static const fair_options long_slices = {.body = spin, .slice_us = 2000};
 static ErlNifFunc nifs[] = {
     {"version", 0, version, 0},
     {"new_object", 1, new_object, 0},
+    {"pretend", 1, pretend, 0},
     {"nothing", 0, nothing, 0},
     {"nothing_dirty", 0, nothing, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"plain_burn", 1, plain_burn, 0},

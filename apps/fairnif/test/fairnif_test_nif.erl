@@ -44,6 +44,7 @@ bodies() ->
 
 version() -> ?NIF.
 new_object(_) -> ?NIF.
+pretend(_) -> ?NIF.
 nothing() -> ?NIF.
 nothing_dirty() -> ?NIF.
 plain_burn(_) -> ?NIF.

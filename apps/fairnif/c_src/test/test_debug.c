@@ -59,6 +59,33 @@ static ERL_NIF_TERM holds_mutex(fair_task *t)
     return enif_make_uint64(fair_env(t), fair_yields(t));
 }
 
+/* However a lock was got, the next one is seen. */
+static ERL_NIF_TERM tries_locks(fair_task *t)
+{
+    ErlNifMutex *mutex = enif_mutex_create("tried");
+    ErlNifRWLock *rw = enif_rwlock_create("tried");
+
+    for (int i = 0; i < 4; i++) {
+        CHECK_NUMBERS(i == 0 ? enif_mutex_trylock(mutex)
+                      : i == 1 ? enif_rwlock_tryrlock(rw)
+                      : i == 2 ? enif_rwlock_tryrwlock(rw)
+                      : (enif_mutex_lock(mutex), 0), ==, 0);
+        fair_tick(t, 1);
+        if (i == 2)
+            CHECK(enif_rwlock_tryrlock(rw) != 0);
+        if (i == 1)
+            enif_rwlock_runlock(rw);
+        else if (i == 2)
+            enif_rwlock_rwunlock(rw);
+        else
+            enif_mutex_unlock(mutex);
+        fair_tick(t, 1);
+    }
+    enif_mutex_destroy(mutex);
+    enif_rwlock_destroy(rw);
+    return enif_make_uint64(fair_env(t), fair_yields(t));
+}
+
 static ERL_NIF_TERM goes_on_after_badarg(fair_task *t)
 {
     ERL_NIF_TERM answer = fair_badarg(t);
@@ -79,6 +106,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("keeps_root", 1, keeps_root, FAIR_YIELDING),
     FAIR_NIF("keeps_nothing", 1, keeps_nothing, FAIR_YIELDING),
     FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_YIELDING),
+    FAIR_NIF("tries_locks", 0, tries_locks, FAIR_YIELDING),
     FAIR_NIF("goes_on", 0, goes_on_after_badarg, FAIR_YIELDING),
     FAIR_NIF("returns_nothing", 0, returns_nothing, FAIR_YIELDING),
 };
@@ -123,6 +151,13 @@ TEST(mutex, "a tick with a mutex held is reported, and does not pause")
     watch();
     CHECK_CALL("holds_mutex", "", "3");
     CHECK_NUMBERS(node_counter("holds_mutex", "misuses"), ==, 3);
+}
+
+TEST(tried, "so is one that was tried and got, and it hides no later one")
+{
+    watch();
+    CHECK_CALL("tries_locks", "", "4");
+    CHECK_NUMBERS(node_counter("tries_locks", "misuses"), ==, 4);
 }
 
 TEST(exception, "a tick after an exception is reported, and does not pause")

@@ -26,7 +26,9 @@ static void undo(void *arg)
     undone++;
 }
 
-/* everything(Ref, Small, Large, Unaligned, IoList, String): uses whatever may
+/* What cannot be got raises badarg, which is enomem where memory was out.
+ *
+ * everything(Ref, Small, Large, Unaligned, IoList, String): uses whatever may
  * need memory */
 static ERL_NIF_TERM everything(fair_task *t)
 {
@@ -41,17 +43,17 @@ static ERL_NIF_TERM everything(fair_task *t)
             return fair_enomem(t);
     }
     if (!fair_get_resource(t, 0, type, &obj))
-        return fair_enomem(t);
+        return fair_badarg(t);
     fair_tick(t, 1);
     for (unsigned i = 0; i < 3; i++) {
         if (!fair_get_bin(t, i + 1, &bins[i]))
-            return fair_enomem(t);
+            return fair_badarg(t);
         fair_tick(t, 1);
     }
     if (!fair_get_iolist(t, 4, &bins[3]))
-        return fair_enomem(t);
+        return fair_badarg(t);
     if (!fair_get_string(t, 5, &chars, &length))
-        return fair_enomem(t);
+        return fair_badarg(t);
     CHECK_NUMBERS(length, ==, 3);
     for (unsigned i = 0; i < 3; i++) {
         size_t size = 40 + 40 * i;

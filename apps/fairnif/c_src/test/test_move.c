@@ -26,13 +26,10 @@ static ERL_NIF_TERM moves(fair_task *t)
     for (size_t i = 0; i < n; i++) {
         fair_move(t, to[i] == 'n' ? FAIR_NORMAL
                   : to[i] == 'c' ? FAIR_DIRTY_CPU
-                  : to[i] == 'i' ? FAIR_DIRTY_IO
-                  : to[i] == 'a' ? FAIR_AUTO : (enum fair_mode)77);
-        if (to[i] != 'a' && to[i] != '?')
-            CHECK_NUMBERS(here(t), ==, to[i]);
+                  : FAIR_DIRTY_IO);
+        CHECK_NUMBERS(here(t), ==, to[i]);
         fair_tick(t, 1);
-        if (to[i] != 'a' && to[i] != '?')
-            CHECK_NUMBERS(here(t), ==, to[i]);
+        CHECK_NUMBERS(here(t), ==, to[i]);
     }
     return enif_make_tuple2(fair_env(t), enif_make_uint64(fair_env(t),
                                                           fair_yields(t)),
@@ -151,7 +148,7 @@ FAIR_NIF_INIT(test_move, nifs, NULL, NULL, NULL, NULL)
 TEST(moving, "fair_move goes to the right kind of thread, in every mode")
 {
     static const char *const routes[] = {"", "n", "c", "i", "ncncn", "icnic",
-                                         "nnccii", "a?a", "ca?n"};
+                                         "nnccii"};
 
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);

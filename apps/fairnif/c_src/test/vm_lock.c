@@ -121,6 +121,11 @@ void enif_rwlock_rlock(ErlNifRWLock *l)
     pthread_rwlock_rdlock(&l->lock);
 }
 
+int enif_rwlock_tryrlock(ErlNifRWLock *l)
+{
+    return pthread_rwlock_tryrdlock(&l->lock);
+}
+
 void enif_rwlock_runlock(ErlNifRWLock *l)
 {
     pthread_rwlock_unlock(&l->lock);
@@ -129,6 +134,11 @@ void enif_rwlock_runlock(ErlNifRWLock *l)
 void enif_rwlock_rwlock(ErlNifRWLock *l)
 {
     pthread_rwlock_wrlock(&l->lock);
+}
+
+int enif_rwlock_tryrwlock(ErlNifRWLock *l)
+{
+    return pthread_rwlock_trywrlock(&l->lock);
 }
 
 void enif_rwlock_rwunlock(ErlNifRWLock *l)

@@ -1,0 +1,307 @@
+/*
+ * test_misuse.c - bodies that use their task as they must not: an error that
+ * says so, once, and nothing worse.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* -- what is refused ------------------------------------------------------- */
+
+static ERL_NIF_TERM keeps_9th(fair_task *t)
+{
+    fair_keep(t, FAIR_ROOTS, fair_arg(t, 0));
+    note("went on");
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM kept_9th(fair_task *t)
+{
+    return fair_kept(t, (unsigned)-1);
+}
+
+static ERL_NIF_TERM pushes_9th(fair_task *t)
+{
+    fair_list_push(t, FAIR_ROOTS, fair_arg(t, 0));
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM next_of_9th(fair_task *t)
+{
+    ERL_NIF_TERM head;
+
+    return fair_list_next(t, FAIR_ROOTS, &head) ? head : fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM reverses_9th(fair_task *t)
+{
+    return fair_list_reverse(t, FAIR_ROOTS) ? fair_arg(t, 0) : fair_badarg(t);
+}
+
+/* twice(Binary, What): what is done with a binary that was let go */
+static ERL_NIF_TERM twice(fair_task *t)
+{
+    fair_bin bin;
+    int what;
+
+    if (!fair_get_bin(t, 0, &bin) || !fair_get_int(t, 1, &what))
+        return fair_badarg(t);
+    fair_tick(t, 1);
+    fair_release_bin(t, &bin);
+    switch (what) {
+    case 0: fair_release_bin(t, &bin); break;
+    case 1: fair_bin_term(t, &bin); break;
+    default: fair_resize_bin(t, &bin, 100);
+    }
+    note("went on");
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM moves(fair_task *t)
+{
+    int where;
+
+    if (!fair_get_int(t, 0, &where))
+        return fair_badarg(t);
+    fair_move(t, (enum fair_mode)where);
+    return fair_arg(t, 0);
+}
+
+/* -- what is ignored ------------------------------------------------------- */
+
+static fair_mutex mutex = FAIR_MUTEX_INIT;
+
+static void nothing(void *unused)
+{
+    (void)unused;
+}
+
+/* All that may pause, where nothing may. */
+static void uses_task(void *arg)
+{
+    fair_task *t = arg;
+
+    for (int i = 0; i < 1000; i++)
+        fair_tick(t, i % 7 ? 1 : (size_t)-1);
+    fair_move(t, FAIR_DIRTY_IO);
+    fair_call(t, 1 << 20, nothing, NULL);
+    fair_blocking(t, nothing, NULL);
+    fair_offload(t, nothing, NULL);
+    fair_keep(t, FAIR_ROOTS, 0);
+    CHECK(fair_wait(t, -1, 0, 1000) < 0);
+    note("used");
+}
+
+/* away(How) -> How */
+static ERL_NIF_TERM away(fair_task *t)
+{
+    int how;
+
+    if (!fair_get_int(t, 0, &how))
+        return fair_badarg(t);
+    fair_tick(t, 1);
+    switch (how) {
+    case 0: fair_call(t, 1, uses_task, t); break;
+    case 1: fair_call(t, 1 << 30, uses_task, t); break;
+    case 2: fair_blocking(t, uses_task, t); break;
+    case 3: fair_offload(t, uses_task, t); break;
+    case 4: fair_defer(t, uses_task, t); break;
+    }
+    for (int i = 0; i < 100; i++)
+        fair_tick(t, 1);
+    return fair_arg(t, 0);
+}
+
+static void locks(void *arg)
+{
+    fair_task *t = arg;
+
+    fair_lock(t, &mutex);
+    fair_lock(t, &mutex);
+}
+
+/* One lock, in the function and round it. */
+static ERL_NIF_TERM locks_away(fair_task *t)
+{
+    fair_call(t, 1, locks, t);
+    CHECK(fair_unlock(t, &mutex));
+    fair_tick(t, 1);
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static void tick_on(void *arg)
+{
+    for (int i = 0; i < 200000; i++)
+        fair_tick(arg, 1);
+}
+
+static ERL_NIF_TERM ticks_on(fair_task *t)
+{
+    fair_call(t, 1, tick_on, t);
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ErlNifFunc nifs[] = {
+    ALL_MODES("keeps_9th", 1, keeps_9th),
+    FAIR_NIF("kept_9th", 0, kept_9th, FAIR_AUTO),
+    FAIR_NIF("pushes_9th", 1, pushes_9th, FAIR_AUTO),
+    FAIR_NIF("next_of_9th", 1, next_of_9th, FAIR_AUTO),
+    FAIR_NIF("reverses_9th", 1, reverses_9th, FAIR_AUTO),
+    ALL_MODES("twice", 2, twice),
+    FAIR_NIF("moves", 1, moves, FAIR_AUTO),
+    AWAITED_MODES("away", 1, away),
+    AWAITED_MODES("locks_away", 0, locks_away),
+    FAIR_NIF("ticks_on", 0, ticks_on, FAIR_YIELDING),
+};
+FAIR_NIF_INIT(test_misuse, nifs, NULL, NULL, NULL, NULL)
+
+#define REFUSED(ERROR, NAME, ARITY) \
+    "error:{fairnif,{" ERROR ",{test_misuse," NAME "," ARITY "}}}"
+
+TEST(slots, "a root slot that there is not is an error")
+{
+    for (int i = 0; i < 6; i++) {
+        char should[128];
+        const char *name = in_mode("keeps_9th", &modes[i]);
+
+        snprintf(should, sizeof should, REFUSED("bad_slot", "%s", "1"), name);
+        CHECK_CALL(name, "{1}", should);
+        CHECK_NUMBERS(node_counter(name, "misuses"), ==, 1);
+    }
+    CHECK_TEXT(notes(), "");
+    CHECK_CALL("kept_9th", "", REFUSED("bad_slot", "kept_9th", "0"));
+    CHECK_CALL("pushes_9th", "{1}", REFUSED("bad_slot", "pushes_9th", "1"));
+    CHECK_CALL("next_of_9th", "{1}", REFUSED("bad_slot", "next_of_9th", "1"));
+    CHECK_CALL("reverses_9th", "1", REFUSED("bad_slot", "reverses_9th", "1"));
+}
+
+TEST(released, "a binary that was let go is not used again")
+{
+    static const char *const args[] = {"<<1>>,0", "<<1>>,1", "<<1>>,2"};
+
+    for (int i = 0; i < 6; i++) {
+        const char *name = in_mode("twice", &modes[i]);
+        char should[128];
+
+        snprintf(should, sizeof should, REFUSED("released_bin", "%s", "2"),
+                 name);
+        for (int what = 0; what < 3; what++)
+            CHECK_CALL(name, args[what], should);
+    }
+    CHECK_TEXT(notes(), "");
+}
+
+TEST(no_move, "a move to where there is no moving is an error")
+{
+    CHECK_CALL("moves", "7", REFUSED("bad_move", "moves", "1"));
+    CHECK_CALL("moves", "6", REFUSED("bad_move", "moves", "1"));
+    CHECK_CALL("moves", "0", REFUSED("bad_move", "moves", "1"));
+    CHECK_CALL("moves", "4", "4");
+    CHECK_NUMBERS(node_counter("moves", "misuses"), ==, 3);
+}
+
+/* Each use counts but for fair_keep's term, which is looked at first. */
+TEST(is_away, "a function that must not use the task cannot harm it")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < MODES; i++) {
+            const char *name = in_nth_mode("away", i);
+            long before = node_counter(name, "misuses");
+
+            for (int how = 0; how < 5; how++) {
+                char arg[8];
+
+                snprintf(arg, sizeof arg, "%d", how);
+                CHECK_TEXT(finished(spawn_await(name, arg)), arg);
+                CHECK_TEXT(notes(), "used");
+                clear_notes();
+            }
+            check_that(node_counter(name, "misuses") - before == 5 * 1006,
+                       __FILE__, __LINE__, "%s: %ld misuses", name,
+                       node_counter(name, "misuses") - before);
+        }
+    }
+}
+
+TEST(locked, "a lock that is taken in such a function is the task's")
+{
+    for (int i = 0; i < MODES; i++)
+        CHECK_TEXT(finished(spawn_await(in_nth_mode("locks_away", i), "")),
+                   "ok");
+}
+
+/* -- what is said ---------------------------------------------------------- */
+
+static int to[2], kept;
+
+static void catch_stderr(void)
+{
+    CHECK(pipe2(to, O_NONBLOCK) == 0);
+    kept = dup(STDERR_FILENO);
+    /* The writer's end waits, as a terminal's or a logger's does. */
+    CHECK(fcntl(to[1], F_SETFL, 0) == 0);
+    CHECK(dup2(to[1], STDERR_FILENO) >= 0);
+}
+
+static void give_back_stderr(void)
+{
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(to[0]);
+    close(to[1]);
+}
+
+TEST(once, "a rule that a call breaks again and again is told once")
+{
+    char said[4096];
+    ssize_t size;
+
+    catch_stderr();
+    CHECK_CALL("ticks_on", "", "ok");
+    CHECK_CALL("ticks_on", "", "ok");
+    size = read(to[0], said, sizeof said - 1);
+    give_back_stderr();
+    CHECK(size > 0);
+    said[size > 0 ? size : 0] = '\0';
+    CHECK_NUMBERS(node_counter("ticks_on", "misuses"), ==, 400000);
+#define LINE "fairnif: test_misuse:ticks_on/0 used its task in a function given " \
+    "to fair_call, fair_blocking, fair_offload or fair_defer: tick before " \
+    "and after it\n"
+    CHECK_TEXT(said, LINE LINE);
+}
+
+TEST(forgotten, "a library that is loaded without load_info says what to call")
+{
+    vm_proc *p = vm_spawn();
+    char said[1024] = "";
+    int error = 0;
+
+    catch_stderr();
+    CHECK(!vm_load(p, nif_init, enif_make_int(vm_env(p), 0), NULL, &error));
+    CHECK(read(to[0], said, sizeof said - 1) > 0);
+    give_back_stderr();
+    CHECK_NUMBERS(error, ==, FAIR_E_LOAD_INFO);
+    CHECK(strstr(said, "test_misuse") && strstr(said, "fairnif:load_info()"));
+    vm_free(p);
+}
+
+TEST(full, "nobody waits where standard error is a pipe that is full")
+{
+    char page[4096] = "";
+
+    catch_stderr();
+    CHECK(fcntl(to[1], F_SETFL, O_NONBLOCK) == 0);
+    while (write(to[1], page, sizeof page) > 0)
+        ;
+    while (write(to[1], page, 1) > 0)
+        ;
+    CHECK(fcntl(to[1], F_SETFL, 0) == 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_CALL("ticks_on", "", "ok");
+    give_back_stderr();
+    CHECK_NUMBERS(node_counter("ticks_on", "misuses"), ==, 2000000);
+}
