@@ -318,6 +318,8 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     ADD(t->stat->waits, 1);
     t->job.run = t->own_env ? fair__run_body : run_work;
     t->job.state = J_IDLE;
+    t->job.func = t->func;
+    t->job.waits = false;
     if (!stages[GET(t->stage)].by_await)
         t->deadline_ns = 0;
     t->timed_out = false;

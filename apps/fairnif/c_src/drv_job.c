@@ -361,6 +361,7 @@ static void start_on_thread(struct drv_job *job)
 
     fair__wait_lock();
     passed = pass_gate(job);
+    job->pool.waits = job->flags == FAIR_DRV_DIRTY_IO;
     if (passed)
         fair__pool_put(&job->pool);
     fair__wait_unlock();

@@ -17,6 +17,7 @@
 #endif
 #if defined(__linux__)
 #  include <sys/prctl.h>
+#  include <sys/resource.h>
 #  include <sys/syscall.h>
 #elif defined(_WIN32)
 #  include <windows.h>
@@ -60,6 +61,52 @@ int fair__thread_id(void)
     return (int)GetCurrentThreadId();
 #else
     return 0;
+#endif
+}
+
+/* Has a thread of this program a processor, or waits for one?  Else it is
+ * asleep: in a system call, for a lock, for a page.  Some us; false where the
+ * system does not say. */
+bool fair__thread_computes(int tid)
+{
+#if defined(__linux__)
+    char text[128];             /* "Id (name) State ..." */
+    const char *name_end;
+    ssize_t size;
+    int fd;
+
+    snprintf(text, sizeof text, "/proc/self/task/%d/stat", tid);
+    fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    size = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[size > 0 ? size : 0] = '\0';
+    name_end = strrchr(text, ')');
+    return name_end && strncmp(name_end, ") R", 3) == 0;
+#else
+    (void)tid;
+    return false;
+#endif
+}
+
+/* 0.5 us; false where the system does not say. */
+bool fair__thread_used(struct fair__used *used)
+{
+#if defined(__linux__)
+    struct rusage u;
+
+    if (getrusage(RUSAGE_THREAD, &u) != 0)
+        return false;
+    used->ns = fair__now();
+    used->cpu_ns = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec)
+        * 1000000000u
+        + (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000u;
+    used->sleeps = u.ru_nvcsw;
+    return true;
+#else
+    (void)used;
+    return false;
 #endif
 }
 

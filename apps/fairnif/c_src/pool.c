@@ -14,6 +14,13 @@
  * calling the author's code, nor any enif_ function that may free a resource
  * object (destructors take this lock) or wait.
  *
+ * No more threads compute at a time than there are processors for it
+ * (`dirty_cpus`).  Nobody has to say of a function whether it computes or
+ * waits: it is learned of each, while there is more work than processors.  What
+ * is not known to wait counts as computing, but for a thread that the kernel has
+ * asleep when it is looked at.  What may not begin yet stays in the queue, and
+ * what is behind it too; one thread, the keeper, looks again and again.
+ *
  * At halt the threads are left as they are: nothing here runs at exit, and
  * nothing waits for them.
  */
@@ -26,6 +33,8 @@ enum {
     THREADS_MOST = 1024,
     IDLE_NS = 1000000000,       /* then a thread looks whether it may leave */
     IDLE_ROUNDS = 10,           /* so often */
+    SLEEPS_MOST = 8,
+    GATE_NS = 2000000,          /* after which the keeper looks again */
     SPIN_NS = 20000             /* work that follows work within this time
                                    finds a thread awake: the two wake-ups of a
                                    round trip cost as much.  One thread at a
@@ -35,6 +44,8 @@ enum {
 static struct worker {
     enum { W_FREE, W_STARTED, W_LEFT } state;   /* LEFT: to be joined */
     bool starting;                  /* `tid` is being written */
+    int os_id;                      /* the thread's, for the kernel */
+    bool counted;                   /* what it does may compute */
     ErlNifTid tid;
     struct fair__thread *record;    /* is used again by the next thread */
 } workers[THREADS_MOST];
@@ -52,6 +63,9 @@ static _Atomic size_t queued;       /* queue.count, to be looked at */
 static unsigned started, idle, spinning;
 static unsigned woken;              /* of the idle: so many are on their way */
 static unsigned ending;             /* of the busy: so many come at once */
+static uint64_t counted;            /* so many of the workers */
+static bool keeper;                 /* a thread waits until the first of the
+                                       queue may begin, or looks whether */
 static struct fair__pool_counts counts;
 
 void fair__wait_lock(void) { pthread_mutex_lock(&lock); }
@@ -182,20 +196,31 @@ static bool start_thread(void)
     return !error;
 }
 
-/* What waits for room counts: each thread that comes lets one of it in. */
-static bool kick(void)
+/* Another thread for what is queued, if none is on its way.  What waits for room
+ * counts: each thread that comes lets one of it in.  With the lock held, which
+ * is let go while a thread starts. */
+static bool call_thread(void)
 {
-    bool will_be_done = true;
-
-    fair__wait_lock();
+    /* The keeper comes, and calls the next one. */
+    if (keeper && counted >= GET(fair__config.dirty_cpus))
+        return true;
     if (queue.count + overflow.count > spinning + woken + ending) {
         if (idle > woken) {
             woken++;
             pthread_cond_signal(&work);
         } else if (started < GET(fair__config.threads)) {
-            will_be_done = start_thread() || started > 0;
+            return start_thread() || started > 0;
         }
     }
+    return true;
+}
+
+static bool kick(void)
+{
+    bool will_be_done;
+
+    fair__wait_lock();
+    will_be_done = call_thread();
     fair__wait_unlock();
     return will_be_done;
 }
@@ -244,6 +269,87 @@ static struct fair__job *take(void)
     return job;
 }
 
+static bool waits(const struct fair__job *job)
+{
+    return job->waits || (job->func && GET(job->func->sleeps) > 0);
+}
+
+static bool may_begin(const struct fair__job *job)
+{
+    return counted < GET(fair__config.dirty_cpus) || waits(job);
+}
+
+/* Are fewer than `most` of those threads at work on a processor, or waiting for
+ * one?  With the lock held, which is let go for the while: some us. */
+static bool few_compute(uint64_t most)
+{
+    int tids[THREADS_MOST];
+    unsigned count = 0;
+    uint64_t computing = 0;
+
+    for (const struct worker *w = workers; w < workers + THREADS_MOST; w++)
+        if (w->counted)
+            tids[count++] = w->os_id;
+    fair__wait_unlock();
+    while (count > 0 && computing < most)
+        computing += fair__thread_computes(tids[--count]);
+    fair__wait_lock();
+    return computing < most;
+}
+
+/* May this thread take the first of the queue?  With the lock held, which is let
+ * go while it waits until it may, as the keeper; one is enough. */
+static bool pass_gate(void)
+{
+    const struct timespec pause = {.tv_nsec = GATE_NS};
+
+    if (!queue.first)
+        return false;
+    if (may_begin(queue.first))
+        return true;
+    if (keeper)
+        return false;
+    keeper = true;
+    while (queue.first && started <= GET(fair__config.threads)
+           && !may_begin(queue.first)
+           && !few_compute(GET(fair__config.dirty_cpus))) {
+        fair__wait_unlock();
+        nanosleep(&pause, NULL);
+        fair__wait_lock();
+    }
+    keeper = false;
+    return queue.first && started <= GET(fair__config.threads);
+}
+
+/* One job of the function ended: it was asleep for most of it, or not.  Who was
+ * only kept from a processor by others has not slept. */
+static void learn(struct fair__func *func, const struct fair__used *before)
+{
+    struct fair__used now;
+    int sleeps = GET(func->sleeps);
+
+    if (!fair__thread_used(&now))
+        return;
+    if (now.sleeps > before->sleeps
+        && 2 * (now.cpu_ns - before->cpu_ns) < now.ns - before->ns)
+        SET(func->sleeps, sleeps < SLEEPS_MOST ? sleeps + 1 : sleeps);
+    else
+        SET(func->sleeps, sleeps > -SLEEPS_MOST ? sleeps - 1 : sleeps);
+}
+
+/* Runs it, which may free it. */
+static void run(struct fair__job *job, bool learns)
+{
+    struct fair__func *func = learns ? job->func : NULL;
+    struct fair__used before;
+
+    if (func && !fair__thread_used(&before))
+        func = NULL;
+    job->run(job);
+    if (func)
+        learn(func, &before);
+}
+
 /* Looks for work a little while without sleeping; true when there is some. */
 static bool spin(void)
 {
@@ -290,25 +396,33 @@ static void *thread_main(void *arg)
 
     w->record = fair__thread_adopt(w->record);  /* NULL: without memory */
     fair__wait_lock();
+    w->os_id = fair__thread_id();
     while ((rounds < IDLE_ROUNDS || queue.first || started == 1)
            && started <= GET(fair__config.threads)) {
-        struct fair__job *job = take();
+        struct fair__job *job = pass_gate() ? take() : NULL;
+        bool learns;
 
         if (!job) {
-            if (!spin())
+            if (queue.first || !spin())
                 rounds = sleep_idle() ? 0 : rounds + 1;
             continue;
         }
         rounds = 0;
-        counts.busy++;
+        learns = counts.busy++ >= GET(fair__config.dirty_cpus);
+        w->counted = !waits(job);
+        counted += w->counted;
+        if (queue.first)
+            call_thread();      /* what came while there was a keeper did not */
         fair__wait_unlock();
-        job->run(job);          /* which may free the job */
+        run(job, learns);
         /* It may have got a record when this thread got none: `ending` is in
          * that one. */
         if (fair_unlikely(!w->record))
             w->record = fair__thread_adopt(fair__self());
         fair__wait_lock();
         counts.busy--;
+        counted -= w->counted;
+        w->counted = false;
         counts.done++;
         if (w->record && w->record->ending) {
             w->record->ending = false;

@@ -130,6 +130,8 @@ struct fair__func {
     _Atomic int long_gaps;      /* those that were the body's own, less the
                                    calls without; bounded */
     _Atomic bool adapted;       /* AUTO: ticks too far apart, begin dirty */
+    _Atomic int sleeps;         /* over 0: its work on the pool's threads
+                                   mostly waits; pool.c */
     _Atomic int64_t active;     /* calls under way, counted under a limit */
     struct fair__turns {        /* those that wait for one of them to end */
         struct fair__task *first, *last;
@@ -231,6 +233,8 @@ enum fair__job_state { J_IDLE, J_QUEUED, J_OVERFLOW, J_RUNNING };
 struct fair__job {
     void (*run)(struct fair__job *job);
     enum fair__job_state state;     /* under the waiting lock, as all of it */
+    struct fair__func *func;        /* whose it is, or NULL */
+    bool waits;                     /* whoever put it says so */
     uint64_t since_ns;
     struct fair__job *prev, *next;
 };
@@ -459,7 +463,8 @@ struct fair__config {
     fair__u64 adapt_gap_ns;     /* AUTO: mean gap from which calls begin
                                    dirty */
     fair__u64 max_tasks;        /* 0: no limit */
-    fair__u64 dirty_cpus;       /* dirty CPU schedulers online */
+    fair__u64 dirty_cpus;       /* dirty CPU schedulers online; so many
+                                   threads of the pool may compute at once */
     fair__u64 threads;          /* of the pool, at most */
     fair__u64 max_queued;       /* jobs that wait for one */
     fair__u64 overload_ns;      /* how long a call waits for room */
@@ -480,6 +485,12 @@ FAIR_HIDDEN uint64_t fair__now_coarse(void);    /* the same, 4 ms late, 3 ns */
 FAIR_HIDDEN uint64_t fair__cpu_now(void);       /* of the thread, ns, 400 ns */
 FAIR_HIDDEN int fair__thread_id(void);
 FAIR_HIDDEN unsigned fair__thread_number(void);
+FAIR_HIDDEN bool fair__thread_computes(int tid);
+struct fair__used {             /* by this thread so far */
+    uint64_t ns, cpu_ns;        /* of the clock, of a processor */
+    long sleeps;                /* times it gave its processor up to wait */
+};
+FAIR_HIDDEN bool fair__thread_used(struct fair__used *used);
 FAIR_HIDDEN bool fair__stay_loaded(void);
 /* Descriptors; an error is answered as -errno. */
 FAIR_HIDDEN int fair__os_look(int fd, unsigned events, int timeout_ms);

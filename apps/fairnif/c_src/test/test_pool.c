@@ -52,6 +52,31 @@ static ERL_NIF_TERM endless(fair_task *t)
     return 0;
 }
 
+static long computing;
+static bool enough;
+
+/* Until there is enough of it; then it waits at the gate. */
+static void compute(void *unused)
+{
+    __atomic_add_fetch(&computing, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&enough, __ATOMIC_SEQ_CST))
+        ;
+    __atomic_sub_fetch(&computing, 1, __ATOMIC_SEQ_CST);
+    gate_pass(unused);
+}
+
+static ERL_NIF_TERM computes(fair_task *t)
+{
+    compute(NULL);
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM computes_away(fair_task *t)
+{
+    fair_offload(t, compute, NULL);
+    return fair_arg(t, 0);
+}
+
 /* Offloads, blocks, moves and sleeps, all on the thread it is on. */
 static ERL_NIF_TERM everywhere(fair_task *t)
 {
@@ -87,6 +112,8 @@ static ERL_NIF_TERM lists(fair_task *t)
 static ErlNifFunc nifs[] = {
     FAIR_NIF("gated", 1, gated, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("blocks", 1, blocks, FAIR_THREADED),
+    FAIR_NIF("computes", 1, computes, FAIR_THREADED),
+    FAIR_NIF("computes_away", 1, computes_away, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("notes_it", 1, notes_it, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("endless", 0, endless, FAIR_THREADED),
     FAIR_NIF("everywhere", 1, everywhere, FAIR_THREADED),
@@ -199,6 +226,58 @@ TEST(fewer, "fewer threads are left when fewer are wanted, and more come "
         ends_well(i);
     CHECK_NUMBERS(node_info("threads_started"), ==, 6);
     CHECK_NUMBERS(vm_counts().threads, ==, 6);
+}
+
+/* -- processors ---------------------------------------------------------- */
+
+static long computing_now(void)
+{
+    return __atomic_load_n(&computing, __ATOMIC_SEQ_CST);
+}
+
+TEST(processors, "no more threads compute at a time than there are processors; "
+     "those that wait do not count")
+{
+    long most = 0;
+
+    node_set("dirty_cpus", 2);
+    node_set("threads", 12);
+    for (int i = 0; i < 4; i++)
+        begin(i, i % 2 ? "gated" : "blocks");
+    EVENTUALLY(gate_waiting() == 4);
+    for (int i = 4; i < 10; i++)
+        begin(i, i % 2 ? "computes" : "computes_away");
+    EVENTUALLY(computing_now() == 2);
+    for (int i = 0; i < 100; i++) {
+        nap();
+        most = computing_now() > most ? computing_now() : most;
+    }
+    CHECK_NUMBERS(most, ==, 2);
+    CHECK_NUMBERS(node_info("threads_busy"), ==, 6);
+    CHECK_NUMBERS(node_info("jobs_queued"), ==, 4);
+    vm_kill(procs[9]);          /* it has not begun, and never will */
+    CHECK_NUMBERS(node_info("jobs_queued"), ==, 3);
+    /* From here on all of them wait, and none keeps another one out. */
+    __atomic_store_n(&enough, true, __ATOMIC_SEQ_CST);
+    EVENTUALLY(gate_waiting() == 9);
+    gate_open();
+    for (int i = 0; i < 9; i++)
+        ends_well(i);
+    vm_free(procs[9]);
+}
+
+TEST(processors_more, "more threads compute when more processors are there")
+{
+    node_set("dirty_cpus", 1);
+    for (int i = 0; i < 5; i++)
+        begin(i, "computes");
+    EVENTUALLY(computing_now() == 1);
+    node_set("dirty_cpus", 4);
+    EVENTUALLY(computing_now() == 4);
+    gate_open();
+    __atomic_store_n(&enough, true, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 5; i++)
+        ends_well(i);
 }
 
 /* -- no room ------------------------------------------------------------- */

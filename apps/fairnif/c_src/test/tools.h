@@ -33,6 +33,10 @@ static const struct skip {
      "it looks for a stack among all there are: 16,000 take hours"},
     {"valgrind", "a body's floating point mode survives pauses, and does not "
      "leak to the VM", "it divides to the nearest, whatever rounding is set"},
+    {"valgrind", "no more threads compute at a time than there are processors; "
+     "those that wait do not count", "it runs one thread, the others sleep"},
+    {"valgrind", "more threads compute when more processors are there",
+     "it runs one thread, the others sleep"},
     {"none", "test_move.c", "nothing moves"},
     {"none", "test_fair_call.c", "every function runs in place"},
     {"none", "test_pause.c", "nothing pauses"},
