@@ -126,8 +126,8 @@ passes(Fun, Opts, Limit, Before, Again) ->
         {ok, Seen} ->
             Control = together(Before, control(TimeMs)),
             #{over := Over, over_part := Part} = calls(Seen, Limit),
-            case Over > 0 andalso Part =< ?RULE andalso length(maps:get(calls, Seen)) > 1
-                andalso Again > 0 of
+            Some = Over =:= 1 orelse Over > 0 andalso Part =< ?RULE,
+            case Some andalso length(maps:get(calls, Seen)) > 1 andalso Again > 0 of
                 true -> more_passes(Fun, Opts, Limit, Seen, Control, Again - 1);
                 false -> {ok, Seen, Control}
             end;

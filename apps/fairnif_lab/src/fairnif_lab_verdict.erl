@@ -27,6 +27,8 @@
 %% more of them than the machine could have made.
 -define(HOLDING, 0.05).
 -define(EVERY, 0.9).
+%% One long call of fewer than so many may be one of many, too.
+-define(FEW, 10).
 %% Of what a control has not seen there may have been so much all the same (Poisson, 95 %).
 -define(UNSEEN, 3).
 %% So much more of it than the control has; and, where it is not the rule, so much oftener.
@@ -276,7 +278,7 @@ holding(#{calls := Calls, over := Over, close := CloseCalls, over_part := Part,
         Part > ?HOLDING, Over >= 2 -> noise;
         Over > 2 + AtMost -> again_and_again;
         Over > 2 + Expected, Over >= ?EVERY * Calls -> again_and_again;
-        Over > 0, Calls =< 2 -> too_few;
+        Over > 0, Calls =< 2 orelse Part > ?HOLDING andalso Calls < ?FEW -> too_few;
         Over > 2, Over >= ?EVERY * Calls -> noise;
         ClosePart > ?HOLDING, Over =:= 0 -> close;
         CloseCalls > 2, CloseCalls >= ?EVERY * Calls -> close;

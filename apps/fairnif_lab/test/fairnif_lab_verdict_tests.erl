@@ -50,6 +50,8 @@ hold() ->
      {"one long call, over for a part of it that the machine could have made",
       holds(#{calls => 1, over => 1, over_part => 0.3}), #{}, cannot_say},
      {"one of many is the machine's", holds(#{over => 1, over_part => 0.9}), #{}, pass},
+     {"one of few may be the function's", holds(#{calls => 9, over => 1, over_part => 0.9}), #{},
+      cannot_say},
      {"a twentieth of the time, in every call",
       holds(#{over => 10, over_part => 0.05}), #{}, fail},
      {"just over it", holds(#{over => 10, over_part => 0.051}), #{}, fail},
