@@ -19,8 +19,8 @@ older_headers_do_not_compile_test() ->
     in_folder(fun(Dir) ->
         ok = file:write_file(filename:join(Dir, "erl_nif.h"),
                              "#define ERL_NIF_MAJOR_VERSION 2\n#define ERL_NIF_MINOR_VERSION 15\n"),
-        {Code, Said} = run(["echo '#include <fairnif.h>' | ${CC:-cc} -fsyntax-only -I ", Dir, " -I ",
-                            filename:join(app(), "c_include"), " -x c -"]),
+        {Code, Said} = run(["echo '#include <fairnif.h>' | ${CC:-cc} -fsyntax-only -I ", Dir,
+                            " -I ", filename:join(app(), "c_include"), " -x c -"]),
         ?assertNotEqual({0, Said}, {Code, Said}),
         ?assertNotEqual({nomatch, Said},
                         {string:find(Said, "needs the erl_nif.h of Erlang/OTP 25 or newer"), Said})

@@ -60,7 +60,8 @@ kept(Key, Make) ->
             Binary
     end.
 
-%% The call with a size that takes so much processor time: beside other programs the clock says more.
+%% The call with a size that takes so much processor time: beside other programs the clock says
+%% more.
 sized(Fun, Some) ->
     _ = Fun(Some),
     _ = statistics(runtime),

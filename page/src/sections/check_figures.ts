@@ -56,7 +56,8 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
   ["  it named", ({ long_schedule: l }) => l?.named.join("; ") || undefined],
   [
     "its garbage holds for, collected, killed",
-    ({ garbage: g }) => g && [g.collected, g.killed].map((s) => duration(quantile(s, 0.5))).join(", "),
+    ({ garbage: g }) =>
+      g && [g.collected, g.killed].map((s) => duration(quantile(s, 0.5))).join(", "),
   ],
   [
     "from kill to stop, median, longest",
