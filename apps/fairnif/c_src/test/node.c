@@ -2,10 +2,8 @@
  * node.c - the node a test runs on: the VM's stand-in with the runtime and
  * the test file's library loaded, through the same doors as in a real node.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "check.h"
 #include "../rt.h"
@@ -17,43 +15,6 @@ vm_lib *lib;
 static vm_lib *runtime;
 static vm_proc *shell;          /* holds the author's load_info */
 static struct vm_counts at_start;
-
-#ifdef FAIR_NO_TASKS
-const struct mode modes[6] = {
-    {"normal", false, 'c', true},
-    {"yielding", false, 'c', true},
-    {"dirty_cpu", false, 'c', true},
-    {"dirty_io", false, 'i', true},
-    {"yielding_dirty", false, 'c', true},
-    {"auto", false, 'c', true},
-};
-#else
-const struct mode modes[6] = {
-    {"normal", false, 'n', false},
-    {"yielding", true, 'n', false},
-    {"dirty_cpu", false, 'c', true},
-    {"dirty_io", false, 'i', true},
-    {"yielding_dirty", true, 'c', true},
-    {"auto", true, 'n', false},
-};
-#endif
-
-const char *in_nth_mode(const char *name, int n)
-{
-    static const struct mode threaded = {"threaded", true, 't', true};
-
-    return in_mode(name, n < 6 ? &modes[n] : &threaded);
-}
-
-const char *in_mode(const char *name, const struct mode *mode)
-{
-    static char buf[8][64];
-    static int n;
-
-    n = (n + 1) % 8;
-    snprintf(buf[n], sizeof buf[n], "%s_%s", name, mode->name);
-    return buf[n];
-}
 
 /* -- start and stop ------------------------------------------------------ */
 
@@ -206,11 +167,6 @@ long node_info(const char *key)
     return n;
 }
 
-void nap(void)
-{
-    usleep(1000);
-}
-
 /* -- calls --------------------------------------------------------------- */
 
 vm_proc *spawn_call(const char *name, const char *args)
@@ -284,86 +240,4 @@ const char *finished(vm_proc *p)
     text = outcome(p);
     vm_free(p);
     return text;
-}
-
-/* -- a gate -------------------------------------------------------------- */
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    bool open;
-    int waiting;
-} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
-
-void gate_pass(void *unused)
-{
-    (void)unused;
-    pthread_mutex_lock(&gate.lock);
-    gate.waiting++;
-    while (!gate.open)
-        pthread_cond_wait(&gate.cond, &gate.lock);
-    gate.waiting--;
-    pthread_mutex_unlock(&gate.lock);
-}
-
-static void set_gate(bool open)
-{
-    pthread_mutex_lock(&gate.lock);
-    gate.open = open;
-    pthread_cond_broadcast(&gate.cond);
-    pthread_mutex_unlock(&gate.lock);
-}
-
-void gate_open(void)
-{
-    set_gate(true);
-}
-
-void gate_shut(void)
-{
-    set_gate(false);
-}
-
-int gate_waiting(void)
-{
-    int n;
-
-    pthread_mutex_lock(&gate.lock);
-    n = gate.waiting;
-    pthread_mutex_unlock(&gate.lock);
-    return n;
-}
-
-/* -- notes --------------------------------------------------------------- */
-
-static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
-static char noted[8192];
-static size_t noted_length;
-
-void note(const char *format, ...)
-{
-    va_list ap;
-
-    pthread_mutex_lock(&notes_lock);
-    va_start(ap, format);
-    vsnprintf(noted + noted_length, sizeof noted - noted_length, format, ap);
-    va_end(ap);
-    noted_length = strlen(noted);
-    pthread_mutex_unlock(&notes_lock);
-}
-
-const char *notes(void)
-{
-    return noted;
-}
-
-void clear_notes(void)
-{
-    noted_length = 0;
-    noted[0] = 0;
-}
-
-void note_defer(void *text)
-{
-    note("%s", (const char *)text);
 }

@@ -52,7 +52,12 @@ struct vm_options {
     unsigned late_events_us;    /* from the end of a selection to its message,
                                which ERL_NIF_SELECT_CANCEL then misses */
 };
+#ifdef VM_REAL
+struct vm_options *real_options(void);
+#define vm_options (*real_options())    /* there is none: real_only.c */
+#else
 extern struct vm_options vm_options;
+#endif
 
 /* Runs fn(arg) on the next thread of that kind and waits for it. */
 void vm_on(int kind, void (*fn)(void *), void *arg);

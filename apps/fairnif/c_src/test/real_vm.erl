@@ -1,0 +1,184 @@
+%% Runs the plain C tests in this emulator: what vm_*.c stands in for is the real thing here.
+%%
+%%     erl -noshell -pa DIR -run real_vm main -extra DIR [-v] [PART OF A FILE NAME OR SENTENCE ...]
+%%
+%% DIR has real_vm.so and a library for each test file. Each library is loaded as the NIF of a
+%% module made for it; the tests run one after the other, and ask this process for calls and terms (real.c).
+-module(real_vm).
+-export([main/0, bits/2]).
+-export([functions/1, name/1, run/1, answer/1, ended/3]).
+-nifs([functions/1, name/1, run/1, answer/1, ended/3]).
+
+-define(LIMIT_MS, 120_000).
+
+main() ->
+    [Dir | Parts] = init:get_plain_arguments(),
+    %% nif_set/2 is not exported.
+    {ok, {_, [{abstract_code, {_, Forms}}]}} =
+        beam_lib:chunks(code:which(fairnif), [abstract_code]),
+    {ok, fairnif, Beam} = compile:forms(Forms, [export_all, nowarn_export_all]),
+    {module, fairnif} = code:load_binary(fairnif, code:which(fairnif), Beam),
+    ok = erlang:load_nif(filename:join(Dir, "real_vm"), 0),
+    _ = fairnif:info(),
+    Files = lists:sort(filelib:wildcard(filename:join(Dir, "test_*.so"))),
+    Modules = maps:from_list([load(File) || File <- Files]),
+    Settings = element(1, fairnif:nif_info()),
+    How = run_all(0, Parts, Modules, Settings, []),
+    [Passed, Failed, Skipped] =
+        [length([H || H <- How, H =:= Which]) || Which <- [passed, failed, skipped]],
+    io:format("in the real emulator, OTP ~s: ~b passed, ~b failed, ~b skipped~n",
+              [erlang:system_info(otp_release), Passed, Failed, Skipped]),
+    halt(case Failed of 0 -> 0; _ -> 1 end).
+
+%% A module with the library's functions.
+load(File) ->
+    Module = list_to_atom(filename:basename(File, ".so")),
+    Functions = functions(File),
+    Stub = fun({Name, Arity}) ->
+                   Args = [{var, 1, '_'} || _ <- lists:seq(1, Arity)],
+                   {function, 1, Name, Arity, [{clause, 1, Args, [], [{atom, 1, stub}]}]}
+           end,
+    Load = erl_parse_function("load(Path, Info) -> erlang:load_nif(Path, Info)."),
+    Forms = [{attribute, 1, module, Module},
+             {attribute, 1, export, [{load, 2} | Functions]},
+             {attribute, 1, nifs, Functions},
+             Load | lists:map(Stub, Functions)],
+    {ok, Module, Beam} = compile:forms(Forms),
+    {module, Module} = code:load_binary(Module, File, Beam),
+    ok = Module:load(filename:rootname(File), fairnif:load_info()),
+    {atom_to_list(Module) ++ ".c", Module}.
+
+erl_parse_function(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text),
+    {ok, Form} = erl_parse:parse_form(Tokens),
+    Form.
+
+run_all(N, Parts, Modules, Settings, How) ->
+    case name(N) of
+        false ->
+            How;
+        {File, Sentence} ->
+            Chosen = Parts -- ["-v"],
+            case Chosen =:= [] orelse
+                lists:any(fun(Part) -> string:find(File ++ Sentence, Part) =/= nomatch end,
+                          Chosen) of
+                true ->
+                    put(module, maps:get(filename:basename(File), Modules)),
+                    One = run_one(N, Sentence, lists:member("-v", Parts)),
+                    restore(Settings),
+                    run_all(N + 1, Parts, Modules, Settings, [One | How]);
+                false ->
+                    run_all(N + 1, Parts, Modules, Settings, How)
+            end
+    end.
+
+run_one(N, Sentence, Verbose) ->
+    put(base, element(2, fairnif:nif_info())),
+    Started = erlang:monotonic_time(millisecond),
+    ok = run(N),
+    {How, Why} = serve(#{}),
+    Took = erlang:monotonic_time(millisecond) - Started,
+    case How of
+        skipped -> io:format("skipped in the real emulator: ~s: ~s~n", [Sentence, Why]);
+        _ when Verbose -> io:format("~-6s ~s (~b ms)~n", [How, Sentence, Took]);
+        _ -> ok
+    end,
+    How.
+
+%% What the tests changed with nif_set.
+restore(Settings) ->
+    maps:foreach(fun(Name, Value) when is_integer(Value); is_boolean(Value) ->
+                         catch fairnif:nif_set(Name, number(Value));
+                    (_, _) ->
+                         ok
+                 end, Settings).
+
+number(true) -> 1;
+number(false) -> 0;
+number(N) -> N.
+
+%% Calls that are under way: #{monitor => {Proc, Pid}}.
+serve(Calls) ->
+    receive
+        {done, How, Why} ->
+            {How, Why};
+        {call, {Proc, Name, Args, Awaited}} ->
+            Module = get(module),
+            {Pid, Monitor} = spawn_monitor(fun() -> call(Module, Name, Args, Awaited) end),
+            answer(ok),
+            serve(Calls#{Monitor => {Proc, Pid}});
+        {kill, Proc} ->
+            [exit(Pid, kill) || {P, Pid} <- maps:values(Calls), P =:= Proc],
+            answer(ok),
+            serve(Calls);
+        {'DOWN', Monitor, process, _, Reason} ->
+            {{Proc, _}, Rest} = maps:take(Monitor, Calls),
+            case Reason of
+                {done, Value} -> ended(Proc, done, Value);
+                {raised, Error} -> ended(Proc, raised, Error);
+                _ -> ended(Proc, dead, Reason)
+            end,
+            serve(Rest);
+        {What, Term} ->
+            answer(try reply(What, Term) catch _:Reason -> {failed, Reason} end),
+            serve(Calls)
+    after ?LIMIT_MS ->
+            io:format("FAILED: a test does not end, waits for ~p~n", [Calls]),
+            halt(1)
+    end.
+
+call(Module, Name, Args, Awaited) ->
+    exit(try {done, answer_of(apply(Module, Name, Args), Awaited)}
+         catch
+             error:Error -> {raised, Error}
+         end).
+
+answer_of(Value, true) -> fairnif:await(Value);
+answer_of(Value, false) -> Value.
+
+reply(parse, Text) ->
+    Erlang = re:replace(Text, "<<([0-9,]*)/([0-9]+)>>", "real_vm:bits(<<\\1>>,\\2)",
+                        [global, {return, list}]),
+    Made = string:replace(string:replace(Erlang, "#Fun", "fun() -> ok end", all),
+                          "#Ref", "make_ref()", all),
+    {ok, Tokens, _} = erl_scan:string(lists:flatten(["[", Made, "]."])),
+    {ok, Exprs} = erl_parse:parse_exprs(Tokens),
+    {value, Terms, _} = erl_eval:exprs(Exprs, []),
+    Terms;
+reply(print, Term) ->
+    iolist_to_binary(text(Term));
+reply(bits, {Bin, Bit}) ->
+    bits(Bin, Bit);
+reply(set, {Name, Value}) ->
+    fairnif:nif_set(Name, Value);
+reply(info, {Key, Key}) ->
+    maps:get(Key, element(1, fairnif:nif_info()), -1);
+reply(counter, {Function, Counter}) ->
+    {_, Functions} = fairnif:nif_info(),
+    case values(Function, Counter, Functions) of
+        [] -> -1;
+        Now -> lists:sum(Now) - lists:sum(values(Function, Counter, get(base)))
+    end.
+
+%% The same bytes, but beginning within one.
+bits(Bin, Bit) ->
+    Size = byte_size(Bin),
+    <<_:Bit, Part:Size/binary, _/bits>> = <<0:Bit, Bin/binary, 0:(8 - Bit)>>,
+    Part.
+
+values(Function, Counter, Functions) ->
+    Module = get(module),
+    [Value || #{function := {M, F, _}, Counter := Value} <- Functions,
+              M =:= Module, F =:= Function].
+
+%% As the stand-in writes terms: no lists as strings, no blanks.
+text(Term) when is_binary(Term) ->
+    ["<<", lists:join(",", [integer_to_list(Byte) || <<Byte>> <= Term]), ">>"];
+text(Term) ->
+    re:replace(io_lib:format("~w", [Term]), " => ", "=>", [global]).
+
+functions(_File) -> erlang:nif_error(not_loaded).
+name(_N) -> erlang:nif_error(not_loaded).
+run(_N) -> erlang:nif_error(not_loaded).
+answer(_Term) -> erlang:nif_error(not_loaded).
+ended(_Proc, _How, _Result) -> erlang:nif_error(not_loaded).
