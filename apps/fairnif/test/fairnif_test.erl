@@ -6,7 +6,7 @@
 -export([build/0, library/1, source_dir/0, erl_args/0]).
 -export([peer/1, peer/2, peer/3, call/4, stop/1]).
 -export([eventually/1, eventually/2, retry/2, down/2, apply_in_fresh_process/1]).
--export([env_number/2, cpu_us/1]).
+-export([calibrated/0, env_number/2, cpu_us/1]).
 
 %% @doc Makes the libraries; takes no time when they are there.
 build() ->
@@ -58,6 +58,7 @@ peer(Args, Modules, Options) ->
                                                maps:from_list(Options))),
     [{module, Module} = call(Peer, code, ensure_loaded, [Module])
      || Module <- [fairnif_test_probe, fairnif_test_nif | Modules]],
+    ok = call(Peer, ?MODULE, calibrated, []),
     Peer.
 
 call(Peer, Module, Function, Args) ->
@@ -114,6 +115,14 @@ apply_in_fresh_process(Fun) ->
         {raised, Class, Reason, Stack} -> erlang:raise(Class, Reason, Stack);
         Reason -> exit(Reason)
     end.
+
+%% @doc Waits until the process that measures after the load has come and gone: for who counts
+%% processes, or needs the figures.
+calibrated() ->
+    eventually(fun() ->
+                       #{calibration := #{measured := Measured}} = fairnif:info(),
+                       Measured andalso whereis(fairnif_calibration) =:= undefined
+               end, 30000).
 
 %% @doc A number from the environment.
 env_number(Name, Default) ->

@@ -558,6 +558,7 @@ result({Name, Args, Expected}) ->
 
 %% @doc Fun's value; nothing of what it has done is left: tasks, stacks, jobs, processes, memory.
 settled(Fun) ->
+    ok = fairnif_test:calibrated(),
     Before = left(),
     Value = Fun(),
     fairnif_test:eventually(
