@@ -56,6 +56,7 @@ void fair__make_ready(struct fair__task *t, struct fair__wake *w)
     t->job.state = J_IDLE;
     if (t->own_env && t->begun) {
         SET(t->stage, P_POOL);
+        t->deadline_ns = 0;         /* it has begun */
         fair__pool_put_back(&t->job);
         w->kick = true;
         return;
@@ -80,8 +81,7 @@ static void begin_turn(struct fair__task *t, struct fair__wake *w)
 static void begin_pool(struct fair__task *t, struct fair__wake *w)
 {
     fair__pool_put(&t->job);
-    if (t->job.state == J_OVERFLOW)
-        set_limit(t);
+    set_limit(t);
     w->kick = true;
 }
 
@@ -117,6 +117,7 @@ void fair__begin_waiting(struct fair__task *t, struct fair__wake *w)
     int stage = GET(t->stage);
 
     if (stages[stage].begin) {
+        t->deadline_ns = 0;
         stages[stage].begin(t, w);
     } else if (stages[stage].by_await && t->own_env) {
         /* Await waits for the end of the call: it has to know. */
@@ -500,8 +501,7 @@ static unsigned expire(struct fair__task *t, struct fair__wake *w)
         t->timed_out = true;
         fair__make_ready(t, &unsent);
         w->kick = unsent.kick;
-    } else if (stage == P_TURN
-               || (stage == P_POOL && t->job.state == J_OVERFLOW)) {
+    } else if (stage == P_TURN || stage == P_POOL) {
         stages[stage].end(t);
         t->error = "overloaded";
         SET(t->stage, P_READY);

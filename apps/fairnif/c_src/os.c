@@ -12,6 +12,7 @@
 #if !defined(_WIN32)
 #  include <fcntl.h>
 #  include <poll.h>
+#  include <signal.h>
 #  include <sys/stat.h>
 #  include <unistd.h>
 #endif
@@ -178,6 +179,11 @@ int fair__os_duplicate(int fd) { (void)fd; return -ENOSYS; }
 int fair__os_unblock(int fd) { (void)fd; return -ENOSYS; }
 void fair__os_close(int fd) { (void)fd; }
 
+void fair__os_alternate_stack(void *memory, size_t size)
+{
+    (void)memory, (void)size;
+}
+
 APART void fair__os_say(const char *line, size_t length)
 {
     fwrite(line, 1, length, stderr);
@@ -247,6 +253,15 @@ APART int fair__os_unblock(int fd)
 APART void fair__os_close(int fd)
 {
     close(fd);
+}
+
+/* Without one a thread that overflows its task's stack has nowhere to say so. */
+void fair__os_alternate_stack(void *memory, size_t size)
+{
+    stack_t stack = {.ss_sp = memory, .ss_size = size,
+                     .ss_flags = memory ? 0 : SS_DISABLE};
+
+    sigaltstack(&stack, NULL);
 }
 
 /* Standard error may be a pipe that nobody reads, and a scheduler would wait for

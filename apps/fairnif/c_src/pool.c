@@ -31,6 +31,8 @@
 
 enum {
     THREADS_MOST = 1024,
+    ALTERNATE_STACK = 32 * 1024,    /* as schedulers have, for who says what
+                                   overflowed a task's stack */
     IDLE_NS = 1000000000,       /* then a thread looks whether it may leave */
     IDLE_ROUNDS = 10,           /* so often */
     SLEEPS_MOST = 8,
@@ -393,7 +395,9 @@ static void *thread_main(void *arg)
 {
     struct worker *w = arg;
     unsigned rounds = 0;
+    char alternate[ALTERNATE_STACK];
 
+    fair__os_alternate_stack(alternate, sizeof alternate);
     w->record = fair__thread_adopt(w->record);  /* NULL: without memory */
     fair__wait_lock();
     w->os_id = fair__thread_id();
@@ -436,6 +440,7 @@ static void *thread_main(void *arg)
         pthread_cond_signal(&work);
     }
     fair__wait_unlock();
+    fair__os_alternate_stack(NULL, 0);
     return NULL;
 }
 

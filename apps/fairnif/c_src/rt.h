@@ -467,7 +467,7 @@ struct fair__config {
                                    threads of the pool may compute at once */
     fair__u64 threads;          /* of the pool, at most */
     fair__u64 max_queued;       /* jobs that wait for one */
-    fair__u64 overload_ns;      /* how long a call waits for room */
+    fair__u64 overload_ns;      /* how long a call waits to begin */
     fair__u64 spin;             /* more than one processor: a thread of the
                                    pool may look for work without sleeping */
     _Atomic bool pause_every_tick;
@@ -498,6 +498,8 @@ FAIR_HIDDEN int fair__os_duplicate(int fd);
 FAIR_HIDDEN int fair__os_identify(int fd, uint64_t *dev, uint64_t *ino);
 FAIR_HIDDEN int fair__os_unblock(int fd);
 FAIR_HIDDEN void fair__os_close(int fd);
+/* Where this thread handles signals with SA_ONSTACK; NULL: where it is. */
+FAIR_HIDDEN void fair__os_alternate_stack(void *memory, size_t size);
 /* A line on standard error, or nothing: it never waits. */
 FAIR_HIDDEN void fair__os_say(const char *line, size_t length);
 

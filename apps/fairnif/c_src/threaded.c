@@ -178,6 +178,7 @@ static bool put_by(struct fair__task *t)
         t->job.state = J_IDLE;
         if (t->exit == X_PAUSE) {
             SET(t->stage, P_POOL);
+            t->deadline_ns = 0;
             fair__pool_put_back(&t->job);   /* this thread looks next */
         } else {
             fair__begin_waiting(t, &w);

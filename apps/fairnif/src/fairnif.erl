@@ -27,7 +27,7 @@
 %%   there is work and leave when idle for 10 s, all but one; default 16</dd>
 %% <dt>`max_queued'</dt><dd>work that may wait for a thread; what comes then waits
 %%   for room; default 1000</dd>
-%% <dt>`overload_ms'</dt><dd>how long a call waits its turn, or for room, before
+%% <dt>`overload_ms'</dt><dd>how long a call waits its turn, or for a thread, before
 %%   it raises `error:overloaded'; default 5000</dd>
 %% </dl>
 -module(fairnif).
@@ -148,7 +148,7 @@ include_dir() ->
 %% Raises what the function raises, and
 %% <dl>
 %% <dt>`error:overloaded'</dt><dd>the call had to wait its turn for longer than
-%%   `overload_ms': for a thread of the pool while the queue was full, or for one
+%%   `overload_ms': for a thread of the pool to begin it, or for one
 %%   of `max_tasks'</dd>
 %% <dt>`error:{fairnif, not_pending}'</dt><dd>a value that looks pending and did
 %%   not come from fairnif</dd>

@@ -163,15 +163,16 @@ a_stack_overflow_says_so_and_ends_the_node(_) ->
          ct:log("~s: ~ts", [Call, Output]),
          [true = string:find(Output, Word) =/= nomatch
           || Word <- ["stack overflow", Name, Size, "status: 139"]]
-     end || {Call, Name, Size} <- [{"deep(500)", "fairnif_test_nif:deep/1", "131072"},
-                                   {"deep_dirty(500)", "fairnif_test_nif:deep_dirty/1", "131072"},
-                                   {"deep_enough(500)", "fairnif_test_nif:deep_enough/1",
-                                    "4194304"}]].
+     end || {Call, Name, Size} <-
+                [{"fairnif_test_nif:deep(500)", "fairnif_test_nif:deep/1", "131072"},
+                 {"fairnif_test_nif:deep_dirty(500)", "fairnif_test_nif:deep_dirty/1", "131072"},
+                 {"fairnif_test_nif:deep_enough(500)", "fairnif_test_nif:deep_enough/1", "4194304"},
+                 {"fairnif_test_waits:run(deep_threaded, [500])",
+                  "fairnif_test_waits:deep_threaded_nif/1", "131072"}]].
 
 overflow(Call) ->
     Erl = lists:flatten(lists:join($ , ["erl", "-noshell" | fairnif_test:erl_args()])),
-    os:cmd("ulimit -c 0; " ++ Erl ++ " -eval 'fairnif_test_nif:" ++ Call
-           ++ "' -s erlang halt 2>&1; echo status: $?").
+    os:cmd("ulimit -c 0; " ++ Erl ++ " -eval '" ++ Call ++ "' -s erlang halt 2>&1; echo status: $?").
 
 a_mutex_held_and_a_term_kept_across_a_tick_are_reported(_) ->
     Peer = fairnif_test:peer(["+S", "2:2"]),

@@ -325,6 +325,7 @@ static ErlNifFunc nifs[] = {
              FAIR_DIRTY_IO | FAIR_AWAITED),
     FAIR_NIF("offload_nif", 3, offload, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("offload_dirty_nif", 3, offload, FAIR_DIRTY_CPU | FAIR_AWAITED),
+    FAIR_NIF("deep_threaded_nif", 1, deep, FAIR_THREADED),
     FAIR_NIF("offload_threaded_nif", 3, offload, FAIR_THREADED),
     FAIR_NIF("offload_not_awaited_nif", 3, offload, FAIR_AUTO),
     FAIR_NIF("offload_often_nif", 1, offload_often, FAIR_AUTO | FAIR_AWAITED),

@@ -74,6 +74,7 @@ about_dirty_io_nif(_) -> ?NIF.
 about_yielding_dirty_nif(_) -> ?NIF.
 about_auto_nif(_) -> ?NIF.
 about_dirty_waited_nif(_) -> ?NIF.
+deep_threaded_nif(_) -> ?NIF.
 offload_nif(_, _, _) -> ?NIF.
 offload_dirty_nif(_, _, _) -> ?NIF.
 offload_threaded_nif(_, _, _) -> ?NIF.

@@ -204,6 +204,39 @@ TEST(in_order, "what is queued is done in its order")
     CHECK_TEXT(notes(), "abcdfghijklmnop");
 }
 
+TEST(stuck, "where all threads are stuck what is queued raises overloaded, too; "
+     "what has begun does not")
+{
+    node_set("threads", 1);
+    node_set("overload_ns", 50000000);
+    begin(0, "blocks");
+    EVENTUALLY(gate_waiting() == 1);
+    for (int i = 1; i < 7; i++)
+        begin(i, i % 2 ? "gated" : "blocks");
+    CHECK_NUMBERS(node_info("jobs_queued"), ==, 6);
+    for (int i = 1; i < 7; i++)
+        CHECK_TEXT(finished(procs[i]), "error:overloaded");
+    CHECK_NUMBERS(node_info("jobs_queued"), ==, 0);
+    gate_open();
+    ends_well(0);
+}
+
+TEST(put_back, "a body that gave way to others is not refused, however long it "
+     "waits for a thread")
+{
+    node_set("threads", 1);
+    node_set("overload_ns", 50000000);
+    node_set("pause_every_tick", 1);
+    begin(0, "lists");          /* gives way at every tick */
+    begin(1, "blocks");
+    EVENTUALLY(gate_waiting() == 1);
+    for (int i = 0; i < 100; i++)
+        nap();
+    gate_open();
+    CHECK(strstr(finished(procs[0]), "error") == NULL);
+    ends_well(1);
+}
+
 TEST(fewer, "fewer threads are left when fewer are wanted, and more come "
      "again")
 {
