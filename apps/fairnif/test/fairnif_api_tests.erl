@@ -143,7 +143,7 @@ bad_env() ->
            {slice_us, 1 bsl 100}, {dirty_slice_us, 0}, {dirty_slice_us, "1"}, {adapt_gap_us, 1},
            {max_tasks, -1}, {max_tasks, infinity}, {max_tasks, 1 bsl 40},
            {threads, 0}, {threads, 1025}, {threads, many}, {max_queued, -1},
-           {max_queued, 1 bsl 70}, {overload_ms, -1}, {overload_ms, 0.5}],
+           {max_queued, 1 bsl 70}, {overload_ms, -1}, {overload_ms, 0}, {overload_ms, 0.5}],
     _ = application:load(fairnif),
     [begin
          application:set_env(fairnif, Key, Value),
