@@ -625,7 +625,8 @@ FAIR_HIDDEN bool fair__pool_presses(void);
 FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
 
 /* await.c */
-FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, bool *counted);
+FAIR_HIDDEN bool fair__admit(const struct fair__nif *nif, ErlNifEnv *env,
+                             bool *counted);
 FAIR_HIDDEN void fair__dismiss(struct fair__func *f, ErlNifEnv *env);
 FAIR_HIDDEN int fair__lock(fair_task *pub, fair_mutex *m, int wait);
 FAIR_HIDDEN int fair__unlock(fair_task *pub, fair_mutex *m);

@@ -628,7 +628,7 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
 
     if (fair_unlikely(!st))
         goto failed;
-    if (fair_unlikely(!(admitted = fair__admit(nif, &counted)))
+    if (fair_unlikely(!(admitted = fair__admit(nif, env, &counted)))
         && (!nif->awaited || !FAIR__TASKS)) {
         ADD(st->overloaded, 1);
         error = "overloaded";

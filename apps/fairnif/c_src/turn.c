@@ -3,7 +3,8 @@
  *
  * Counted only where a limit is set.  A call of a function whose caller awaits
  * it waits its turn, in the order of the calls of that function; any other one
- * is refused.  A call that ends gives its place on.
+ * is refused.  A free place is for those who wait: whoever frees one, or comes
+ * for one, lets them in first.
  */
 #include "wait.h"
 
@@ -23,26 +24,18 @@ static bool count_in(_Atomic int64_t *active, int64_t most)
     return true;
 }
 
-static bool admit(struct fair__func *f, int64_t own, int64_t all)
+enum entry {E_FULL, E_IN, E_UNDONE};
+
+static enum entry enter(const struct fair__nif *nif)
 {
-    if (!count_in(&f->active, own))
-        return false;
-    if (count_in(&fair__config.active, all))
-        return true;
+    struct fair__func *f = nif->func;
+
+    if (!count_in(&f->active, nif->max_tasks))
+        return E_FULL;
+    if (count_in(&fair__config.active, (int64_t)GET(fair__config.max_tasks)))
+        return E_IN;
     atomic_fetch_sub(&f->active, 1);
-    return false;
-}
-
-/* Counts only where a limit is set: the counters are shared by all threads. */
-bool fair__admit(const struct fair__nif *nif, bool *counted)
-{
-    int64_t own = nif->max_tasks, all = (int64_t)GET(fair__config.max_tasks);
-
-    *counted = own || all;
-    if (fair_likely(!*counted))
-        return true;
-    *counted = admit(nif->func, own, all);
-    return *counted;
+    return E_UNDONE;
 }
 
 static void append_limited(struct fair__func *f)
@@ -81,8 +74,7 @@ static bool grant_turn(struct fair__wake *w)
     for (struct fair__func *f = limited; f; f = f->turns.next) {
         struct fair__task *t = f->turns.first;
 
-        if (!admit(f, t->nif->max_tasks,
-                   (int64_t)GET(fair__config.max_tasks)))
+        if (enter(t->nif) != E_IN)
             continue;
         t->counted = true;
         fair__turn_end(t);
@@ -108,21 +100,60 @@ void fair__turn_begin(struct fair__task *t, struct fair__wake *w)
     grant_turn(w);
 }
 
+/* Free places go to those who wait, and what is left to the newcomer, if there
+ * is one (or NULL): is he in?  Two at a time, so that a limit that was raised is
+ * made use of; where there may be more of them the newcomer is not. */
+static bool let_in(ErlNifEnv *env, const struct fair__nif *newcomer)
+{
+    enum { MOST = 2 };
+    struct fair__wake w[MOST] = {{0}};
+    unsigned granted = 0;
+    bool in;
+
+    fair__wait_lock();
+    while (granted < MOST && grant_turn(&w[granted]))
+        granted++;
+    in = newcomer && granted < MOST && !newcomer->func->turns.first
+        && enter(newcomer) == E_IN;
+    fair__wait_unlock();
+    for (unsigned i = 0; i < granted; i++)
+        fair__wake_send(env, &w[i]);
+    return in;
+}
+
+/* The counters were lowered: whoever begins to wait looks at them after he is
+ * counted as waiting. */
+static void pass_on(ErlNifEnv *env)
+{
+    if (fair_unlikely(atomic_load(&turns_waiting) != 0))
+        let_in(env, NULL);
+}
+
+/* Counts only where a limit is set: the counters are shared by all threads.  A
+ * call that finds nobody waiting needs no lock. */
+bool fair__admit(const struct fair__nif *nif, ErlNifEnv *env, bool *counted)
+{
+    *counted = nif->max_tasks || GET(fair__config.max_tasks);
+    if (fair_likely(!*counted))
+        return true;
+    if (atomic_load(&turns_waiting)) {
+        *counted = let_in(env, nif);
+    } else {
+        enum entry entry = enter(nif);
+
+        *counted = entry == E_IN;
+        /* For a moment it had a place of the function's: who looked then took it
+         * for full. */
+        if (entry == E_UNDONE)
+            pass_on(env);
+    }
+    return *counted;
+}
+
 /* A counted call is over. */
 void fair__dismiss(struct fair__func *f, ErlNifEnv *env)
 {
-    struct fair__wake w[2] = {{0}};
-
     atomic_fetch_sub(&f->active, 1);
     atomic_fetch_sub(&fair__config.active, 1);
-    /* Whoever begins to wait looks at the counters after he is counted here. */
-    if (fair_likely(atomic_load(&turns_waiting) == 0))
-        return;
-    fair__wait_lock();
-    /* Two, so that a limit that was raised is made use of. */
-    if (grant_turn(&w[0]))
-        grant_turn(&w[1]);
-    fair__wait_unlock();
-    fair__wake_send(env, &w[0]);
-    fair__wake_send(env, &w[1]);
+    pass_on(env);
 }

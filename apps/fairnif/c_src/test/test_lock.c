@@ -112,6 +112,7 @@ static ErlNifFunc nifs[] = {
     OF_ONE(YIELDING_DIRTY), OF_ONE(AUTO), OF_ONE(THREADED),
     FAIR_NIF_OPTIONS("one_alone", 1, &one_at_a_time, FAIR_AUTO),
     FAIR_NIF("gated", 1, gated, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_NIF("gated_alone", 1, gated, FAIR_AUTO),
 };
 FAIR_NIF_INIT(test_lock, nifs, NULL, NULL, NULL, NULL)
 
@@ -360,6 +361,29 @@ TEST(turns_of_all, "the limit over all functions makes calls wait as well")
     node_set("max_tasks", 0);
     begin('a', "gated");
     ends_well('a');
+}
+
+TEST(newcomers, "a newcomer overtakes nobody who waits, also when the limit is "
+     "raised")
+{
+    gate_shut();
+    node_set("max_tasks", 1);
+    begin('a', "gated");
+    for (char c = 'b'; c < 'f'; c++)
+        begin(c, "gated");
+    EVENTUALLY(gate_waiting() == 1);
+    node_set("max_tasks", 2);
+    begin('f', "one_AUTO");             /* lets one in, and waits */
+    CHECK_TEXT(notes(), "a");
+    vm_run(of('b'), 1000);
+    EVENTUALLY(gate_waiting() == 2);
+    CHECK_TEXT(notes(), "ab");
+    begin('g', "gated_alone");          /* cannot wait */
+    CHECK_TEXT(finished(of('g')), "error:overloaded");
+    gate_open();
+    for (char c = 'a'; c < 'g'; c++)
+        ends_well(c);
+    node_set("max_tasks", 0);
 }
 
 /* -- memory -------------------------------------------------------------- */
