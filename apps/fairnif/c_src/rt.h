@@ -73,6 +73,7 @@ enum {
     FAIR__CLASSES = 13,             /* stack sizes: powers of two, MIN..MAX */
     FAIR__WARM = 16, FAIR__COLD = 64, /* idle stacks kept for all threads, of
                                        each size; only the cold are trimmed */
+    FAIR__WARM_BYTES = 64 * 1024 * 1024,    /* of all warm ones together */
     FAIR__CACHED = 4,               /* idle default stacks kept per thread */
     FAIR__INLINE_BINS = 4,
     FAIR__INLINE_DEFERS = 4,

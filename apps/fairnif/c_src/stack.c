@@ -39,6 +39,7 @@ static struct {
     struct fair__task *warm, *cold; /* as they were left; trimmed */
     unsigned warm_count, cold_count;
 } pools[FAIR__CLASSES];
+static size_t warm_bytes;       /* at most: of the warm ones of all classes */
 static fair__u64 mapped;
 static uint64_t limit;          /* of mapped */
 static bool guard_installs;     /* MADV_GUARD_INSTALL works here */
@@ -133,6 +134,7 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
     if ((t = pools[stack_class].warm) != NULL) {
         pools[stack_class].warm = t->pool_next;
         pools[stack_class].warm_count--;
+        warm_bytes -= fair__stack_size(stack_class);
     } else if ((t = pools[stack_class].cold) != NULL) {
         pools[stack_class].cold = t->pool_next;
         pools[stack_class].cold_count--;
@@ -162,11 +164,14 @@ static bool shelve(struct fair__task *t, bool warm)
     unsigned c = t->stack_class;
     struct fair__task **list = warm ? &pools[c].warm : &pools[c].cold;
     unsigned *count = warm ? &pools[c].warm_count : &pools[c].cold_count;
+    size_t bytes = warm ? fair__stack_size(c) : 0;
     bool room;
 
     pthread_mutex_lock(&lock);
-    room = *count < (warm ? FAIR__WARM : FAIR__COLD);
+    room = *count < (warm ? FAIR__WARM : FAIR__COLD)
+        && bytes <= FAIR__WARM_BYTES - warm_bytes;
     if (room) {
+        warm_bytes += bytes;
         t->pool_next = *list;
         *list = t;
         ++*count;

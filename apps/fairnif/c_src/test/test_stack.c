@@ -89,6 +89,8 @@ static ERL_NIF_TERM rounding(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
+static char *deepest, *deepest_of[24];  /* pages of stacks */
+
 static __attribute__((noinline)) unsigned burrow(fair_task *t, unsigned depth)
 {
     volatile unsigned char frame[32 * 1024];
@@ -96,6 +98,7 @@ static __attribute__((noinline)) unsigned burrow(fair_task *t, unsigned depth)
 
     for (size_t i = 0; i < sizeof frame; i += 512)
         frame[i] = (unsigned char)depth;
+    deepest = (char *)((uintptr_t)frame & ~(uintptr_t)4095);
     if (depth > 1)
         sum += burrow(t, depth - 1);
     else
@@ -120,6 +123,7 @@ static ERL_NIF_TERM digs(fair_task *t)
 static const fair_options small = {.body = aligned, .stack_size = 16 * 1024};
 static const fair_options medium = {.body = digs, .stack_size = 1000000};
 static const fair_options large = {.body = digs, .stack_size = 64 << 20};
+static const fair_options half = {.body = digs, .stack_size = 32 << 20};
 
 enum { MANY = 300 };
 static char *frames[MANY];      /* where on their stacks pages were used */
@@ -148,6 +152,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF_OPTIONS("small", 0, &small, FAIR_YIELDING),
     FAIR_NIF_OPTIONS("medium", 1, &medium, FAIR_YIELDING),
     FAIR_NIF_OPTIONS("large", 1, &large, FAIR_YIELDING),
+    FAIR_NIF_OPTIONS("half", 1, &half, FAIR_YIELDING),
     FAIR_NIF("sprawls", 1, sprawls, FAIR_YIELDING),
 };
 FAIR_NIF_INIT(test_stack, nifs, NULL, NULL, NULL, NULL)
@@ -233,6 +238,33 @@ TEST(reuse, "stacks are used again, and few are kept idle")
             resident++;
     }
     CHECK_NUMBERS(resident, <=, 7 * 4);
+}
+
+TEST(warm_bytes, "idle stacks that are not trimmed are bounded by bytes, of all "
+     "sizes together")
+{
+    enum { SIZES = 2, EACH = 12 };
+    static const char *const names[SIZES] = {"large", "half"};
+    vm_proc *p[SIZES * EACH];
+    unsigned char in_core;
+    long resident = 0;
+
+    node_set("pause_every_tick", 1);
+    for (int i = 0; i < SIZES * EACH; i++) {
+        p[i] = spawn_call(names[i % SIZES], "60");
+        vm_step(p[i]);
+        deepest_of[i] = deepest;
+    }
+    for (int i = 0; i < SIZES * EACH; i++) {
+        CHECK_TEXT((vm_finish(p[i]), outcome(p[i])), "60");
+        vm_free(p[i]);
+    }
+    for (int i = 0; i < SIZES * EACH; i++)
+        if (mincore(deepest_of[i], 1, &in_core) == 0 && in_core & 1)
+            resident++;
+    CHECK_NUMBERS(resident, <=, 2);     /* 2 of 32 MiB, or 1 of 64 MiB */
+    for (int i = 0; i < EACH; i++)
+        CHECK_CALL("large", "60", "60");
 }
 
 TEST(pool_after_kill, "the stack of a dropped task is used again")
