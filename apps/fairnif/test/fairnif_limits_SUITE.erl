@@ -172,7 +172,8 @@ a_stack_overflow_says_so_and_ends_the_node(_) ->
 
 overflow(Call) ->
     Erl = lists:flatten(lists:join($ , ["erl", "-noshell" | fairnif_test:erl_args()])),
-    os:cmd("ulimit -c 0; " ++ Erl ++ " -eval '" ++ Call ++ "' -s erlang halt 2>&1; echo status: $?").
+    os:cmd("ulimit -c 0; " ++ Erl ++ " -eval '" ++ Call
+           ++ "' -s erlang halt 2>&1; echo status: $?").
 
 a_mutex_held_and_a_term_kept_across_a_tick_are_reported(_) ->
     Peer = fairnif_test:peer(["+S", "2:2"]),

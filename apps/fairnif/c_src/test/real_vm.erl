@@ -3,7 +3,8 @@
 %%     erl -noshell -pa DIR -run real_vm main -extra DIR [-v] [PART OF A FILE NAME OR SENTENCE ...]
 %%
 %% DIR has real_vm.so and a library for each test file. Each library is loaded as the NIF of a
-%% module made for it; the tests run one after the other, and ask this process for calls and terms (real.c).
+%% module made for it; the tests run one after the other, and ask this process for calls and terms
+%% (real.c).
 -module(real_vm).
 -export([main/0, bits/2]).
 -export([functions/1, name/1, run/1, answer/1, ended/3]).

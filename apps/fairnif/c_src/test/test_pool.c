@@ -330,8 +330,8 @@ TEST(overloaded, "a call that finds the queue full waits for room, and raises "
 {
     uint64_t start;
 
-    node_set("overload_ns", 50000000);
     fill();
+    node_set("overload_ns", 50000000);  /* of those that come now */
     start = vm_now();
     begin(3, "gated");
     begin(4, "blocks");
