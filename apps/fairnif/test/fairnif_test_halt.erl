@@ -42,7 +42,9 @@ fill(Mode) ->
 states(yielding) -> [running, suspended];
 states(auto) -> [running, suspended];
 states(dirty_io) -> [running];
-states(threaded) -> [running];                  % more threads than callers
+%% More threads than callers; no more of them compute than there are processors.
+states(threaded) ->
+    [running] ++ [waiting || erlang:system_info(dirty_cpu_schedulers_online) < ?CALLERS];
 states(offloaded) -> [running];
 states(waiting) -> [waiting];
 states(_) -> [queued, running].
