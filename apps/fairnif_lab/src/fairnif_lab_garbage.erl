@@ -141,6 +141,7 @@ owns(Me, Result) ->
         {tell, Whom} -> Whom ! Result
     end.
 
+-spec drops(pid()) -> no_return().
 drops(Me) ->
     erlang:garbage_collect(),
     Me ! {self(), collected},
