@@ -10,8 +10,8 @@
 -define(TIME_MS, 200).
 -define(TRIES, 4).
 %% At least one for each property that can fail, with twins; the others take minutes more.
--define(ROWS, [short, block_sometimes, sleeps, yields_uncharged, leaks_malloc,
-               dirty_cpu_unkillable, fair_yielding, fair_list, segv]).
+-define(ROWS, [short, block_sometimes, block_first, slow_destructor, sleeps, yields_uncharged,
+               leaks_malloc, dirty_cpu_unkillable, fair_yielding, fair_list, segv]).
 
 the_lab_says_nothing_wrong_of_test_() ->
     {setup, fun fairnif_lab_zoo:build/0,
