@@ -160,6 +160,8 @@ static void look_at(void *arg)
     note("%s%zu ", intact(bin->data, bin->size) ? "" : "BAD ", bin->size);
 }
 
+static bool holding;            /* a body that never ends came so far */
+
 /* held(Bin, Size, How): a got, a new and a made binary are there when the
  * deferred function runs; ends as told, or never */
 static ERL_NIF_TERM held(fair_task *t)
@@ -189,6 +191,7 @@ static ERL_NIF_TERM held(fair_task *t)
     fair_tick(t, 1);
     if (!strcmp(how, "kill"))
         vm_kill(vm_current());
+    __atomic_store_n(&holding, true, __ATOMIC_RELEASE);
     for (;;)
         fair_tick(t, 1);
 }
@@ -386,10 +389,11 @@ static void check_held(const struct mode *mode, int way, size_t size,
                        enif_make_atom(vm_env(p), how)};
 
     clear_notes();
+    holding = false;
     vm_call_array(p, lib, in_mode("held", mode), 3, args);
     if (!strcmp(how, "drop"))
-        for (int i = 0; i < 4; i++)
-            vm_step(p);
+        EVENTUALLY((vm_run(p, 1),
+                    __atomic_load_n(&holding, __ATOMIC_ACQUIRE)));
     else
         vm_finish(p);
     vm_free(p);

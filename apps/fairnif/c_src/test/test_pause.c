@@ -55,9 +55,14 @@ static ERL_NIF_TERM again(fair_task *t)
         CHECK_NUMBERS(fair_argc(t), <=, 8);
         moved |= before != fair_arg(t, 0);
     }
-    /* The test means something only if terms do move. */
+    /* The test means something only if terms do move; the real VM collects
+     * when it wants to. */
+#ifndef VM_REAL
     if (fair_yields(t) > 0 && (before & 3) != 3)
         CHECK(moved);
+#else
+    (void)moved;
+#endif
     for (unsigned i = 0; i < fair_argc(t); i++)
         array[i] = fair_arg(t, i);
     return enif_make_tuple_from_array(fair_env(t), array, fair_argc(t));
@@ -310,7 +315,7 @@ TEST(resources, "a resource object stays until its task ends")
         for (int i = 0; i < 6; i++) {
             CHECK_TEXT(finished(with_resource(in_mode("resource",
                                                       &modes[i]))), "4711");
-            CHECK_NUMBERS(counted_alive, ==, 0);
+            ONCE_FREED(__atomic_load_n(&counted_alive, __ATOMIC_ACQUIRE) == 0);
             CHECK_CALL(in_mode("resource", &modes[i]), "#Ref",
                        "error:badarg");
             CHECK_CALL(in_mode("resource", &modes[i]), "x", "error:badarg");

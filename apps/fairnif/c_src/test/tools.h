@@ -73,20 +73,8 @@ static const struct skip {
      "there is one slice"},
     {"emulator", "test_load.c", "it loads and purges libraries of its own"},
     {"emulator", "test_stack.c", "its bodies mark registers at the switch"},
-    {"emulator", "binaries are there until the deferred functions have run",
-     "it lets calls go in the middle of a step"},
     {"emulator", "a pid comes through",
      "it asks an environment between calls for its process"},
-    {"emulator", "a body whose caller died during fair_call goes no further",
-     "the caller's death comes at once only in the stand-in"},
-    {"emulator", "a body whose caller died during fair_blocking goes no further",
-     "the caller's death comes at once only in the stand-in"},
-    {"emulator", "with a pause at every tick the answers stay the same",
-     "it counts terms that a collection moved at every pause"},
-    {"emulator", "a resource object stays until its task ends",
-     "the VM frees what a dead process had in its own time"},
-    {"emulator", "a descriptor is handed over once, and goes with its term",
-     "the VM frees what a dead process had in its own time"},
 };
 
 #endif
