@@ -61,7 +61,9 @@ end_per_group(_, _) -> ok.
 every_hold_has_the_right_name(Config) ->
     {Subject, _, Right} = proplists:get_value(subject, Config),
     Times = fairnif_watch_test:env_number("WATCH_NAMES", ?TIMES),
-    Peer = fairnif_watch_test:peer(["+S", "2:2"]),
+    %% Schedulers that spin for work use processor time, by which the calls are sized.
+    Peer = fairnif_watch_test:peer(["+S", "2:2", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio",
+                                    "none"]),
     Said = fairnif_watch_test:call(Peer, fairnif_watch_test_names, run,
                                    [Subject, fairnif_watch_test:out_dir(), Times], 800000),
     fairnif_watch_test:stop(Peer),

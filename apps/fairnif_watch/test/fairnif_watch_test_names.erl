@@ -5,7 +5,7 @@
 -export([run/3, subjects/0]).
 
 %% How much of a processor a call takes, ms: so long it holds its scheduler where nothing else runs.
--define(HOLD_MS, 40).
+-define(HOLD_MS, 60).
 %% Between two calls: each is a finding of its own, and the watch tells of 50 things a second.
 -define(PAUSE_MS, 20).
 %% After the last one: what is learned of it.
