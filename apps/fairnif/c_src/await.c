@@ -231,6 +231,7 @@ static void run_work(struct fair__job *job)
         fair__slot_enter(th, t->func, begin, t->pub.yields, t->owner.pid);
     SET(t->state, S_RUNNING);
     t->away = true;
+    t->pub.env = NULL;          /* of a NIF call that is over */
     t->pub.budget = 0;
     t->work(t->work_arg);
     t->away = false;

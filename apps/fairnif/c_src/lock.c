@@ -77,6 +77,8 @@ int fair__lock(fair_task *pub, fair_mutex *m, int wait)
     struct fair__task *t = fair__of(pub);
     bool got, own;
 
+    if (wait)
+        fair__used_away(t);         /* only to say so */
     fair__wait_lock();
     own = m->holder == t;
     got = !m->holder;
@@ -85,11 +87,11 @@ int fair__lock(fair_task *pub, fair_mutex *m, int wait)
     fair__wait_unlock();
     if (got || !wait)
         return got;
-    if (own && fair__used_away(t))
+    if (own && t->away)
         return 1;
     if (own)
         fair__fail(t, "deadlock");
-    if (!FAIR__TASKS || fair__used_away(t)) {
+    if (!FAIR__TASKS || t->away) {
         lock_in_place(t, m);
         return 1;
     }

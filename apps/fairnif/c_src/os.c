@@ -258,7 +258,8 @@ APART void fair__os_close(int fd)
 /* Without one a thread that overflows its task's stack has nowhere to say so. */
 void fair__os_alternate_stack(void *memory, size_t size)
 {
-    stack_t stack = {.ss_sp = memory, .ss_size = size,
+    /* macOS looks at the size of none, too. */
+    stack_t stack = {.ss_sp = memory, .ss_size = memory ? size : SIGSTKSZ,
                      .ss_flags = memory ? 0 : SS_DISABLE};
 
     sigaltstack(&stack, NULL);

@@ -198,13 +198,23 @@ static bool start_thread(void)
     return !error;
 }
 
+static bool waits(const struct fair__job *job)
+{
+    return job->waits || (job->func && GET(job->func->sleeps) > 0);
+}
+
+static bool may_begin(const struct fair__job *job)
+{
+    return counted < GET(fair__config.dirty_cpus) || waits(job);
+}
+
 /* Another thread for what is queued, if none is on its way.  What waits for room
  * counts: each thread that comes lets one of it in.  With the lock held, which
  * is let go while a thread starts. */
 static bool call_thread(void)
 {
     /* The keeper comes, and calls the next one. */
-    if (keeper && counted >= GET(fair__config.dirty_cpus))
+    if (keeper && !(queue.first && may_begin(queue.first)))
         return true;
     if (queue.count + overflow.count > spinning + woken + ending) {
         if (idle > woken) {
@@ -269,16 +279,6 @@ static struct fair__job *take(void)
     note_wait(job);
     job->state = J_RUNNING;
     return job;
-}
-
-static bool waits(const struct fair__job *job)
-{
-    return job->waits || (job->func && GET(job->func->sleeps) > 0);
-}
-
-static bool may_begin(const struct fair__job *job)
-{
-    return counted < GET(fair__config.dirty_cpus) || waits(job);
 }
 
 /* Are fewer than `most` of those threads at work on a processor, or waiting for

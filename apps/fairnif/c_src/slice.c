@@ -409,6 +409,7 @@ static void leave_slice(struct fair__task *t, enum fair__where target,
     SET(t->target, target);
     __atomic_store_n(&t->pub.yields, t->pub.yields + 1, __ATOMIC_RELAXED);
     t->made = 0;
+    t->lacked = NULL;           /* whatever it was, the body went on */
     t->pub.env_used = 0;
     fair__leave(t, exit);
 }

@@ -102,22 +102,26 @@ void fair__turn_begin(struct fair__task *t, struct fair__wake *w)
 
 /* Free places go to those who wait, and what is left to the newcomer, if there
  * is one (or NULL): is he in?  Two at a time, so that a limit that was raised is
- * made use of; where there may be more of them the newcomer is not. */
+ * made use of; for a newcomer all of them. */
 static bool let_in(ErlNifEnv *env, const struct fair__nif *newcomer)
 {
     enum { MOST = 2 };
-    struct fair__wake w[MOST] = {{0}};
-    unsigned granted = 0;
+    unsigned granted;
     bool in;
 
-    fair__wait_lock();
-    while (granted < MOST && grant_turn(&w[granted]))
-        granted++;
-    in = newcomer && granted < MOST && !newcomer->func->turns.first
-        && enter(newcomer) == E_IN;
-    fair__wait_unlock();
-    for (unsigned i = 0; i < granted; i++)
-        fair__wake_send(env, &w[i]);
+    do {
+        struct fair__wake w[MOST] = {{0}};
+
+        granted = 0;
+        fair__wait_lock();
+        while (granted < MOST && grant_turn(&w[granted]))
+            granted++;
+        in = newcomer && granted < MOST && !newcomer->func->turns.first
+            && enter(newcomer) == E_IN;
+        fair__wait_unlock();
+        for (unsigned i = 0; i < granted; i++)
+            fair__wake_send(env, &w[i]);
+    } while (newcomer && granted == MOST);
     return in;
 }
 

@@ -19,6 +19,10 @@ defmodule Fairnif.MixTasksTest do
   test "fairnif.check lists the options of bin/fairnif check" do
     {output, 0} = mix(["fairnif.check", "--help"])
     assert output =~ to_string(:fairnif_cli_check.before())
+
+    for {name, _, _, _, _} <- :fairnif_cli_check.options() do
+      assert output =~ "\n  #{name}"
+    end
   end
 
   test "a wrong use ends with 2 and says what is wrong" do

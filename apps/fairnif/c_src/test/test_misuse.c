@@ -132,6 +132,28 @@ static ERL_NIF_TERM locks_away(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
+static void passes_gate_locked(void *arg)
+{
+    fair_task *t = arg;
+
+    fair_lock(t, &mutex);
+    gate_pass(NULL);
+    fair_unlock(t, &mutex);
+}
+
+/* The one that waits for the lock is woken by a thread of the pool. */
+static ERL_NIF_TERM unlocks_away(fair_task *t)
+{
+    fair_offload(t, passes_gate_locked, t);
+    return enif_make_atom(fair_env(t), "ok");
+}
+
+static ERL_NIF_TERM waits_for_lock(fair_task *t)
+{
+    fair_lock(t, &mutex);
+    return enif_make_atom(fair_env(t), "ok");
+}
+
 static void tick_on(void *arg)
 {
     for (int i = 0; i < 200000; i++)
@@ -154,6 +176,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("moves", 1, moves, FAIR_AUTO),
     AWAITED_MODES("away", 1, away),
     AWAITED_MODES("locks_away", 0, locks_away),
+    FAIR_NIF("unlocks_away", 0, unlocks_away, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_NIF("waits_for_lock", 0, waits_for_lock, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("ticks_on", 0, ticks_on, FAIR_YIELDING),
 };
 FAIR_NIF_INIT(test_misuse, nifs, NULL, NULL, NULL, NULL)
@@ -232,6 +256,23 @@ TEST(locked, "a lock that is taken in such a function is the task's")
     for (int i = 0; i < MODES; i++)
         CHECK_TEXT(finished(spawn_await(in_nth_mode("locks_away", i), "")),
                    "ok");
+}
+
+TEST(unlocked, "who waits for a lock that such a function has gets it")
+{
+    vm_proc *p = spawn_await("unlocks_away", ""), *q;
+
+    while (vm_state(p) == VM_READY)
+        vm_step(p);
+    EVENTUALLY(gate_waiting() == 1);
+    q = spawn_await("waits_for_lock", "");
+    while (vm_state(q) == VM_READY)
+        vm_step(q);
+    CHECK(vm_state(q) == VM_WAITING);
+    gate_open();
+    CHECK_TEXT(finished(q), "ok");
+    CHECK_TEXT(finished(p), "ok");
+    CHECK_NUMBERS(node_counter("unlocks_away", "misuses"), ==, 1);
 }
 
 /* -- what is said ---------------------------------------------------------- */
