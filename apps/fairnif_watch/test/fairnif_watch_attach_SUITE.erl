@@ -187,9 +187,10 @@ attached_by(Config, Peer, Args) ->
     until(fun() -> not is_attached(Peer) end, "the watch is gone").
 
 tls_options(Config) ->
-    %% By itself it signs with SHA-1, which TLS refuses since OTP 27.
-    Sha2 = [{digest, sha256}],
-    Chain = #{root => Sha2, intermediates => [], peer => Sha2},
+    %% By itself it signs with SHA-1, which TLS refuses since OTP 27, and with a curve that TLS 1.3
+    %% does not have.
+    Strong = [{digest, sha256}, {key, {rsa, 2048, 65537}}],
+    Chain = #{root => Strong, intermediates => [], peer => Strong},
     #{server_config := Server} =
         public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain}),
     {Type, Key} = proplists:get_value(key, Server),
