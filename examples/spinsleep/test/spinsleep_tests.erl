@@ -146,9 +146,12 @@ the_caller_of_a_threaded_form_holds_no_scheduler_test_() ->
     [{atom_to_list(Form),
       fun() ->
           #{thread_ns := Before} = nif_info(Form),
-          Held = lists:sum([Us || {_, Us} <- spinsleep:slices(Form, 20000)]),
+          %% By the clock, so with what the operating system gave to others meanwhile.
+          retry(5, fun() ->
+                       Held = lists:sum([Us || {_, Us} <- spinsleep:slices(Form, 20000)]),
+                       Held * 4 < 20000 orelse {Form, Held}
+                   end),
           #{thread_ns := After} = nif_info(Form),
-          ?assertMatch({_, _} when Held * 4 < 20000, {Form, Held}),
           ?assertMatch({_, Ns} when Ns >= 10000000, {Form, After - Before})
       end}
      || Form <- ?THREADED].
