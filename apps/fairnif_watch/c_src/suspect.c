@@ -115,6 +115,12 @@ static enum watch__does answered(struct watch__hold *h,
 
 /* -- the same call ------------------------------------------------------------- */
 
+/* What a register had; 0: the frames do not tell. */
+static bool agree(uint64_t a, uint64_t b)
+{
+    return !a || !b || a == b;
+}
+
 /* Frames that end early may end anywhere in the same call: then the library is
  * all that has to be the same. */
 bool watch__same_call(const struct watch__shown *a,
@@ -128,8 +134,8 @@ bool watch__same_call(const struct watch__shown *a,
     if (a->library != b->library)
         return false;
     if (a->whole && b->whole)
-        return a->function == b->function && a->process == b->process
-            && a->reductions == b->reductions && a->heap == b->heap;
+        return a->function == b->function && agree(a->process, b->process)
+            && agree(a->reductions, b->reductions) && agree(a->heap, b->heap);
     return true;
 }
 

@@ -341,6 +341,20 @@ TEST(one_sleep, "one sleep is one call, though its frames tell nothing; what sle
     CHECK(watch__same_call(&a, &b));
 }
 
+TEST(unknown_register, "a register that the frames do not tell is no other "
+     "call")
+{
+    struct watch__shown a = {.whole = true, .library = 1, .function = 2,
+                             .process = 3, .reductions = 4, .heap = 5};
+    struct watch__shown b = a;
+
+    CHECK(watch__same_call(&a, &b));
+    b.process = b.reductions = b.heap = 0;
+    CHECK(watch__same_call(&a, &b) && watch__same_call(&b, &a));
+    b.heap = 6;
+    CHECK(!watch__same_call(&a, &b));
+}
+
 TEST(fell_asleep, "one that fell asleep since the last look is not counted as if it "
      "had slept all the while")
 {
