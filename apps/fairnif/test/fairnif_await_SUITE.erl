@@ -94,7 +94,7 @@ a_function_on_a_thread_ends_before_its_task_does(_) ->
     fairnif_test:stop(Peer).
 
 queued_work_of_the_dead_is_never_begun(_) ->
-    0 = in_peer(["-fairnif", "threads", "2", "dirty_slice_us", "1000000"], queued_is_cancelled, []).
+    0 = in_peer(["-fairnif", "threads", "2"], queued_is_cancelled, []).
 
 %% Two threads, room for two more: 20 calls of 10 ms are done, the last one after 100 ms.
 a_full_queue_makes_callers_wait_for_room(_) ->

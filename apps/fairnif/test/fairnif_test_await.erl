@@ -150,12 +150,11 @@ queued_is_cancelled() ->
     Busy = ?PROBE:new_slot(),
     Queued = ?PROBE:new_slot(),
     #{threads := Threads} = fairnif:info(),
-    First = [spawn_monitor(fun() -> ?MOD:run(spin_threaded, [Busy, 0, x]) end)
+    First = [spawn_monitor(fun() -> ?MOD:run(offload, [Busy, 60000, x]) end)
              || _ <- lists:seq(1, Threads)],
-    begun(Busy, Threads),
-    fairnif:debug(#{}),
-    Then = [spawn_monitor(fun() -> ?MOD:run(Name, [Queued, 1, x]) end)
-            || _ <- lists:seq(1, 20), Name <- [offload_dirty]],
+    threads_busy(Threads),
+    Then = [spawn_monitor(fun() -> ?MOD:run(offload_dirty, [Queued, 1, x]) end)
+            || _ <- lists:seq(1, 20)],
     fairnif_test:eventually(fun() -> maps:get(jobs_queued, fairnif:info()) >= 20 end),
     [exit(Pid, kill) || {Pid, _} <- Then],
     [killed = fairnif_test:down(M, 5000) || {_, M} <- Then],

@@ -119,13 +119,15 @@ static void do_work(void *arg)
     struct work *w = arg;
 
     w->thread = enif_thread_type();
-    sleep_ms(w->ms);
+    for (long left = w->ms; left > 0 && !w->slot->finish; left -= 100)
+        sleep_ms(left < 100 ? left : 100);
     memset(w->memory, 3, 1000);
     w->slot->work_ns = probe_now();
     w->slot->works++;
 }
 
-/* offload(Slot, Ms, Term) -> {Term, ThreadType} */
+/* offload(Slot, Ms, Term) -> {Term, ThreadType}; over before where the slot
+ * says so */
 static ERL_NIF_TERM offload(fair_task *t)
 {
     struct work w = {0};            /* on the task's own stack */
