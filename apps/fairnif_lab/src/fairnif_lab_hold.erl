@@ -53,6 +53,8 @@
 %% The first call of a pass is not among those that count.
 -define(MOST_CALLS, 301).
 -define(LEAST_CALLS, 4).
+%% After a call as long as that there is no further one, unless it was the first.
+-define(LONG_CALL_NS, 3000000000).
 %% Stretches that make up more than this part of the time are the rule.
 -define(RULE, 0.5).
 %% The control takes this part of the time, half of it before and half after.
@@ -70,7 +72,7 @@ flags() ->
 
 %% @doc Calls Fun once, and then 3 to 300 times, about `time_ms' together, under trace. What the
 %% first call in a node does, that of a function that makes its tables then, is told apart; so use a
-%% fresh node. A function that takes very long is called once, and that call counts as both.
+%% fresh node. After calls of 3 s and more there are fewer, but at least one that is not the first.
 -spec measure(fun(() -> term()), options()) ->
           {ok, result()} | {error, {error | exit | throw, term()}}.
 measure(Fun, Opts) ->
@@ -189,11 +191,8 @@ pass(Fun, TimeMs, Least, Most) ->
             end,
     case fairnif_lab_slices:trace(Calls, #{limit => Most}) of
         {ok, #{value := {Spans, CpuMs}, slices := Slices, gcs := Gcs, later := Later}} ->
-            {First, _, _} = by_call([hd(Spans)], Slices, Gcs, Later),
-            Rest = case Spans of
-                       [_] -> Spans;
-                       [_ | More] -> More
-                   end,
+            [FirstSpan | Rest] = Spans,
+            {First, _, _} = by_call([FirstSpan], Slices, Gcs, Later),
             {ByCall, InCalls, GcsInCalls} = by_call(Rest, Slices, Gcs, Later),
             {ok, #{first => First, calls => ByCall, slices => InCalls, gcs => GcsInCalls,
                    cpu_ms => CpuMs, later => Later}};
@@ -214,8 +213,10 @@ loop(Fun, Until, Least, N, Spans) ->
     case N + 1 of
         ?MOST_CALLS -> lists:reverse(Spans1);
         N1 when Left > 0 -> loop(Fun, Until, Least, N1, Spans1);
-        %% The least number only where one call does not take all the time twice over.
-        N1 when N1 < Least, To - From < 3000000000 -> loop(Fun, Until, Least, N1, Spans1);
+        %% Fewer than the least number where a call takes all the time twice over. But the first
+        %% says nothing of the others: it may be the only long one.
+        N1 when N1 < Least, N1 =:= 1 orelse To - From < ?LONG_CALL_NS ->
+            loop(Fun, Until, Least, N1, Spans1);
         _ -> lists:reverse(Spans1)
     end.
 

@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% What runs in the peer.
--export([measure/2]).
+-export([measure/2, first/0]).
 
 -define(H, fairnif_lab_hold).
 -define(MS, 1000000).
@@ -35,6 +35,35 @@ time_on_a_dirty_scheduler_is_no_hold_test_() ->
         ?assert(Shortest >= 5 * ?MS),
         ?assert(Part < 0.5)
     end).
+
+%% However long it takes it is another call that says what every call does.
+a_first_call_of_seconds_is_told_apart_from_the_second_test_() ->
+    in_peer(slow_at_first, fun(#{first := #{hold := Hold, elapsed := Elapsed},
+                                 hold := #{calls := Calls, longest := Longest}}) ->
+        ?assert(Elapsed >= 3100 * ?MS),
+        ?assert(Calls >= 1),
+        %% The processor may have been taken away from the first one, too.
+        ?assert(Hold > Elapsed div 4),
+        ?assert(Longest < Hold div 4)
+    end).
+
+%% Two and no more: each takes all the time twice over.
+calls_of_seconds_are_two_test_() ->
+    in_peer(slow, fun(#{first := #{hold := First}, holds := Holds,
+                        hold := #{calls := Calls, longest := Longest}}) ->
+        ?assertEqual(1, Calls),
+        ?assertEqual([Longest], Holds),
+        ?assert(First > 500 * ?MS),
+        ?assert(Longest > 500 * ?MS)
+    end).
+
+the_first_call_alone_is_one_call_test_() ->
+    {timeout, 60, fun() ->
+        ok = fairnif_lab_zoo:build(),
+        {ok, {{ok, #{elapsed := Elapsed}}, 1}} =
+            fairnif_lab_peer:run(?H:flags(), {?MODULE, first, []}, 30000),
+        ?assert(Elapsed > 0)
+    end}.
 
 who_sleeps_on_the_scheduler_is_not_taken_for_robbed_test_() ->
     in_peer(native, fun(#{hold := #{taken := Taken, elapsed := Elapsed}}) ->
@@ -74,7 +103,14 @@ measure(Manner, Opts) ->
     {module, _} = code:ensure_loaded(fairnif_zoo),
     ?H:measure(fun() -> behave(Manner) end, Opts).
 
+%% How often the function was called is told as well.
+first() ->
+    Calls = counters:new(1, []),
+    {?H:first(fun() -> counters:add(Calls, 1, 1) end), counters:get(Calls, 1)}.
+
 behave(native) -> fairnif_zoo:block(5000);
+behave(slow_at_first) -> fairnif_zoo:block_first(3200000);
+behave(slow) -> fairnif_zoo:block(3200000);
 behave(erlang) -> [fairnif_lab_share:work(sort) || _ <- lists:seq(1, 1000)];
 behave(dirty) -> erts_debug:dirty_cpu(wait, 5);
 %% Long enough that tracing it is little beside it.
