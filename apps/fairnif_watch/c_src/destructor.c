@@ -64,10 +64,11 @@ void watch__types_learn(struct watch__types *types, const void *own,
         types->own = at;
 }
 
+/* False also where it is the destructor of two types: whose is not known. */
 bool watch__type_of(const struct watch__types *types, uint64_t function,
                     ERL_NIF_TERM *module, ERL_NIF_TERM *name)
 {
-    uint64_t at = types->own, words[WORDS];
+    uint64_t at = types->own, words[WORDS], found = 0;
     unsigned last = types->destructor > types->module ? types->destructor
                                                       : types->module;
 
@@ -78,16 +79,18 @@ bool watch__type_of(const struct watch__types *types, uint64_t function,
         unsigned n = read_type(at, words);
 
         if (n <= PREVIOUS)
-            return false;
+            break;
         if (last < n && words[types->destructor] == function
             && is_linked(at, words)) {
+            if (found && found != at)
+                return false;
+            found = at;
             *module = (ERL_NIF_TERM)words[types->module];
             *name = (ERL_NIF_TERM)words[types->name];
-            return true;
         }
         at = words[NEXT];
         if (at == types->own)
-            return false;
+            break;
     }
-    return false;
+    return found != 0;
 }

@@ -95,6 +95,8 @@ struct watch__maps {
     uint64_t paid_until;        /* by then readings for unknown addresses have
                                    taken no more than their share */
     uint64_t reads;             /* how often */
+    bool vm_is_named;           /* the emulator's machine code is mapped twice,
+                                   with a name; else it is anonymous */
     char exe[1024];
     struct watch__text *text;   /* paths */
     struct watch__row rows[WATCH__ROWS];

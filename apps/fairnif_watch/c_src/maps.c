@@ -128,6 +128,8 @@ static void keep(struct watch__maps *maps, struct watch__map m,
     if (!make_room(maps))
         return;
     m.path = length > 0 ? keep_text(maps, path, length) : NULL;
+    if (m.executable && m.path && !strncmp(m.path, "/memfd:vmem", 11))
+        maps->vm_is_named = true;
     maps->map[maps->count++] = m;
 }
 
@@ -311,6 +313,7 @@ static void read_maps(struct watch__maps *maps)
     if (fd < 0)
         return;
     maps->count = 0;
+    maps->vm_is_named = false;
     maps->head_length = 0;
     read_lines(maps, fd);
     close(fd);

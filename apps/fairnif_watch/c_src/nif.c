@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fair.h"
+#include "image.h"
 #include "watch.h"
 
 static ErlNifResourceType *watch_type;
@@ -163,6 +164,7 @@ static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
     w->started = true;
     SET(w->offset, clock_offset());
+    watch__read_start();        /* where the system refuses the quick way */
     watch__types_learn(&w->types, watch_type, (uintptr_t)watch_dtor,
                        atom(env, "fairnif_watch_native"), atom(env, TYPE_NAME));
     switch (watch__start(w)) {

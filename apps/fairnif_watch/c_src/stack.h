@@ -90,8 +90,12 @@ struct watch__frame {
 };
 
 /* Why the frames end. */
-enum watch__end { END_WHOLE, END_JIT, END_NO_TABLE, END_NO_REGISTER, END_COPIED,
-                  END_FRAMES };
+enum watch__end {
+    END_WHOLE,
+    END_JIT,                    /* at the emulator's machine code: Erlang */
+    END_MACHINE,                /* at machine code that a library made */
+    END_NO_TABLE, END_NO_REGISTER, END_COPIED, END_FRAMES
+};
 
 /* What is mapped: read from /proc/self/maps, kept, read again when an address
  * is in none of it. */

@@ -170,7 +170,9 @@ bool watch__shows(const struct watch *w, const struct watch__thread *t,
                          &shown->heap);
     if (f)
         shown->library = f->pc - f->offset;
-    else
+    else if (s->end == END_MACHINE)
+        shown->library = WATCH__NEVER;      /* whoever made the code */
+    if (!f)
         f = &s->frames[shown->whole ? last - 1 : last];
     shown->function = f->start;
     return t->fair || s->end != END_JIT || last > 0;
@@ -198,6 +200,7 @@ const char *watch__note(const struct watch__stack *s)
     };
     static const char *const end[] = {
         [END_WHOLE] = "whole", [END_JIT] = "down to Erlang code",
+        [END_MACHINE] = "ends at machine code that a library made",
         [END_NO_TABLE] = "ends at code without unwind tables",
         [END_NO_REGISTER] = "ends where a register would be needed that a "
             "sleeping thread does not show",

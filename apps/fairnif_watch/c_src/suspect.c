@@ -147,14 +147,17 @@ static bool says_nothing(const struct watch__shown *s)
 
 /* A stack, taken after the poke, and no answer after that.  Proven, once the
  * second of two that are a period apart shows the same call.  If it shows another
- * one, the hold begins anew. */
+ * one, the hold begins anew.  Where stacks say nothing (an emulator without
+ * JIT, a libc without unwind tables) the clocks are all there is. */
 enum watch__proof watch__proves(struct watch__hold *h,
                                 const struct watch__limits *limits,
                                 const struct watch__shown *shown,
                                 uint64_t now, uint64_t cpu)
 {
-    if (says_nothing(shown))
-        return PROOF_NOT_YET;
+    if (says_nothing(shown)) {
+        h->proven = h->counted >= limits->error_ns;
+        return h->proven ? PROOF_DONE : PROOF_NOT_YET;
+    }
     if (!h->is_shown || !watch__same_call(&h->shown, shown)) {
         bool other = h->is_shown;
 
@@ -207,14 +210,13 @@ static enum watch__does still_held(struct watch__hold *h,
     sum_up(h, seen, seen->now, seen->cpu);
     if (h->proven)
         return watch__due(h, limits, seen->now);
-    if (is_to_show(h, limits))
-        return DO_SHOW;
+    /* First: one without a processor does not show its stack either. */
     if (h->delay >= limits->warn_ns && h->delay >= h->held / 2
         && (!h->starved_at || less(seen->now, h->starved_at) >= NS_PER_S)) {
         h->starved_at = seen->now;
         return DO_STARVED;
     }
-    return DO_NOTHING;
+    return is_to_show(h, limits) ? DO_SHOW : DO_NOTHING;
 }
 
 /* Poked, and no answer yet: to whom does the time since the last look belong? */

@@ -185,6 +185,23 @@ static bool is_jit(const struct watch__map *map)
         || !strncmp(map->path, "[anon", 5) || !strncmp(map->path, "/dev/", 5);
 }
 
+/* Is that machine code a library's (LuaJIT, XLA), not the emulator's?  It lies
+ * elsewhere than the emulator's; or a register has something else than the
+ * process that Erlang code always has there, and it was not the emulator that
+ * came back to it: between two processes that register is out of date. */
+static bool is_librarys(struct watch__maps *maps, uint64_t pc,
+                        const struct watch__regs *regs,
+                        const struct watch__frame *inner)
+{
+    const struct watch__map *map = watch__map_of(maps, pc);
+
+    if (maps->vm_is_named && map
+        && (!map->path || !strncmp(map->path, "[anon", 5)))
+        return true;
+    return known(regs, PROCESS) && !watch__process_of(regs)
+        && !(inner && inner->in == IN_EMULATOR);
+}
+
 /* Where it is; the image whose table has it, or NULL. */
 static struct watch__image *place(struct watch__maps *maps, uint64_t pc,
                                   struct watch__frame *frame)
@@ -224,6 +241,11 @@ static unsigned unwind(struct watch__maps *maps,
         image = place(maps, pc, frame);
         if (!image) {
             *end = frame->in == IN_JIT ? END_JIT : END_NO_TABLE;
+            if (*end == END_JIT
+                && is_librarys(maps, pc, regs, n > 1 ? frame - 1 : NULL)) {
+                *end = END_MACHINE;
+                frame->in = IN_UNKNOWN;
+            }
             return n;
         }
         use(used, image);

@@ -31,6 +31,7 @@ enum {
 #define WINDOW_NS (250 * NS_PER_MS)
 /* How long threads may take to show their stacks, at each look: all of them. */
 #define STACK_WAIT_NS (5 * NS_PER_MS)
+#define LATE_SHARE 8
 
 /* -- one thread -------------------------------------------------------------- */
 
@@ -155,14 +156,15 @@ static bool has_answered(const struct watch__thread *t)
         >= GET(t->heart.poked);
 }
 
-/* Waits for stacks for STACK_WAIT_NS in all, at one look. */
+/* Waits for stacks for STACK_WAIT_NS in all, at one look; for one that was late
+ * before, less: others have yet to show theirs. */
 static void take(struct watch *w, struct watch__thread *t)
 {
     uint64_t since = watch__now(), spent;
 
     if (t->is_late && watch__take_shown(w, t))
         return;
-    watch__take(w, t, w->wait_left);
+    watch__take(w, t, t->is_late ? w->wait_left / LATE_SHARE : w->wait_left);
     spent = watch__now() - since;
     w->wait_left = watch__less(w->wait_left, spent);
 }

@@ -77,6 +77,13 @@ loops() ->
      <<"sched_dirty_cpu_thread_func">>, <<"sched_dirty_io_thread_func">>, <<"thr_wrapper">>,
      <<"erts_schedule">>].
 
+from_frame(none, #{stack := [_ | _] = Stack} = Event) ->
+    case lists:last(Stack) of
+        #{in := unknown, library := none} ->
+            (base(Event))#{name := <<"code that belongs to no file">>};
+        _ ->
+            base(Event)
+    end;
 from_frame(none, Event) ->
     base(Event);
 %% Nobody called it: the process that the thread ran before has nothing to do with it.

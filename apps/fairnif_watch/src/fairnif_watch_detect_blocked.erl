@@ -117,7 +117,7 @@ words(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
 words(_) ->
     #{}.
 
-by(#{kind := none}) -> " by an unknown call";
+by(#{name := <<"unknown">>}) -> " by an unknown call";
 by(#{name := Name}) -> [" by ", Name].
 
 how(#{state := State}, #{syscall := Call}) when State =:= sleeping; State =:= disk ->

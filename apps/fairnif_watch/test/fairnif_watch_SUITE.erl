@@ -20,6 +20,7 @@
          a_nif_that_waits_for_a_lock_is_named/1,
          a_nif_that_works_in_a_system_call_is_named/1,
          a_nif_that_waits_for_a_disk_is_named/1,
+         machine_code_of_a_library_is_told_of/1,
          a_driver_is_named/1,
          a_bif_of_the_emulator_is_told_by_its_place/1,
          a_nif_of_otp_is_named/1,
@@ -89,6 +90,10 @@ a_nif_that_works_in_a_system_call_is_named(_) ->
 
 a_nif_that_waits_for_a_disk_is_named(_) ->
     one([{plain, disk}, {plain, vfork}]).
+
+%% Not taken for Erlang code, in which a scheduler is never held.
+machine_code_of_a_library_is_told_of(_) ->
+    one([{plain, machine}, {plain, machine_named}]).
 
 a_driver_is_named(_) ->
     one([{driver, 0}, {driver, 1}]).

@@ -40,6 +40,12 @@ vfork_dirty_io(Ms) -> ?NIF(Ms).
 kernel(Ms) -> ?NIF(Ms).
 kernel_dirty_cpu(Ms) -> ?NIF(Ms).
 kernel_dirty_io(Ms) -> ?NIF(Ms).
+machine(Ms) -> ?NIF(Ms).
+machine_dirty_cpu(Ms) -> ?NIF(Ms).
+machine_dirty_io(Ms) -> ?NIF(Ms).
+machine_named(Ms) -> ?NIF(Ms).
+machine_named_dirty_cpu(Ms) -> ?NIF(Ms).
+machine_named_dirty_io(Ms) -> ?NIF(Ms).
 
 %% @doc Spins for so many us.
 burst(Us) -> ?NIF(Us).

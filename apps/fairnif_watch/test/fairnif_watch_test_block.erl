@@ -24,6 +24,10 @@ subject({fair, Function}) ->
 subject({plain, vfork}) ->
     %% Where it came from is in a register that a sleeping thread does not show.
     #{call => fun(Ms, _) -> ?NIF:vfork(Ms) end, culprit => #{syscall => vfork}};
+subject({plain, Function}) when Function =:= machine; Function =:= machine_named ->
+    %% No file has that code, and it leads nowhere.
+    #{call => fun(Ms, _) -> ?NIF:Function(Ms) end,
+      culprit => #{kind => none, name => <<"code that belongs to no file">>}};
 subject({plain, Function}) ->
     plain(?NIF, Function, names(?NIF, Function));
 subject({stripped, Function}) ->

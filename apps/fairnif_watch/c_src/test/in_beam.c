@@ -81,7 +81,7 @@ static ERL_NIF_TERM look(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         "taken", "gone", "busy", "late", "off", "denied"
     };
     static const char *const ends[] = {
-        "whole", "jit", "no_table", "no_register", "copied", "frames"
+        "whole", "jit", "machine", "no_table", "no_register", "copied", "frames"
     };
     ERL_NIF_TERM times[4], list = enif_make_list(env, 0);
     struct watch__regs last;

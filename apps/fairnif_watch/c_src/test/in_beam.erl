@@ -18,7 +18,7 @@ run_all([Dir]) ->
     ok = in_beam_block:load(filename:join(Dir, "in_beam_block")),
     0 = start(),
     Tests = [fun spinning/0, fun sleeping/0, fun dirty/0, fun bif/0, fun erlang_code/0,
-             fun garbage/0, fun others_library/0, fun stops/0],
+             fun garbage/0, fun others_library/0, fun librarys_machine_code/0, fun stops/0],
     Results = [run(Test) || Test <- Tests],
     Failed = length([failed || failed <- Results]),
     io:format("in the BEAM of OTP ~s: ~b passed, ~b failed~n",
@@ -132,6 +132,14 @@ erlang_code() ->
          fun({jit, false, Pid, [{jit, <<>>, <<>>, _, _, _}], _}, Pid) -> true;
             (_, _) -> false
          end).
+
+%% Not where the emulator has its own; or not with a process in its register.
+librarys_machine_code() ->
+    [seen(fun() -> in_beam_block:Name(1000) end,
+          fun({machine, false, _, [{unknown, <<>>, <<>>, _, _, _}], _}, _) -> true;
+             (_, _) -> false
+          end)
+     || Name <- [machine, machine_named]].
 
 count(0) -> 0;
 count(N) -> count(N - 1).

@@ -1,9 +1,12 @@
 /*
  * in_beam_block.c - NIFs that hold their thread; stripped of symbols.
  */
+#define _GNU_SOURCE
 #include <erl_nif.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../../test/c_src/machine.h"
 
 static ErlNifTime ms_of(ErlNifEnv *env, ERL_NIF_TERM term)
 {
@@ -33,7 +36,24 @@ static ERL_NIF_TERM nap(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_atom(env, "ok");
 }
 
+static ERL_NIF_TERM machine(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return machine_code(0, ms_of(env, argv[0])) ? enif_make_badarg(env)
+        : enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM machine_named(ErlNifEnv *env, int argc,
+                                  const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return machine_code(1, ms_of(env, argv[0])) ? enif_make_badarg(env)
+        : enif_make_atom(env, "ok");
+}
+
 static ErlNifFunc functions[] = {
+    {"machine", 1, machine, 0},
+    {"machine_named", 1, machine_named, 0},
     {"spin", 1, spin, 0},
     {"nap", 1, nap, 0},
     {"spin_dirty", 1, spin, ERL_NIF_DIRTY_JOB_CPU_BOUND}

@@ -317,15 +317,32 @@ static void nowhere(int i)
 }
 
 TEST(partly_seen, "frames that end early may be of the same call where the library is "
-     "the same; those of the emulator alone say nothing")
+     "the same; where those of the emulator alone are seen, the clocks tell what "
+     "is an error")
 {
     CHECK_NUMBERS(told_after(partly), ==, 2);
     begin();
     nowhere(0);
     CHECK(pass(5, 5, C_RUNS) == DO_POKE);
-    for (int i = 0; i < 100; i++)
+    for (int i = 1; i < 20; i++)
         CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
+    CHECK(pass(5, 5, C_RUNS) == DO_REPORT && hold.level == 2);
     CHECK(!hold.is_shown);
+}
+
+TEST(unseen, "of one that used some of a processor and gets none any more it is told "
+     "that it is starved, though its stack is wanted")
+{
+    begin();
+    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    hold.begin_waited = 0;
+    seen.waited = 40 * NS_PER_MS;
+    seen.gap = 48 * NS_PER_MS;
+    seen.now += seen.gap;
+    seen.cpu += 8 * NS_PER_MS;
+    CHECK(watch__judge(&hold, &limits, &seen) == DO_STARVED);
+    seen.now += seen.gap;
+    CHECK(watch__judge(&hold, &limits, &seen) == DO_SHOW);
 }
 
 TEST(one_sleep, "one sleep is one call, though its frames tell nothing; what slept "

@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "machine.h"
+
 struct way {
     long ms;                    /* asked for */
     unsigned long interrupted;  /* system calls that EINTR ended too early */
@@ -286,8 +288,18 @@ static void way_kernel(struct way *w)
     free(to);
 }
 
+static void way_machine(struct way *w)
+{
+    w->failed = machine_code(0, w->ms);
+}
+
+static void way_machine_named(struct way *w)
+{
+    w->failed = machine_code(1, w->ms);
+}
+
 /* The ways, by name: X(name). */
 #define WAYS(X) X(spin) X(libc) X(deep) X(sleep) X(poll) X(lock) X(read) X(disk) \
-    X(vfork) X(kernel)
+    X(vfork) X(kernel) X(machine) X(machine_named)
 
 #endif
