@@ -56,11 +56,7 @@ flags() ->
             others := float() | undefined}.
 measure(Plan, Sizes) ->
     %% A process that ends with all that it has opened.
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({measured, measured(Plan, Sizes)}) end),
-    receive
-        {'DOWN', Monitor, process, Pid, {measured, Measured}} -> Measured;
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
-    end.
+    fairnif_lab_machine:apart([], fun() -> measured(Plan, Sizes) end).
 
 measured(#{most_ms := Ms} = Plan, Sizes) ->
     %% The end of a form is that form's failure.

@@ -97,9 +97,4 @@ time(Call, Batches) ->
     Ns.
 
 alone(Fun) ->
-    {Pid, Monitor} = spawn_opt(fun() -> exit({answer, Fun()}) end,
-                               [monitor, {min_heap_size, ?HEAP_WORDS}]),
-    receive
-        {'DOWN', Monitor, process, Pid, {answer, Answer}} -> Answer;
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
-    end.
+    fairnif_lab_machine:apart([{min_heap_size, ?HEAP_WORDS}], Fun).

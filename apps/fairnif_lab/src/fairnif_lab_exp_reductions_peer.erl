@@ -63,16 +63,12 @@ text({M, F, Args}) ->
 %% Modules are loaded, and messages there, before anything is charged.
 in_process(Call, Fun) ->
     _ = [code:ensure_loaded(M) || M <- [erl_eval | [element(1, Call) || Call =/= none]]],
-    {Pid, Monitor} =
-        spawn_opt(fun() ->
-                          prepare(Call),
-                          erlang:yield(),
-                          exit({charged, Fun()})
-                  end, [monitor, {min_heap_size, ?HEAP_WORDS}]),
-    receive
-        {'DOWN', Monitor, process, Pid, {charged, Charged}} -> Charged;
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
-    end.
+    fairnif_lab_machine:apart([{min_heap_size, ?HEAP_WORDS}],
+                              fun() ->
+                                      prepare(Call),
+                                      erlang:yield(),
+                                      Fun()
+                              end).
 
 prepare({?MODULE, replies, [N]}) ->
     Me = self(),

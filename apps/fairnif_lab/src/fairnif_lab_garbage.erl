@@ -47,14 +47,8 @@ flags() ->
 %% process ended by itself: why it did.
 -spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, term()}.
 measure(Fun, Opts) ->
-    {Pid, Monitor} = spawn_opt(fun() -> exit({measured, measure_here(Fun, Opts)}) end,
-                               [monitor, {priority, high},
-                                fairnif_lab_machine:bound_to(
-                                  erlang:system_info(schedulers_online))]),
-    receive
-        {'DOWN', Monitor, process, Pid, {measured, Result}} -> Result;
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
-    end.
+    Last = fairnif_lab_machine:bound_to(erlang:system_info(schedulers_online)),
+    fairnif_lab_machine:apart([{priority, high}, Last], fun() -> measure_here(Fun, Opts) end).
 
 measure_here(Fun, Opts) ->
     ok = fairnif_lab_nif:load(),

@@ -53,17 +53,11 @@ flags() ->
 %% would keep him asleep, since the VM looks at a scheduler's timers once in 4000 reductions.
 -spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, term()}.
 measure(Fun, Opts) ->
-    {Pid, Monitor} = spawn_opt(fun() -> exit({measured, measure_here(Fun, Opts)}) end,
-                               [monitor, fairnif_lab_machine:bound_to(
-                                           erlang:system_info(schedulers_online))]),
-    receive
-        {'DOWN', Monitor, process, Pid, {measured, Result}} -> Result;
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
-    end.
+    Last = fairnif_lab_machine:bound_to(erlang:system_info(schedulers_online)),
+    fairnif_lab_machine:apart([{priority, high}, Last], fun() -> measure_here(Fun, Opts) end).
 
 measure_here(Fun, Opts) ->
     ok = fairnif_lab_nif:load(),
-    process_flag(priority, high),
     Ticks = [spawn_opt(fun tick/0, [link, fairnif_lab_machine:bound_to(S)])
              || S <- lists:seq(1, erlang:system_info(schedulers_online))],
     Known = [T || {T, _} <- threads()],

@@ -4,7 +4,7 @@
 
 -export([context/0, memory_available/0, memory_available/1]).
 -export([cpu_clock/0, cpu_clock/1, cpu_clock/2, others/2]).
--export([bound_to/1]).
+-export([bound_to/1, apart/2]).
 
 -export_type([cpu_clock/0]).
 
@@ -95,6 +95,16 @@ others(_, _) ->
 -spec bound_to(pos_integer()) -> {atom(), pos_integer()}.
 bound_to(Scheduler) ->
     {list_to_atom("scheduler"), Scheduler}.
+
+%% @doc The value of Fun, run in a process with these options of spawn_opt. What it opened, started
+%% with a link or left in its mailbox ends with it. Exits with its reason where it ends otherwise.
+-spec apart([{atom(), term()}], fun(() -> Value)) -> Value.
+apart(Options, Fun) ->
+    {Pid, Monitor} = spawn_opt(fun() -> exit({value, Fun()}) end, [monitor | Options]),
+    receive
+        {'DOWN', Monitor, process, Pid, {value, Value}} -> Value;
+        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
+    end.
 
 %% user nice system idle iowait irq softirq steal
 busy(Machine) ->

@@ -28,6 +28,18 @@ a_control_group_that_leaves_less_counts_test_() ->
        [?KERNEL, {"/sys/fs/cgroup/memory/memory.limit_in_bytes", <<"9\n">>},
         {"/sys/fs/cgroup/memory/memory.usage_in_bytes", <<"2\n">>}]))].
 
+who_is_apart_gives_a_value_or_its_end_test_() ->
+    [?_assertEqual({high, 1000},
+                   ?M:apart([{priority, high}, {min_heap_size, 1000}],
+                            fun() ->
+                                    {priority, P} = process_info(self(), priority),
+                                    {_, Info} = process_info(self(), garbage_collection),
+                                    {P, min(1000, proplists:get_value(min_heap_size, Info))}
+                            end)),
+     ?_assertExit(oops, ?M:apart([], fun() -> exit(oops) end)),
+     ?_assertExit(normal, ?M:apart([], fun() -> exit(normal) end)),
+     ?_assertEqual({value, x}, ?M:apart([], fun() -> {value, x} end))].
+
 without_proc_nobody_knows_test() ->
     ?assertEqual(unknown, available([])).
 
