@@ -322,8 +322,6 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     t->job.state = J_IDLE;
     t->job.func = t->func;
     t->job.waits = false;
-    if (!stages[GET(t->stage)].by_await)
-        t->deadline_ns = 0;
     t->timed_out = false;
     SET(t->state, S_WAITING);
     fair__wait_lock();

@@ -37,19 +37,15 @@ void fair__keep(fair_task *pub, unsigned slot, ERL_NIF_TERM term)
     struct fair__task *t = fair__of(pub);
 
     fair__term_in(t, term);
-    if (fair_likely(slot < FAIR_ROOTS))
+    if (fair__slot_is_good(t, slot))
         fair__root_set(t, slot, term);
-    else
-        fair__refuse(t, RULE_SLOT, "bad_slot");
 }
 
 ERL_NIF_TERM fair__kept(fair_task *pub, unsigned slot)
 {
     struct fair__task *t = fair__of(pub);
 
-    if (fair_unlikely(slot >= FAIR_ROOTS))
-        fair__refuse(t, RULE_SLOT, "bad_slot");
-    if (slot >= FAIR_ROOTS || slot >= t->roots_used)
+    if (!fair__slot_is_good(t, slot) || slot >= t->roots_used)
         return nil(t);
     return fair__term_out(t, t->roots[slot]);
 }

@@ -35,9 +35,7 @@ int fair__list_next(fair_task *pub, unsigned slot, ERL_NIF_TERM *head)
     struct fair__task *t = fair__of(pub);
     ERL_NIF_TERM tail;
 
-    if (fair_unlikely(slot >= FAIR_ROOTS))
-        fair__refuse(t, RULE_SLOT, "bad_slot");
-    if (slot >= FAIR_ROOTS || slot >= t->roots_used
+    if (!fair__slot_is_good(t, slot) || slot >= t->roots_used
         || !enif_get_list_cell(pub->env, t->roots[slot], head, &tail))
         return 0;
     t->roots[slot] = tail;
@@ -50,10 +48,8 @@ void fair__list_push(fair_task *pub, unsigned slot, ERL_NIF_TERM head)
     struct fair__task *t = fair__of(pub);
 
     fair__term_in(t, head);
-    if (fair_unlikely(slot >= FAIR_ROOTS)) {
-        fair__refuse(t, RULE_SLOT, "bad_slot");
+    if (!fair__slot_is_good(t, slot))
         return;
-    }
     fair__root_set(t, slot,
                    enif_make_list_cell(pub->env, head,
                                        slot < t->roots_used ? t->roots[slot]
@@ -68,10 +64,10 @@ int fair__list_reverse(fair_task *pub, unsigned slot)
     unsigned steps = 0;
     int proper;
 
-    if (fair_unlikely(slot >= FAIR_ROOTS))
-        fair__refuse(t, RULE_SLOT, "bad_slot");
-    if (slot >= FAIR_ROOTS || slot >= t->roots_used)
-        return slot < FAIR_ROOTS;
+    if (!fair__slot_is_good(t, slot))
+        return 0;
+    if (slot >= t->roots_used)
+        return 1;
     fair__work_begin(t);
     while (here = t->roots[slot],
            enif_get_list_cell(pub->env, here, &head, &tail)) {

@@ -19,7 +19,7 @@
  * waits: it is learned of each, while there is more work than processors.  What
  * is not known to wait counts as computing, but for a thread that the kernel has
  * asleep when it is looked at.  What may not begin yet stays in the queue, and
- * what is behind it too; one thread, the keeper, looks again and again.
+ * lets pass what waits; one thread, the keeper, looks again and again.
  *
  * At halt the threads are left as they are: nothing here runs at exit, and
  * nothing waits for them.
@@ -36,6 +36,7 @@ enum {
     IDLE_NS = 1000000000,       /* then a thread looks whether it may leave */
     IDLE_ROUNDS = 10,           /* so often */
     SLEEPS_MOST = 8,
+    PASSED_MOST = 64,           /* of the queue: what waits is looked for there */
     GATE_NS = 2000000,          /* after which the keeper looks again */
     SPIN_NS = 20000             /* work that follows work within this time
                                    finds a thread awake: the two wake-ups of a
@@ -203,9 +204,18 @@ static bool waits(const struct fair__job *job)
     return job->waits || (job->func && GET(job->func->sleeps) > 0);
 }
 
-static bool may_begin(const struct fair__job *job)
+/* The first of the queue that may begin, as far as is known.  With the lock
+ * held. */
+static struct fair__job *next_to_begin(void)
 {
-    return counted < GET(fair__config.dirty_cpus) || waits(job);
+    struct fair__job *job = queue.first;
+
+    if (counted < GET(fair__config.dirty_cpus))
+        return job;
+    for (unsigned i = 0; job && i < PASSED_MOST; i++, job = job->next)
+        if (waits(job))
+            return job;
+    return NULL;
 }
 
 /* Another thread for what is queued, if none is on its way.  What waits for room
@@ -214,7 +224,7 @@ static bool may_begin(const struct fair__job *job)
 static bool call_thread(void)
 {
     /* The keeper comes, and calls the next one. */
-    if (keeper && !(queue.first && may_begin(queue.first)))
+    if (keeper && !next_to_begin())
         return true;
     if (queue.count + overflow.count > spinning + woken + ending) {
         if (idle > woken) {
@@ -268,17 +278,12 @@ static void note_wait(const struct fair__job *job)
         counts.longest_wait_ns = waited;
 }
 
-static struct fair__job *take(void)
+static void take(struct fair__job *job)
 {
-    struct fair__job *job = queue.first;
-
-    if (!job)
-        return NULL;
     take_off(&queue, job);
     fill_queue();
     note_wait(job);
     job->state = J_RUNNING;
-    return job;
 }
 
 /* Are fewer than `most` of those threads at work on a processor, or waiting for
@@ -299,28 +304,29 @@ static bool few_compute(uint64_t most)
     return computing < most;
 }
 
-/* May this thread take the first of the queue?  With the lock held, which is let
- * go while it waits until it may, as the keeper; one is enough. */
-static bool pass_gate(void)
+/* What this thread may take from the queue; NULL: nothing.  With the lock held,
+ * which is let go while it waits until there is something, as the keeper; one is
+ * enough. */
+static struct fair__job *pass_gate(void)
 {
     const struct timespec pause = {.tv_nsec = GATE_NS};
+    struct fair__job *job = next_to_begin();
 
-    if (!queue.first)
-        return false;
-    if (may_begin(queue.first))
-        return true;
-    if (keeper)
-        return false;
+    if (job || !queue.first || keeper)
+        return job;
     keeper = true;
     while (queue.first && started <= GET(fair__config.threads)
-           && !may_begin(queue.first)
-           && !few_compute(GET(fair__config.dirty_cpus))) {
+           && !(job = next_to_begin())) {
+        if (few_compute(GET(fair__config.dirty_cpus))) {
+            job = queue.first;  /* as it is now */
+            break;
+        }
         fair__wait_unlock();
         nanosleep(&pause, NULL);
         fair__wait_lock();
     }
     keeper = false;
-    return queue.first && started <= GET(fair__config.threads);
+    return started <= GET(fair__config.threads) ? job : NULL;
 }
 
 /* One job of the function ended: it was asleep for most of it, or not.  Who was
@@ -403,7 +409,7 @@ static void *thread_main(void *arg)
     w->os_id = fair__thread_id();
     while ((rounds < IDLE_ROUNDS || queue.first || started == 1)
            && started <= GET(fair__config.threads)) {
-        struct fair__job *job = pass_gate() ? take() : NULL;
+        struct fair__job *job = pass_gate();
         bool learns;
 
         if (!job) {
@@ -412,6 +418,7 @@ static void *thread_main(void *arg)
             continue;
         }
         rounds = 0;
+        take(job);
         learns = counts.busy++ >= GET(fair__config.dirty_cpus);
         w->counted = !waits(job);
         counted += w->counted;

@@ -696,6 +696,15 @@ FAIR_HIDDEN void fair__misuse(struct fair__task *t, enum fair__rule rule);
 /* Ends the call, unless the task is away; who calls it does nothing then. */
 FAIR_HIDDEN void fair__refuse(struct fair__task *t, enum fair__rule rule,
                               const char *error);
+/* Refuses any other slot than a root's. */
+static inline bool fair__slot_is_good(struct fair__task *t, unsigned slot)
+{
+    if (fair_likely(slot < FAIR_ROOTS))
+        return true;
+    fair__refuse(t, RULE_SLOT, "bad_slot");
+    return false;
+}
+
 /* True, and reported, when the task must not be used. */
 FAIR_HIDDEN bool fair__used_away(struct fair__task *t);
 FAIR_HIDDEN void fair__see_out(struct fair__task *t, ERL_NIF_TERM term);

@@ -65,6 +65,13 @@ static void compute(void *unused)
     gate_pass(unused);
 }
 
+/* naps(Integer): sleeps a little, on a thread of the pool */
+static ERL_NIF_TERM naps(fair_task *t)
+{
+    usleep(20000);
+    return fair_arg(t, 0);
+}
+
 static ERL_NIF_TERM computes(fair_task *t)
 {
     compute(NULL);
@@ -112,6 +119,7 @@ static ERL_NIF_TERM lists(fair_task *t)
 static ErlNifFunc nifs[] = {
     FAIR_NIF("gated", 1, gated, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("blocks", 1, blocks, FAIR_THREADED),
+    FAIR_NIF("naps", 1, naps, FAIR_THREADED),
     FAIR_NIF("computes", 1, computes, FAIR_THREADED),
     FAIR_NIF("computes_away", 1, computes_away, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("notes_it", 1, notes_it, FAIR_AUTO | FAIR_AWAITED),
@@ -297,6 +305,27 @@ TEST(processors, "no more threads compute at a time than there are processors; "
     for (int i = 0; i < 9; i++)
         ends_well(i);
     vm_free(procs[9]);
+}
+
+TEST(passes, "what is known to wait passes what computes and may not begin yet")
+{
+    node_set("dirty_cpus", 1);
+    begin(0, "gated");
+    EVENTUALLY(gate_waiting() == 1);
+    begin(1, "naps");           /* with one at work, its manner is learned */
+    ends_well(1);
+    for (int i = 2; i < 5; i++)
+        begin(i, "computes");
+    EVENTUALLY(computing_now() == 1);
+    begin(5, "naps");
+    ends_well(5);
+    CHECK_NUMBERS(computing_now(), ==, 1);
+    CHECK_NUMBERS(node_info("jobs_queued"), ==, 2);
+    __atomic_store_n(&enough, true, __ATOMIC_SEQ_CST);
+    gate_open();
+    ends_well(0);
+    for (int i = 2; i < 5; i++)
+        ends_well(i);
 }
 
 TEST(processors_more, "more threads compute when more processors are there")
