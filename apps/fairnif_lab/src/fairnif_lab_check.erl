@@ -315,8 +315,12 @@ crowd({error, Why}) ->
 
 garbage({ok, Garbage}) ->
     #{garbage => Garbage};
-garbage({error, Why}) ->
-    unmeasured([garbage], text([raises(Why), " when called once in a process"])).
+garbage({error, {ended, Why}}) ->
+    unmeasured([garbage], text([raises(Why), " when called once in a process"]));
+garbage({error, {timeout, Ms}}) ->
+    unmeasured([garbage], text(["a call in a process of its own had not returned after ",
+                                fairnif_lab_table:duration(Ms * 1.0e6),
+                                ", though earlier ones did; try a longer --timeout"])).
 
 kills({error, Why}) ->
     #{error => text([raises(Why), " where its callers are killed"])};

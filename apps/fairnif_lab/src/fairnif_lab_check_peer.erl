@@ -139,7 +139,7 @@ crowd(Subject, Opts) ->
 
 %% @doc What a call leaves behind holds a scheduler with.
 -spec garbage(fairnif_lab_subject:subject(), #{atom() => term()}) ->
-          {ok, fairnif_lab_garbage:result()} | {error, term()}.
+          {ok, fairnif_lab_garbage:result()} | {error, fairnif_lab_garbage:unfinished()}.
 garbage(Subject, Opts) ->
     fairnif_lab_garbage:measure(fairnif_lab_subject:function(Subject), Opts).
 

@@ -16,7 +16,7 @@
 
 -export([flags/0, measure/2, size/0, bytes/1, term/1]).
 
--export_type([options/0, result/0, size/0]).
+-export_type([options/0, result/0, size/0, unfinished/0]).
 
 -type options() :: #{time_ms => pos_integer(),          % about; default 1000
                      limit_ns => pos_integer(),         % a hold longer than this counts; 1 ms
@@ -27,6 +27,8 @@
                     %% Of both, of Erlang; none where the function's are short.
                     control := [non_neg_integer()],
                     bytes := non_neg_integer()}.        % that the process had after a call
+%% Why a call did not return: its process ended, or all of the patience (ms) was used up.
+-type unfinished() :: {ended, term()} | {timeout, pos_integer()}.
 %% Words on the heap, and of binaries outside of it.
 -type size() :: {non_neg_integer(), non_neg_integer()}.
 
@@ -43,9 +45,9 @@
 flags() ->
     fairnif_lab_slices:flags().
 
-%% @doc Calls Fun 6 to 50 times in processes that then drop what they have. An error when such a
-%% process ended by itself: why it did.
--spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, term()}.
+%% @doc Calls Fun 6 to 50 times in processes that then drop what they have. An error when a call
+%% did not return.
+-spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, unfinished()}.
 measure(Fun, Opts) ->
     Last = fairnif_lab_machine:bound_to(erlang:system_info(schedulers_online)),
     fairnif_lab_machine:apart([{priority, high}, Last], fun() -> measure_here(Fun, Opts) end).
@@ -63,7 +65,7 @@ measure_here(Fun, Opts) ->
                   end,
         {ok, #{collected => Collected, killed => Killed, control => Control, bytes => bytes(Size)}}
     catch
-        throw:{ended, Why} -> {error, Why}
+        throw:{unfinished, Why} -> {error, Why}
     end.
 
 rounds(Fun, Opts, Patience) ->
@@ -105,8 +107,8 @@ held(Fun, Patience, Lose) ->
 answer(Owner, Monitor, Patience) ->
     receive
         {Owner, Answer} -> Answer;
-        {'DOWN', Monitor, process, _, Why} -> throw({ended, Why})
-    after Patience -> throw({ended, timeout})
+        {'DOWN', Monitor, process, _, Why} -> throw({unfinished, {ended, Why}})
+    after Patience -> throw({unfinished, {timeout, Patience}})
     end.
 
 collect(Owner, Monitor) ->

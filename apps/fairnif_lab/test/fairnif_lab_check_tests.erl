@@ -134,6 +134,18 @@ what_only_one_at_a_time_can_call_is_no_crash_test_() ->
         ?assertEqual(<<"raises error:badarg when several call it at once">>, Text)
     end}.
 
+what_does_not_return_where_it_leaves_garbage_cannot_be_said_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{subjects := [#{verdicts := Verdicts}]}} =
+            ?C:run("{_, S} = process_info(self(), current_stacktrace), "
+                   "lists:keymember(fairnif_lab_garbage, 1, S) andalso receive never -> ok end",
+                   short(#{timeout_ms => 700})),
+        ?assertMatch(#{status := pass}, verdict(returns, Verdicts)),
+        #{status := cannot_say, sentence := Text} = verdict(garbage, Verdicts),
+        ?assertEqual(<<"a call in a process of its own had not returned after 700 ms, though "
+                       "earlier ones did; try a longer --timeout">>, Text)
+    end}.
+
 the_other_subject_is_not_blamed_test_() ->
     {timeout, 120, fun() ->
         {ok, #{subjects := [Subject, Against]}} =

@@ -33,12 +33,12 @@ a_short_result_costs_nothing_test_() ->
 
 who_ends_by_himself_is_an_error_that_says_why_test_() ->
     {setup, fun fairnif_lab_zoo:build/0,
-     [{timeout, 60, fun() -> ?assertEqual({ok, {error, Why}}, run(Manner)) end}
-      || {Manner, Why} <- [{raises, {error, oops}}, {dies, oops}]]}.
+     [{timeout, 60, fun() -> ?assertEqual({ok, {error, {ended, Why}}}, run(Manner)) end}
+      || {Manner, Why} <- [{raises, {error, oops}}, {dies, oops}, {times_out, timeout}]]}.
 
 who_does_not_return_is_given_up_test_() ->
     {setup, fun fairnif_lab_zoo:build/0,
-     {timeout, 60, fun() -> ?assertEqual({ok, {error, timeout}}, run(waits)) end}}.
+     {timeout, 60, fun() -> ?assertEqual({ok, {error, {timeout, 2000}}}, run(waits)) end}}.
 
 a_term_has_the_size_asked_for_test_() ->
     {timeout, 60, fun() ->
@@ -58,6 +58,7 @@ behave(dropped) -> _ = fairnif_zoo:statement(20000), ok;
 behave(short) -> fairnif_zoo:short(1);
 behave(raises) -> error(oops);
 behave(dies) -> exit(self(), oops), timer:sleep(1000);
+behave(times_out) -> exit(self(), timeout), timer:sleep(1000);
 behave(waits) -> receive never -> ok end.
 
 sizes() ->
