@@ -272,7 +272,8 @@ merged(Figures, More) ->
 %% - nobody answered while all schedulers ran it: that it delays others;
 %% - no answer in time otherwise, after calls that did return: nothing. A function that gives way
 %%   after each microsecond takes very long beside a neighbour;
-%% - there was not enough memory for so many at once: nothing;
+%% - there was not enough memory for so many at once, or for the term in Erlang with which what it
+%%   leaves is compared (of what a result has several times over the term has copies): nothing;
 %% - the node died under trace alone: nothing. Tracing is no part of it, and has faults of its own
 %%   (OTP 25 aborts when a traced process splits a binary in a quarter of a million parts);
 %% - anything else: that it fails.
@@ -281,7 +282,8 @@ unanswered(crowd, {timeout, _}, _, _, _) ->
 unanswered(Function, Reason, Properties, Text, Figures) ->
     Nothing = element(1, Reason) =:= timeout
         orelse Function =:= holds andalso element(1, Reason) =:= down
-        orelse Function =:= crowd andalso string:find(Text, "annot allocate") =/= nomatch,
+        orelse (Function =:= crowd orelse Function =:= garbage) andalso
+               string:find(Text, "annot allocate") =/= nomatch,
     case Figures of
         _ when Nothing -> unmeasured(Properties, Text);
         #{error := undefined} -> #{error => Text};
@@ -313,14 +315,20 @@ crowd({ok, Crowd}) -> Crowd;
 crowd({error, Why}) ->
     unmeasured([delay], text([raises(Why), " when several call it at once"])).
 
-garbage({ok, Garbage}) ->
+garbage({ok, #{control := Control} = Garbage}) when is_list(Control) ->
     #{garbage => Garbage};
-garbage({error, {ended, Why}}) ->
-    unmeasured([garbage], text([raises(Why), " when called once in a process"]));
-garbage({error, {timeout, Ms}}) ->
-    unmeasured([garbage], text(["a call in a process of its own had not returned after ",
-                                fairnif_lab_table:duration(Ms * 1.0e6),
+garbage({ok, #{control := Why, bytes := Bytes} = Garbage}) ->
+    Text = text(["what a call leaves could not be compared with ", fairnif_lab_table:bytes(Bytes),
+                 " made in Erlang: ", unfinished(Why)]),
+    (unmeasured([garbage], Text))#{garbage => Garbage#{control := []}};
+garbage({error, {ended, _} = Why}) ->
+    unmeasured([garbage], text([unfinished(Why), " when called once in a process"]));
+garbage({error, {timeout, _} = Why}) ->
+    unmeasured([garbage], text(["a call in a process of its own ", unfinished(Why),
                                 ", though earlier ones did; try a longer --timeout"])).
+
+unfinished({ended, Why}) -> raises(Why);
+unfinished({timeout, Ms}) -> ["had not returned after ", fairnif_lab_table:duration(Ms * 1.0e6)].
 
 kills({error, Why}) ->
     #{error => text([raises(Why), " where its callers are killed"])};

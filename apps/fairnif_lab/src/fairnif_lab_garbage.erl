@@ -24,8 +24,8 @@
 %% Samples in ns, one of each round.
 -type result() :: #{collected := [non_neg_integer()],   % longest hold, at a collection
                     killed := [non_neg_integer()],      % the same, at the owner's death
-                    %% Of both, of Erlang; none where the function's are short.
-                    control := [non_neg_integer()],
+                    %% Of both, of Erlang; none where the function's are short. Or why none.
+                    control := [non_neg_integer()] | unfinished(),
                     bytes := non_neg_integer()}.        % that the process had after a call
 %% Why a call did not return: its process ended, or all of the patience (ms) was used up.
 -type unfinished() :: {ended, term()} | {timeout, pos_integer()}.
@@ -83,10 +83,15 @@ round_of(Fun, Patience) ->
     {Killed, _} = held(Fun, Patience, fun kill/2),
     {Collected, Killed, Size}.
 
+%% What ends Erlang of that size (a limit on heaps, say) is not the function's fault.
 control(Size, Rounds, Patience) ->
     Erlang = fun() -> term(Size) end,
-    lists:append([[A, B] || {A, B, _} <- [round_of(Erlang, Patience)
-                                          || _ <- lists:seq(1, min(Rounds, ?LEAST_ROUNDS))]]).
+    try
+        lists:append([[A, B] || {A, B, _} <- [round_of(Erlang, Patience)
+                                              || _ <- lists:seq(1, min(Rounds, ?LEAST_ROUNDS))]])
+    catch
+        throw:{unfinished, Why} -> Why
+    end.
 
 %% How long the first scheduler was held while the owner of what Fun left behind lost it.
 held(Fun, Patience, Lose) ->

@@ -146,6 +146,35 @@ what_does_not_return_where_it_leaves_garbage_cannot_be_said_test_() ->
                        "earlier ones did; try a longer --timeout">>, Text)
     end}.
 
+%% Of one binary that it has twenty times over it needs the memory once. A term as large, to compare
+%% with, needs more than the node may have.
+memory_that_the_comparison_needs_is_not_the_functions_fault_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{subjects := [#{verdicts := Verdicts, sizes := [#{error := Error}]}]}} =
+            ?C:run("T = ets:new(t, []), ets:insert(T, {large, binary:copy(<<0>>, 50000000)}), "
+                   "Rows = [ets:lookup(T, large) || _ <- lists:seq(1, 20)], ets:delete(T), Rows",
+                   short(#{memory => 700000000, limit_ns => 1000})),
+        ?assertEqual(undefined, Error),
+        ?assertMatch(#{status := pass}, verdict(returns, Verdicts)),
+        #{status := cannot_say, sentence := Text} = verdict(garbage, Verdicts),
+        Said = "^what it leaves behind: .*annot allocate",
+        ?assertMatch({match, _}, {re_run(Text, Said), Text})
+    end}.
+
+erlang_that_ends_leaves_nothing_to_compare_garbage_with_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{subjects := [#{verdicts := Verdicts, sizes := [Figures]}]} = Result} =
+            ?C:run("process_flag(max_heap_size, 0), Large = lists:seq(1, 2000000), "
+                   "erlang:system_flag(max_heap_size, "
+                   "#{size => 500000, kill => true, error_logger => false}), Large",
+                   short(#{limit_ns => 1000})),
+        ?assertMatch(#{error := undefined, garbage := #{control := []}}, Figures),
+        #{status := cannot_say, sentence := Text} = verdict(garbage, Verdicts),
+        Said = "with [0-9.]+ MB made in Erlang: its caller exits: killed$",
+        ?assertMatch({match, _}, {re_run(Text, Said), Text}),
+        ?assertMatch(<<"{", _/binary>>, iolist_to_binary(fairnif_lab_json:encode(Result)))
+    end}.
+
 the_other_subject_is_not_blamed_test_() ->
     {timeout, 120, fun() ->
         {ok, #{subjects := [Subject, Against]}} =

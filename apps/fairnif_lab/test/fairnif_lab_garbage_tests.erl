@@ -40,6 +40,16 @@ who_does_not_return_is_given_up_test_() ->
     {setup, fun fairnif_lab_zoo:build/0,
      {timeout, 60, fun() -> ?assertEqual({ok, {error, {timeout, 2000}}}, run(waits)) end}}.
 
+%% Memory that others may not have was the function's all the same: its own figures stand.
+erlang_that_ends_is_told_and_the_function_is_not_blamed_test_() ->
+    {setup, fun fairnif_lab_zoo:build/0,
+     {timeout, 60, fun() ->
+         {ok, {ok, #{collected := [_, _, _ | _], killed := [_, _, _ | _], control := Control,
+                     bytes := Bytes}}} = run(limits_others),
+         ?assertEqual({ended, killed}, Control),
+         ?assert(Bytes > 1000000)
+     end}}.
+
 a_term_has_the_size_asked_for_test_() ->
     {timeout, 60, fun() ->
         {ok, [{{Heap, Bins}, {HeapAsked, BinsAsked}} | _]} =
@@ -59,6 +69,12 @@ behave(short) -> fairnif_zoo:short(1);
 behave(raises) -> error(oops);
 behave(dies) -> exit(self(), oops), timer:sleep(1000);
 behave(times_out) -> exit(self(), timeout), timer:sleep(1000);
+%% Processes that are started from now on die of a large heap.
+behave(limits_others) ->
+    _ = process_flag(max_heap_size, 0),
+    Large = lists:seq(1, 1000000),
+    _ = erlang:system_flag(max_heap_size, #{size => 100000, kill => true, error_logger => false}),
+    Large;
 behave(waits) -> receive never -> ok end.
 
 sizes() ->
@@ -74,8 +90,8 @@ sizes() ->
 %% ---- ----
 
 run(Manner) ->
-    fairnif_lab_peer:run(?G:flags(), {?MODULE, measure, [Manner, #{time_ms => 200,
-                                                                   patience_ms => 2000}]}, 30000).
+    Opts = #{time_ms => 200, patience_ms => 2000, limit_ns => 1},
+    fairnif_lab_peer:run(?G:flags(), {?MODULE, measure, [Manner, Opts]}, 30000).
 
 in_peer(Manner, Test) ->
     {setup, fun fairnif_lab_zoo:build/0,
