@@ -310,7 +310,8 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
         tags[i].atom = enif_make_atom(env, tags[i].name);
     atom_trace = enif_make_atom(env, "trace");
     atom_discard = enif_make_atom(env, "discard");
-    table_type = enif_init_resource_type(env, "fairnif_lab_trace", &init,
+    /* Change the table and the number grows, or tables of an older library would be taken over. */
+    table_type = enif_init_resource_type(env, "fairnif_lab_trace_2", &init,
                                          ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
     return table_type == NULL;
 }

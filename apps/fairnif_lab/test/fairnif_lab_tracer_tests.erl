@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% What runs in the peer.
--export([freed/0, shared_by_many/0]).
+-export([freed/0, shared_by_many/0, upgraded/1]).
 
 -define(T, fairnif_lab_tracer).
 
@@ -69,7 +69,43 @@ the_memory_of_a_table_comes_back_test_() ->
         ?assert(After < 4 * 1000000)
     end}.
 
+%% An older library's tables are shorter: what the new one would read and free lies behind them.
+tables_of_an_older_library_are_not_taken_for_ours_test_() ->
+    {timeout, 60, fun() ->
+        ok = fairnif_lab_zoo:build(),
+        Library = filename:join([hd(fairnif_lab_zoo:paths()), "nifs", "older_tracer"]),
+        ?assertEqual({ok, {error, badarg}},
+                     fairnif_lab_peer:run([], {?MODULE, upgraded, [Library]}, 30000))
+    end}.
+
 %% ---- in the peer ----
+
+%% What the new code says of a table that the older code has made.
+upgraded(Library) ->
+    {module, ?T} = code:load_binary(?T, "older", older(Library)),
+    Table = ?T:new(1),
+    {module, ?T} = code:load_file(?T),
+    [] = ?T:events(?T:new(1)),
+    Answer = try ?T:events(Table) of
+                 Events -> {ok, Events}
+             catch
+                 error:Why -> {error, Why}
+             end,
+    true = is_reference(Table),
+    Answer.
+
+older(Library) ->
+    Source = ["-module(fairnif_lab_tracer).", "-export([new/1]).", "-nifs([new/1]).",
+              "-on_load(init/0).",
+              lists:flatten(io_lib:format("init() -> erlang:load_nif(~p, 0).", [Library])),
+              "new(_) -> erlang:nif_error(not_loaded)."],
+    {ok, ?T, Beam} = compile:forms([form(F) || F <- Source]),
+    Beam.
+
+form(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text),
+    {ok, Form} = erl_parse:parse_form(Tokens),
+    Form.
 
 %% Bytes that the allocators gave out, with a table of a million events and after it.
 freed() ->
