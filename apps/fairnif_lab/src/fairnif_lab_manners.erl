@@ -177,7 +177,7 @@ figures() ->
 
 %% By the time spent there, in slices a call.
 where(#{normal := #{count := N, total := Normal}, dirty := #{count := D, total := Dirty},
-        hold := #{calls := Calls}}) when Calls > 0 ->
+        hold := #{calls := Calls}}) when Calls > 0, Normal + Dirty > 0 ->
     Kinds = [{"normal", N, Normal} || Normal > Dirty / 20]
         ++ [{"dirty", D, Dirty} || Dirty > Normal / 20],
     lists:join("; ", [[Name, " (", slices(Count / Calls), ")"] || {Name, Count, _} <- Kinds]).

@@ -18,6 +18,11 @@ what_is_short_on_the_other_kind_of_scheduler_is_left_out_test() ->
     shown(Text, "held 1 ns, normal (1 slice), "),
     ?assertEqual(nomatch, string:find(Text, "dirty")).
 
+%% A call of which nothing is left but collections of garbage.
+what_was_seen_nowhere_leaves_no_gap_test() ->
+    Text = measured(#{count => 1, total => 0}, #{count => 0, total => 0}),
+    shown(Text, "held 1 ns, well-behaved |").
+
 a_bad_verdict_stands_in_the_table_and_in_words_test() ->
     Text = page([{row(), {ok, ?R:bad()}}]),
     shown(Text, "holds the scheduler |"),
