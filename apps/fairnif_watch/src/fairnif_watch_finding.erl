@@ -65,9 +65,11 @@ seen(#{culprit := Old, stack := Before} = Finding, #{culprit := New} = Issue) ->
         {false, false} -> #{culprit => New, stack => Stack}
     end.
 
-%% What goes with the stack.
+%% What goes with the stack; nothing of it is the later one's.
 evidence(#{evidence := Before}, Issue) ->
-    maps:merge(maps:get(evidence, Issue, #{}), maps:with([stack_note, cause, process], Before)).
+    OfStack = [stack_note, cause, process],
+    maps:merge(maps:without(OfStack, maps:get(evidence, Issue, #{})),
+               maps:with(OfStack, Before)).
 
 %% What was learned of it may stand before its name. Two functions without a symbol are two.
 is_same(#{library := Library, symbol := Symbol, mfa := Mfa} = Old,

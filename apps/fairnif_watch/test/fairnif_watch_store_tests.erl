@@ -142,6 +142,18 @@ a_later_stack_that_shows_less_does_not_unname_the_culprit_test() ->
          ?assertEqual(<<"m:f/1">>, Culprit([L, Named]))
      end || L <- Less].
 
+%% A destructor has no process; who ran before it has, and it is later stacks that tell of that one.
+a_destructor_gets_no_later_stacks_process_test() ->
+    Destructor = (fairnif_watch_culprit:none())#{kind := destructor, name := <<"destructor">>},
+    Less = (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>},
+    {_, Store} = told([[issue(a, #{culprit => C, evidence => E})]
+                       || {C, E} <- [{Destructor, #{cause => native, held_ns => 1}},
+                                     {Less, #{cause => emulator, held_ns => 2,
+                                              process => self()}}]]),
+    ?assertMatch([#{culprit := #{kind := destructor}, evidence := Evidence}]
+                   when Evidence =:= #{cause => native, held_ns => 2},
+                 fairnif_watch_store:findings(Store)).
+
 %% What holds a scheduler, as fairnif_watch_detect_blocked says it.
 block(Stack) ->
     Event = #{event => held, id => 1, kind => normal, number => 1, held_ns => 50000000,
