@@ -5,6 +5,10 @@
 %% the process held on its heap stays until the NIF has returned, so a sentinel held there tells the
 %% moment. Threads that the function started are seen by the CPU time they still use afterwards.
 %%
+%% A thread that waits for a processor stops nothing, and beside other programs that may take
+%% longer than the limit. Hence a control: before each kill a process that runs ordinary Erlang is
+%% killed in the same way on the same scheduler.
+%%
 %% Use a node of its own: what goes on here goes on.
 -module(fairnif_lab_kill).
 
@@ -19,6 +23,7 @@
                     down := fairnif_lab_stats:summary(),        % ns from the kill to DOWN
                     stop := fairnif_lab_stats:summary(),        % to the end of native code
                     stop_samples := [non_neg_integer()],
+                    control_samples := [non_neg_integer()],     % to the end of ordinary Erlang
                     unstopped := non_neg_integer(),     % did not stop while patience lasted
                     threads_cpu := non_neg_integer(),   % ns that threads unknown to the VM
                                                         % computed within 100 ms after the last stop
@@ -74,11 +79,12 @@ measure_here(Fun, Opts) ->
     end.
 
 result(Kills, Memory, ThreadsCpu) ->
-    Stops = [S || {_, S} <- Kills, is_integer(S)],
+    Stops = [S || {_, S, _} <- Kills, is_integer(S)],
     #{count => length(Kills),
-      down => fairnif_lab_stats:summary([D || {D, _} <- Kills, is_integer(D)]),
+      down => fairnif_lab_stats:summary([D || {D, _, _} <- Kills, is_integer(D)]),
       stop => fairnif_lab_stats:summary(Stops),
       stop_samples => Stops,
+      control_samples => [C || {_, _, C} <- Kills],
       unstopped => length(Kills) - length(Stops),
       threads_cpu => ThreadsCpu,
       memory => Memory}.
@@ -110,7 +116,7 @@ rounds(N, State, Kills, Memory) ->
     Some = round_of(?KILLS, State, now_ms() + Share, []),
     Kills1 = Some ++ Kills,
     Memory1 = [maps:put(kills, length(Kills1), memory()) | Memory],
-    Stuck = lists:any(fun({_, Stop}) -> Stop =:= never end, Some),
+    Stuck = lists:any(fun({_, Stop, _}) -> Stop =:= never end, Some),
     case Stuck orelse ?ROUNDS - N + 1 >= ?LEAST_ROUNDS andalso now_ms() > maps:get(late, State) of
         true -> {Kills1, lists:reverse(Memory1)};
         false -> rounds(N - 1, State, Kills1, Memory1)
@@ -120,11 +126,17 @@ rounds(N, State, Kills, Memory) ->
 round_of(0, _, _, Kills) ->
     Kills;
 round_of(N, State, Until, Kills) ->
-    Kill = kill(State),
-    case now_ms() >= Until orelse element(2, Kill) =:= never of
+    {_, Control} = kill(State#{function := fun ordinary/0}),
+    {Down, Stop} = kill(State),
+    %% An atom is more than any number: what never came took the patience at least.
+    Kill = {Down, Stop, min(Control, maps:get(patience, State) * 1000000)},
+    case now_ms() >= Until orelse Stop =:= never of
         true -> [Kill | Kills];
         false -> round_of(N - 1, State, Until, [Kill | Kills])
     end.
+
+ordinary() ->
+    fairnif_lab_share:work(long_sort).
 
 %% {NsToDown, NsToStop}
 kill(#{function := Fun, moment := MomentMs, patience := Patience}) ->

@@ -44,9 +44,9 @@ what_could_be_seen_is_named_test() ->
 who_waits_stops_at_once_test_() ->
     in_peer(sleeps, #{time_ms => 100}, fun(Result) ->
         #{count := Count, unstopped := 0, down := #{count := Count}, stop := #{count := Count},
-          stop_samples := Stops, memory := Memory} = Result,
+          stop_samples := Stops, control_samples := Control, memory := Memory} = Result,
         ?assert(Count >= 8),
-        ?assertEqual(Count, length(Stops)),
+        ?assertEqual({Count, Count}, {length(Stops), length(Control)}),
         ?assertEqual(8, length(Memory)),
         ?assertEqual(lists:sort([K || #{kills := K} <- Memory]), [K || #{kills := K} <- Memory]),
         ?assert(lists:all(fun(#{native := N, vm := V}) -> N > 0 andalso V > 0 end, Memory)),
@@ -57,15 +57,18 @@ who_waits_stops_at_once_test_() ->
 
 code_in_a_dirty_nif_goes_on_after_down_test_() ->
     in_peer(dirty, #{time_ms => 300, call_ns => 300 * ?MS}, fun(Result) ->
-        #{down := #{median := Down}, stop := #{median := Stop}, unstopped := 0} = Result,
+        #{down := #{median := Down}, stop := #{median := Stop}, unstopped := 0,
+          control_samples := Control} = Result,
         ?assert(Stop > 100 * ?MS),
-        ?assert(Down < Stop)
+        ?assert(Down < Stop),
+        ?assert(fairnif_lab_stats:median(Control) < Stop / 2)
     end).
 
 what_does_not_stop_ends_the_measurement_test_() ->
     {timeout, 60, fun() ->
         {ok, {ok, Result}} = run(dirty_long, #{time_ms => 100, patience_ms => 200}),
-        ?assertMatch(#{count := 1, unstopped := 1, stop_samples := [], memory := [_]}, Result),
+        ?assertMatch(#{count := 1, unstopped := 1, stop_samples := [],
+                       control_samples := [_], memory := [_]}, Result),
         ?assertMatch({undefined, undefined, _}, ?K:growth(Result))
     end}.
 

@@ -143,7 +143,8 @@ full(Size, Ns, Verdicts) ->
       thread_progress => #{idle => summary([9000]), beside => summary([12000])},
       long_schedule => #{count => 0, longest_ms => 0, named => []},
       kill => #{count => 5, down => summary([9000, 11000]), stop => summary([21000, 25000]),
-                stop_samples => [21000, 25000], unstopped => 0, threads_cpu => 0},
+                stop_samples => [21000, 25000], control_samples => [31000, 35000], unstopped => 0,
+                threads_cpu => 0},
       leak => leak(0.0),
       others => [0.05, undefined],
       verdicts => Verdicts}.

@@ -168,11 +168,21 @@ delay() ->
 
 kill() ->
     At = fun(Stops) -> kills(#{stop_samples => Stops}) end,
+    Beside = fun(Stop, Control) -> kills(#{stop_samples => [Stop], control_samples => Control}) end,
     [{"at once", At([1000, 1000, 1000, 1000]), #{}, pass},
      {"a quarter of them late", At([0, 0, 0, 50 * ?MS]), #{}, pass},
      {"more than a quarter", At([0, 0, 50 * ?MS, 50 * ?MS]), #{}, warn},
      {"at the limit", At([10 * ?MS]), #{}, pass},
-     {"over it, where that decides", At([10 * ?MS + 1]), #{strict => true}, fail},
+     {"a little over it", At([10 * ?MS + 1]), #{strict => true}, cannot_say},
+     {"over it, where that decides", At([15 * ?MS + 2001]), #{strict => true}, fail},
+     {"late, as ordinary Erlang is", Beside(20 * ?MS, [0, 20 * ?MS]), #{}, cannot_say},
+     {"late, and one kill of ordinary Erlang was", Beside(20 * ?MS, [0, 0, 0, 3 * ?MS]), #{},
+      cannot_say},
+     {"late by twice as much, and the limit", Beside(55 * ?MS, [20 * ?MS]), #{}, cannot_say},
+     {"by more than that", Beside(55 * ?MS + 1, [0, 20 * ?MS]), #{}, warn},
+     {"in time, and Erlang was not", Beside(1000, [500 * ?MS]), #{}, pass},
+     {"never stopped, and Erlang late", kills(#{unstopped => 1, control_samples => [500 * ?MS]}),
+      #{}, warn},
      {"never stopped", kills(#{unstopped => 1}), #{}, warn},
      {"never stopped, any of them", kills(#{unstopped => 2, stop_samples => []}), #{strict => true},
       fail},
@@ -324,6 +334,7 @@ delay_of(Windows) ->
 
 kills(More) ->
     #{kill => maps:merge(#{count => 4, unstopped => 0, stop_samples => [1000],
+                           control_samples => [1000],
                            down => #{median => 500}, threads_cpu => 0}, More)}.
 
 lost(Total, Resolution) ->
