@@ -36,7 +36,7 @@ enum {
     IDLE_NS = 1000000000,       /* then a thread looks whether it may leave */
     IDLE_ROUNDS = 10,           /* so often */
     SLEEPS_MOST = 8,
-    PASSED_MOST = 64,           /* of the queue: what waits is looked for there */
+    PASSED_MOST = 16,           /* of the queue: what waits is looked for there */
     GATE_NS = 2000000,          /* after which the keeper looks again */
     SPIN_NS = 20000             /* work that follows work within this time
                                    finds a thread awake: the two wake-ups of a
@@ -69,6 +69,7 @@ static unsigned ending;             /* of the busy: so many come at once */
 static uint64_t counted;            /* so many of the workers */
 static bool keeper;                 /* a thread waits until the first of the
                                        queue may begin, or looks whether */
+static uint64_t looked_at;          /* when who computes was last looked at */
 static struct fair__pool_counts counts;
 
 void fair__wait_lock(void) { pthread_mutex_lock(&lock); }
@@ -311,16 +312,24 @@ static struct fair__job *pass_gate(void)
 {
     const struct timespec pause = {.tv_nsec = GATE_NS};
     struct fair__job *job = next_to_begin();
+    uint64_t now;
 
-    if (job || !queue.first || keeper)
+    if (job == queue.first || keeper)
         return job;
     keeper = true;
-    while (queue.first && started <= GET(fair__config.threads)
-           && !(job = next_to_begin())) {
-        if (few_compute(GET(fair__config.dirty_cpus))) {
-            job = queue.first;  /* as it is now */
-            break;
+    while (queue.first && started <= GET(fair__config.threads)) {
+        now = fair__now();
+        /* Also while others pass: it may be that all who compute sleep. */
+        if (now - looked_at >= GATE_NS) {
+            looked_at = now;
+            if (few_compute(GET(fair__config.dirty_cpus))) {
+                job = queue.first;      /* as it is now */
+                break;
+            }
         }
+        job = next_to_begin();
+        if (job)
+            break;
         fair__wait_unlock();
         nanosleep(&pause, NULL);
         fair__wait_lock();
@@ -413,6 +422,8 @@ static void *thread_main(void *arg)
         bool learns;
 
         if (!job) {
+            if (started > GET(fair__config.threads))
+                break;          /* somebody else keeps the queue */
             if (queue.first || !spin())
                 rounds = sleep_idle() ? 0 : rounds + 1;
             continue;

@@ -133,7 +133,8 @@ struct fair__func {
     _Atomic bool adapted;       /* AUTO: ticks too far apart, begin dirty */
     _Atomic int sleeps;         /* over 0: its work on the pool's threads
                                    mostly waits; pool.c */
-    _Atomic int64_t active;     /* calls under way, counted under a limit */
+    uint64_t active;            /* calls under way, counted under a limit; under
+                                   the lock of what waits, as turns */
     struct fair__turns {        /* those that wait for one of them to end */
         struct fair__task *first, *last;
         struct fair__func *next;    /* function with such */
@@ -475,7 +476,8 @@ struct fair__config {
     _Atomic bool check_terms;
     _Atomic bool measure_cpu;
     /* not settings, but as global */
-    _Atomic int64_t active;         /* calls under way, with max_tasks set */
+    uint64_t active;                /* calls under way, with max_tasks set;
+                                       under the lock of what waits */
     _Atomic int64_t dirty_running;  /* tasks that hold a dirty CPU scheduler */
 };
 extern FAIR_HIDDEN struct fair__config fair__config;

@@ -9,33 +9,19 @@
 #include "wait.h"
 
 static struct fair__func *limited;      /* functions with calls that wait */
-static _Atomic size_t turns_waiting;
 
-/* Never counts one too many, not even for a moment: who looks then would take a
- * free place for none, and wait for the end of a call that was refused. */
-static bool count_in(_Atomic int64_t *active, int64_t most)
-{
-    int64_t now = atomic_load(active);
-
-    do {
-        if (most && now >= most)
-            return false;
-    } while (!atomic_compare_exchange_weak(active, &now, now + 1));
-    return true;
-}
-
-enum entry {E_FULL, E_IN, E_UNDONE};
-
-static enum entry enter(const struct fair__nif *nif)
+/* Takes a place under both limits, if there is one; locked. */
+static bool enter(const struct fair__nif *nif)
 {
     struct fair__func *f = nif->func;
+    uint64_t most = GET(fair__config.max_tasks);
 
-    if (!count_in(&f->active, nif->max_tasks))
-        return E_FULL;
-    if (count_in(&fair__config.active, (int64_t)GET(fair__config.max_tasks)))
-        return E_IN;
-    atomic_fetch_sub(&f->active, 1);
-    return E_UNDONE;
+    if ((nif->max_tasks && f->active >= nif->max_tasks)
+        || (most && fair__config.active >= most))
+        return false;
+    f->active++;
+    fair__config.active++;
+    return true;
 }
 
 static void append_limited(struct fair__func *f)
@@ -62,7 +48,6 @@ void fair__turn_end(struct fair__task *t)
     struct fair__func *f = t->func;
 
     fair__list_take_off(t, &f->turns.first, &f->turns.last);
-    atomic_fetch_sub(&turns_waiting, 1);
     if (!f->turns.first)
         remove_limited(f);
 }
@@ -74,7 +59,7 @@ static bool grant_turn(struct fair__wake *w)
     for (struct fair__func *f = limited; f; f = f->turns.next) {
         struct fair__task *t = f->turns.first;
 
-        if (enter(t->nif) != E_IN)
+        if (!enter(t->nif))
             continue;
         t->counted = true;
         fair__turn_end(t);
@@ -96,14 +81,15 @@ void fair__turn_begin(struct fair__task *t, struct fair__wake *w)
     if (!f->turns.first)
         append_limited(f);
     fair__list_append(t, &f->turns.first, &f->turns.last);
-    atomic_fetch_add(&turns_waiting, 1);
     grant_turn(w);
 }
 
-/* Free places go to those who wait, and what is left to the newcomer, if there
- * is one (or NULL): is he in?  Two at a time, so that a limit that was raised is
- * made use of; for a newcomer all of them. */
-static bool let_in(ErlNifEnv *env, const struct fair__nif *newcomer)
+/* The call that ended, if one did, gives up its place.  Free places go to those
+ * who wait, and what is left to the newcomer, if there is one: is he in?  Two at
+ * a time, so that a limit that was raised is made use of; for a newcomer all of
+ * them. */
+static bool let_in(ErlNifEnv *env, struct fair__func *ended,
+                   const struct fair__nif *newcomer)
 {
     enum { MOST = 2 };
     unsigned granted;
@@ -114,10 +100,15 @@ static bool let_in(ErlNifEnv *env, const struct fair__nif *newcomer)
 
         granted = 0;
         fair__wait_lock();
+        if (ended) {
+            ended->active--;
+            fair__config.active--;
+            ended = NULL;
+        }
         while (granted < MOST && grant_turn(&w[granted]))
             granted++;
         in = newcomer && granted < MOST && !newcomer->func->turns.first
-            && enter(newcomer) == E_IN;
+            && enter(newcomer);
         fair__wait_unlock();
         for (unsigned i = 0; i < granted; i++)
             fair__wake_send(env, &w[i]);
@@ -125,39 +116,18 @@ static bool let_in(ErlNifEnv *env, const struct fair__nif *newcomer)
     return in;
 }
 
-/* The counters were lowered: whoever begins to wait looks at them after he is
- * counted as waiting. */
-static void pass_on(ErlNifEnv *env)
-{
-    if (fair_unlikely(atomic_load(&turns_waiting) != 0))
-        let_in(env, NULL);
-}
-
-/* Counts only where a limit is set: the counters are shared by all threads.  A
- * call that finds nobody waiting needs no lock. */
+/* Counts only where a limit is set: then each call takes the lock. */
 bool fair__admit(const struct fair__nif *nif, ErlNifEnv *env, bool *counted)
 {
     *counted = nif->max_tasks || GET(fair__config.max_tasks);
     if (fair_likely(!*counted))
         return true;
-    if (atomic_load(&turns_waiting)) {
-        *counted = let_in(env, nif);
-    } else {
-        enum entry entry = enter(nif);
-
-        *counted = entry == E_IN;
-        /* For a moment it had a place of the function's: who looked then took it
-         * for full. */
-        if (entry == E_UNDONE)
-            pass_on(env);
-    }
+    *counted = let_in(env, NULL, nif);
     return *counted;
 }
 
 /* A counted call is over. */
 void fair__dismiss(struct fair__func *f, ErlNifEnv *env)
 {
-    atomic_fetch_sub(&f->active, 1);
-    atomic_fetch_sub(&fair__config.active, 1);
-    pass_on(env);
+    let_in(env, f, NULL);
 }
