@@ -71,7 +71,7 @@ test: test-beside test-alone  ## all tests and lint
 test-beside: deps-test deps-http compile
 	@tools/setup platforms
 	@tools/setup browser
-	@tools/abreast $(ABREAST) test-ct-beside test-c test-platforms test-eunit-beside \
+	@tools/abreast $(ABREAST) test-ct-beside test-eunit-beside test-c test-platforms \
 		test-stranger-beside test-page-beside test-examples test-elixir-beside lint
 
 test-alone: deps-test deps-http compile
