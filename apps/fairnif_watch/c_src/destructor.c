@@ -64,7 +64,7 @@ void watch__types_learn(struct watch__types *types, const void *own,
         types->own = at;
 }
 
-/* False also where it is the destructor of two types: whose is not known. */
+/* The name is 0 where it is the destructor of two types: whose is not known. */
 bool watch__type_of(const struct watch__types *types, uint64_t function,
                     ERL_NIF_TERM *module, ERL_NIF_TERM *name)
 {
@@ -82,8 +82,10 @@ bool watch__type_of(const struct watch__types *types, uint64_t function,
             break;
         if (last < n && words[types->destructor] == function
             && is_linked(at, words)) {
-            if (found && found != at)
-                return false;
+            if (found && found != at) {
+                *name = 0;
+                return true;
+            }
             found = at;
             *module = (ERL_NIF_TERM)words[types->module];
             *name = (ERL_NIF_TERM)words[types->name];

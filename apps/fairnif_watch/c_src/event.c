@@ -176,7 +176,9 @@ static ERL_NIF_TERM destructor_term(struct watch *w,
 
     return f == watch__called(w->stack) && !f->function[0]
         && watch__type_of(&w->types, f->start, &module, &name)
-        ? enif_make_tuple2(w->env, module, name) : atom(w, "none");
+        ? enif_make_tuple2(w->env, module, name ? name
+                           : atom(w, "several types"))
+        : atom(w, "none");
 }
 
 static ERL_NIF_TERM frame_term(struct watch *w, struct watch__frame *f)

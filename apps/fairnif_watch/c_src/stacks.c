@@ -170,9 +170,7 @@ bool watch__shows(const struct watch *w, const struct watch__thread *t,
                          &shown->heap);
     if (f)
         shown->library = f->pc - f->offset;
-    else if (s->end == END_MACHINE)
-        shown->library = WATCH__NEVER;      /* whoever made the code */
-    if (!f)
+    else
         f = &s->frames[shown->whole ? last - 1 : last];
     shown->function = f->start;
     return t->fair || s->end != END_JIT || last > 0;

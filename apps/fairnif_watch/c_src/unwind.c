@@ -196,7 +196,7 @@ static bool is_librarys(struct watch__maps *maps, uint64_t pc,
     const struct watch__map *map = watch__map_of(maps, pc);
 
     if (maps->vm_is_named && map
-        && (!map->path || !strncmp(map->path, "[anon", 5)))
+        && (!map->path || strncmp(map->path, "/memfd:vmem", 11)))
         return true;
     return known(regs, PROCESS) && !watch__process_of(regs)
         && !(inner && inner->in == IN_EMULATOR);

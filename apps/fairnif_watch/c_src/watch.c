@@ -165,6 +165,8 @@ static void take(struct watch *w, struct watch__thread *t)
     if (t->is_late && watch__take_shown(w, t))
         return;
     watch__take(w, t, t->is_late ? w->wait_left / LATE_SHARE : w->wait_left);
+    if (w->stack->taken == TAKEN)
+        t->is_late = false;
     spent = watch__now() - since;
     w->wait_left = watch__less(w->wait_left, spent);
 }

@@ -85,12 +85,12 @@ TEST(shared, "a destructor of several types tells none of them")
     link_types(types, 5);
     t = learned(&types[0]);
     types[4].destructor = THEIRS + 2;
-    CHECK(!watch__type_of(&t, THEIRS + 2, &module, &name));
-    CHECK(watch__type_of(&t, THEIRS + 3, &module, &name));
+    CHECK(watch__type_of(&t, THEIRS + 2, &module, &name) && name == 0);
+    CHECK(watch__type_of(&t, THEIRS + 3, &module, &name) && name != 0);
     /* One that is gone is none. */
     types[3].next = &types[0];
     types[0].previous = &types[3];
-    CHECK(watch__type_of(&t, THEIRS + 2, &module, &name));
+    CHECK(watch__type_of(&t, THEIRS + 2, &module, &name) && name != 0);
 }
 
 TEST(unlinked, "a type that its neighbours do not know, since it goes just now, is "
