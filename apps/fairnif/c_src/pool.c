@@ -423,7 +423,7 @@ static void *thread_main(void *arg)
 
         if (!job) {
             if (started > GET(fair__config.threads))
-                break;          /* somebody else keeps the queue */
+                continue;       /* it is to leave, and not to sleep before */
             if (queue.first || !spin())
                 rounds = sleep_idle() ? 0 : rounds + 1;
             continue;

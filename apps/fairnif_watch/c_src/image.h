@@ -5,6 +5,8 @@
 #ifndef WATCH_IMAGE_H
 #define WATCH_IMAGE_H
 
+#include <string.h>
+
 #include "stack.h"
 
 enum {
@@ -112,6 +114,12 @@ WATCH_HIDDEN void watch__read_refuse(bool refuse);
 WATCH_HIDDEN bool watch__read_all(void *to, uint64_t from, size_t size);
 WATCH_HIDDEN void *watch__pages(size_t size);
 WATCH_HIDDEN void watch__pages_free(void *p, size_t size);
+
+/* What the emulator calls its machine code, where it maps it twice. */
+static inline bool watch__is_vms_name(const char *path)
+{
+    return path && !strncmp(path, "/memfd:vmem", 11);
+}
 
 /* maps.c: the mapping that pc lies in, or NULL.  Reads the maps again where
  * there is none. */

@@ -128,7 +128,7 @@ static void keep(struct watch__maps *maps, struct watch__map m,
     if (!make_room(maps))
         return;
     m.path = length > 0 ? keep_text(maps, path, length) : NULL;
-    if (m.executable && m.path && !strncmp(m.path, "/memfd:vmem", 11))
+    if (m.executable && watch__is_vms_name(m.path))
         maps->vm_is_named = true;
     maps->map[maps->count++] = m;
 }

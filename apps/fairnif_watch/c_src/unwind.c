@@ -195,8 +195,7 @@ static bool is_librarys(struct watch__maps *maps, uint64_t pc,
 {
     const struct watch__map *map = watch__map_of(maps, pc);
 
-    if (maps->vm_is_named && map
-        && (!map->path || strncmp(map->path, "/memfd:vmem", 11)))
+    if (maps->vm_is_named && map && !watch__is_vms_name(map->path))
         return true;
     return known(regs, PROCESS) && !watch__process_of(regs)
         && !(inner && inner->in == IN_EMULATOR);
