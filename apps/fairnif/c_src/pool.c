@@ -38,6 +38,9 @@ enum {
     SLEEPS_MOST = 8,
     PASSED_MOST = 16,           /* of the queue: what waits is looked for there */
     GATE_NS = 2000000,          /* after which the keeper looks again */
+    GATE_LOOKS = 2,             /* in a row must find few who compute: who
+                                   computes may sleep a moment, at a lock or for
+                                   a page of memory */
     SPIN_NS = 20000             /* work that follows work within this time
                                    finds a thread awake: the two wake-ups of a
                                    round trip cost as much.  One thread at a
@@ -49,6 +52,8 @@ static struct worker {
     bool starting;                  /* `tid` is being written */
     int os_id;                      /* the thread's, for the kernel */
     bool counted;                   /* what it does may compute */
+    _Atomic bool runs;              /* it is in the work itself, not on its way
+                                       there through the lock */
     ErlNifTid tid;
     struct fair__thread *record;    /* is used again by the next thread */
 } workers[THREADS_MOST];
@@ -70,6 +75,7 @@ static uint64_t counted;            /* so many of the workers */
 static bool keeper;                 /* a thread waits until the first of the
                                        queue may begin, or looks whether */
 static uint64_t looked_at;          /* when who computes was last looked at */
+static unsigned few_seen;           /* so many looks in a row found few */
 static struct fair__pool_counts counts;
 
 void fair__wait_lock(void) { pthread_mutex_lock(&lock); }
@@ -295,9 +301,14 @@ static bool few_compute(uint64_t most)
     unsigned count = 0;
     uint64_t computing = 0;
 
-    for (const struct worker *w = workers; w < workers + THREADS_MOST; w++)
-        if (w->counted)
+    for (struct worker *w = workers; w < workers + THREADS_MOST; w++) {
+        if (!w->counted)
+            continue;
+        if (GET(w->runs))
             tids[count++] = w->os_id;
+        else
+            computing++;
+    }
     fair__wait_unlock();
     while (count > 0 && computing < most)
         computing += fair__thread_computes(tids[--count]);
@@ -322,7 +333,9 @@ static struct fair__job *pass_gate(void)
         /* Also while others pass: it may be that all who compute sleep. */
         if (now - looked_at >= GATE_NS) {
             looked_at = now;
-            if (few_compute(GET(fair__config.dirty_cpus))) {
+            few_seen = few_compute(GET(fair__config.dirty_cpus)) ? few_seen + 1 : 0;
+            if (few_seen >= GATE_LOOKS) {
+                few_seen = 0;
                 job = queue.first;      /* as it is now */
                 break;
             }
@@ -436,7 +449,9 @@ static void *thread_main(void *arg)
         if (queue.first)
             call_thread();      /* what came while there was a keeper did not */
         fair__wait_unlock();
+        SET(w->runs, true);
         run(job, learns);
+        SET(w->runs, false);
         /* It may have got a record when this thread got none: `ending` is in
          * that one. */
         if (fair_unlikely(!w->record))

@@ -51,8 +51,9 @@ two_holders_are_one_sentinel_test() ->
 
 a_killed_owner_in_a_dirty_nif_is_told_of_when_the_nif_has_returned_test_() ->
     {timeout, 60, fun() ->
-        %% What it left is freed by a normal scheduler, which must wake to do so.
-        Tick = spawn_link(fun tick/0),
+        %% What it left is freed by a normal scheduler, by any of them, which must wake to do so.
+        Ticks = [spawn_opt(fun tick/0, [link, {scheduler, N}])
+                 || N <- lists:seq(1, erlang:system_info(schedulers_online))],
         Owner = owner(key, fun() -> erts_debug:dirty_cpu(wait, 500) end),
         Monitor = monitor(process, Owner),
         timer:sleep(100),
@@ -60,8 +61,7 @@ a_killed_owner_in_a_dirty_nif_is_told_of_when_the_nif_has_returned_test_() ->
         exit(Owner, kill),
         receive {'DOWN', Monitor, process, _, killed} -> ok end,
         Gone = told(key, ?SOON_MS),
-        unlink(Tick),
-        exit(Tick, kill),
+        [begin unlink(Tick), exit(Tick, kill) end || Tick <- Ticks],
         ?assert(Gone - Killed > 200000000)
     end}.
 

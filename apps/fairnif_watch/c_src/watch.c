@@ -22,6 +22,8 @@ enum {
     DIRTY_EVERY = 4,            /* looks at dirty ones: one in so many */
     LONGEST = 4,                /* periods: where nobody works, or a look is
                                    dear, it looks less often, but for that */
+    BRIEF = 4,                  /* looks after those where nobody worked that
+                                   come in time though they are dear */
     SHARE = 250                 /* of a processor the thread may use 1/250 */
 };
 #define LATE_NS (20 * NS_PER_MS)
@@ -531,12 +533,20 @@ static void note_late(struct watch *w, uint64_t gap, uint64_t throttled,
 
 /* How long to sleep.  What a look costs depends on the machine, on how busy it
  * is, and on how many schedulers work.  One that may be held is looked at again
- * soon: what is to be told of may be over else. */
+ * soon: what is to be told of may be over else.  So is one that begins to work
+ * where nobody did: looks that were saved are spent, no more of them. */
 static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
 {
     uint64_t period = w->config.limits.period_ns;
     uint64_t cpu = watch__cpu(own), dear;
+    bool soon = w->suspects;
 
+    if (idle) {
+        w->brief += w->brief < BRIEF;
+    } else if (w->brief > 0) {
+        w->brief--;
+        soon = true;
+    }
     if (w->cpu && cpu != WATCH__NEVER)
         w->look_cpu += (cpu - w->cpu) / 16 - w->look_cpu / 16;
     w->cpu = cpu;
@@ -544,7 +554,7 @@ static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
     dear = w->look_cpu * SHARE;
     if (idle || dear > LONGEST * period)
         dear = LONGEST * period;
-    w->limits.period_ns = dear > period && !w->suspects ? dear : period;
+    w->limits.period_ns = dear > period && !soon ? dear : period;
     SET(w->counters.period_ns, w->limits.period_ns);
     return w->limits.period_ns;
 }

@@ -366,6 +366,7 @@ struct watch {
     uint64_t now, before;
     uint64_t wait_left;         /* for stacks, at this look */
     bool suspects;              /* one may be held, and is not proven to be */
+    unsigned brief;             /* so many looks may come in time, though dear */
     uint64_t cpu, look_cpu;     /* its own: so far, and of a look, on average */
     uint64_t tick;
     struct watch__stack *stack;

@@ -27,6 +27,9 @@
 %% Holds last at least and at most so long, ms; and are named within this.
 -define(HELD_MS, {30, 100}).
 -define(NAMED_MS, 250).
+%% One of so many may be missed, and one of fewer: a hold of 30 ms that begins right after a look at
+%% an idle node can be over before it is told.
+-define(MAY_MISS, 50).
 %% More than this share of the time in which the schedulers' threads wanted a processor they waited
 %% for one: this machine can't say.
 -define(WAITED, 0.1).
@@ -149,8 +152,8 @@ named(Where, Peer, Echo) ->
     Innocents = [I || #{innocents := Is} <- Holds, I <- Is],
     [] = Wrong,
     [] = Innocents,
-    case {Missed, Waited > ?WAITED} of
-        {[], _} -> {comment, Said};
+    case {length(Missed) =< max(1, length(Holds) div ?MAY_MISS), Waited > ?WAITED} of
+        {true, _} -> {comment, Said};
         {_, true} -> {skip, "not judged, the schedulers waited for a processor too long: " ++ Said};
         {_, false} -> error({not_named, Missed})
     end.
