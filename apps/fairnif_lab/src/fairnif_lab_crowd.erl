@@ -26,8 +26,6 @@
                                        named := [binary()]}}.
 
 -define(WINDOWS, 4).
-%% From so many bytes on the collection of what a call leaves may be what others feel.
--define(LARGE, 1048576).
 -define(LONG_MS, 1).            % the least that long_schedule takes
 
 %% @doc Takes three times `time_ms' and some more. Never returns where the function blocks all
@@ -58,37 +56,14 @@ measure(Fun, Opts) ->
 
 %% A large result takes long to be collected, whoever has made it.
 sized(Fun, Schedulers, WindowMs) ->
-    {Caller, Monitor} = spawn_monitor(fun() -> exit({left, left(Fun)}) end),
-    receive
-        {'DOWN', Monitor, process, Caller, {left, Size}} ->
-            case fairnif_lab_garbage:bytes(Size) of
-                Bytes when Bytes >= ?LARGE ->
-                    Build = fun() -> fairnif_lab_garbage:term(Size) end,
-                    {Delay, _} = beside([fun() -> forever(Build) end
-                                         || _ <- lists:seq(1, Schedulers)],
-                                        fun() -> delay(WindowMs) end),
-                    #{sized => Delay, bytes => Bytes};
-                _ ->
-                    #{}
-            end;
-        %% Why it ended the callers tell.
-        {'DOWN', Monitor, process, Caller, _} ->
+    case fairnif_lab_garbage:alike(Fun, infinity) of
+        {Bytes, Build} ->
+            {Delay, _} = beside([fun() -> forever(Build) end || _ <- lists:seq(1, Schedulers)],
+                                fun() -> delay(WindowMs) end),
+            #{sized => Delay, bytes => Bytes};
+        none ->
             #{}
     end.
-
-left(Fun) ->
-    try Fun() of
-        Result ->
-            Size = fairnif_lab_garbage:size(),
-            keep(Result),
-            Size
-    catch
-        Class:Reason -> exit({Class, Reason})
-    end.
-
-%% What is named later is not collected before.
-keep(_) ->
-    ok.
 
 %% What was measured, and why those loads ended that did.
 beside(Loads, Measure) ->

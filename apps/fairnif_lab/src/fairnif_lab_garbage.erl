@@ -14,7 +14,8 @@
 %% size.
 -module(fairnif_lab_garbage).
 
--export([flags/0, measure/2, size/0, bytes/1, term/1]).
+-export([flags/0, measure/2, alike/2]).
+-export([size/0, bytes/1, term/1]).
 
 -export_type([options/0, result/0, size/0, unfinished/0]).
 
@@ -38,6 +39,8 @@
 %% Beyond the least number nothing is begun after so many times the time.
 -define(PART, 0.5).
 -define(WORD, 8).
+%% From so many bytes on what others feel may be that they are collected or freed.
+-define(LARGE, 1048576).
 
 %% @doc Emulator flags of the node to measure in: a scheduler for the function and the meter, and
 %% one for who asks.
@@ -166,6 +169,41 @@ meter(Me, {T0, _, Waited0, _}, Longest) ->
     after 0 ->
             meter(Me, Now, Longest1)
     end.
+
+%% @doc Where a call of Fun leaves much: how many bytes, and Erlang that builds a term of that size.
+%% A control for what takes long because of the result, whoever has made it. One call; `none' also
+%% where it did not return within the patience (ms).
+-spec alike(fun(() -> term()), timeout()) -> {pos_integer(), fun(() -> term())} | none.
+alike(Fun, Patience) ->
+    {Caller, Monitor} = spawn_monitor(fun() -> exit({left, left(Fun)}) end),
+    receive
+        {'DOWN', Monitor, process, Caller, {left, Size}} ->
+            case bytes(Size) of
+                Bytes when Bytes >= ?LARGE -> {Bytes, fun() -> term(Size) end};
+                _ -> none
+            end;
+        %% Why it ended those tell that call it then.
+        {'DOWN', Monitor, process, Caller, _} ->
+            none
+    after Patience ->
+            demonitor(Monitor, [flush]),
+            exit(Caller, kill),
+            none
+    end.
+
+left(Fun) ->
+    try Fun() of
+        Result ->
+            Size = size(),
+            keep(Result),
+            Size
+    catch
+        Class:Reason -> exit({Class, Reason})
+    end.
+
+%% What is named later is not collected before.
+keep(_) ->
+    ok.
 
 %% @doc What the calling process has on its heap, garbage and all, and of binaries outside of it.
 -spec size() -> size().

@@ -7,7 +7,8 @@
 %%
 %% A thread that waits for a processor stops nothing, and beside other programs that may take
 %% longer than the limit. Hence a control: before each kill a process that runs ordinary Erlang is
-%% killed in the same way on the same scheduler.
+%% killed in the same way on the same scheduler. Where a call leaves much, that one builds a term of
+%% that size: at his death that is freed, or is just being collected, whoever has made it.
 %%
 %% Use a node of its own: what goes on here goes on.
 -module(fairnif_lab_kill).
@@ -24,6 +25,7 @@
                     stop := fairnif_lab_stats:summary(),        % to the end of native code
                     stop_samples := [non_neg_integer()],
                     control_samples := [non_neg_integer()],     % to the end of ordinary Erlang
+                    control_bytes => pos_integer(),     % that builds a term so large
                     unstopped := non_neg_integer(),     % did not stop while patience lasted
                     threads_cpu := non_neg_integer(),   % ns that threads unknown to the VM
                                                         % computed within 100 ms after the last stop
@@ -39,6 +41,8 @@
 %% A victim is killed at a moment within its first call or its first so many ms.
 -define(MOMENT_MS, 100).
 -define(AFTER_MS, 100).
+%% A call that takes so long, and ten times what earlier ones took, is not waited for.
+-define(CONTROL_MS, 1000).
 %% What looks like a leak is looked at so often again.
 -define(AGAIN, 2).
 %% Growth counts that is so many times the largest fall.
@@ -67,11 +71,15 @@ measure_here(Fun, Opts) ->
              || S <- lists:seq(1, erlang:system_info(schedulers_online))],
     Known = [T || {T, _} <- threads()],
     TimeMs = maps:get(time_ms, Opts, 1000),
-    MomentMs = max(1, min(?MOMENT_MS, ceil(maps:get(call_ns, Opts, 1000000) / 1.0e6))),
-    State = #{function => Fun, moment => MomentMs,
-              patience => maps:get(patience_ms, Opts, 30000), time => TimeMs},
+    CallMs = ceil(maps:get(call_ns, Opts, 1000000) / 1.0e6),
+    MomentMs = max(1, min(?MOMENT_MS, CallMs)),
+    Patience = maps:get(patience_ms, Opts, 30000),
+    {Control, Sized} = control(Fun, min(Patience, ?CONTROL_MS + 10 * CallMs)),
+    State = #{function => Fun, control => Control, moment => MomentMs, patience => Patience,
+              time => TimeMs},
     try until_sure(?AGAIN, State, []) of
-        {Kills, Memory} -> {ok, result(Kills, Memory, unknown_threads(Known))}
+        {Kills, Memory} ->
+            {ok, maps:merge(Sized, result(Kills, Memory, unknown_threads(Known)))}
     catch
         throw:{ended, Why} -> {error, Why}
     after
@@ -125,8 +133,8 @@ rounds(N, State, Kills, Memory) ->
 %% At least one.
 round_of(0, _, _, Kills) ->
     Kills;
-round_of(N, State, Until, Kills) ->
-    {_, Control} = kill(State#{function := fun ordinary/0}),
+round_of(N, #{control := Erlang} = State, Until, Kills) ->
+    {_, Control} = kill(State#{function := Erlang}),
     {Down, Stop} = kill(State),
     %% An atom is more than any number: what never came took the patience at least.
     Kill = {Down, Stop, min(Control, maps:get(patience, State) * 1000000)},
@@ -135,8 +143,11 @@ round_of(N, State, Until, Kills) ->
         false -> round_of(N - 1, State, Until, [Kill | Kills])
     end.
 
-ordinary() ->
-    fairnif_lab_share:work(long_sort).
+control(Fun, Patience) ->
+    case fairnif_lab_garbage:alike(Fun, Patience) of
+        {Bytes, Build} -> {Build, #{control_bytes => Bytes}};
+        none -> {fun() -> fairnif_lab_share:work(long_sort) end, #{}}
+    end.
 
 %% {NsToDown, NsToStop}
 kill(#{function := Fun, moment := MomentMs, patience := Patience}) ->

@@ -367,7 +367,7 @@ delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
 as_large({Status, Sentence, Evidence},
          #{delay := #{sized := #{p99 := Sized, windows := Ss}, bytes := Bytes,
                       beside := #{windows := Ws}}}, Limit) when Status =/= pass ->
-    case fairnif_lab_stats:median(Ws) =< Limit + fairnif_lab_stats:median(Ss) of
+    case fairnif_lab_stats:median(Ws) =< Limit + ?SAME * fairnif_lab_stats:median(Ss) of
         true ->
             {pass, [Sentence, io_lib:format("; but ~ts beside Erlang that builds terms of ~ts, as "
                                             "much as a call leaves: collecting them is what others "
@@ -381,19 +381,26 @@ as_large(Verdict, _, _) ->
     Verdict.
 
 kill(#{count := Count, unstopped := Unstopped, stop_samples := Stops, control_samples := Control,
-       down := #{median := Down}, threads_cpu := Threads}, Limit) ->
+       down := #{median := Down}, threads_cpu := Threads} = Kill, Limit) ->
     %% Kills fall anywhere, some of them where nothing is to be stopped.
     Stop = case Stops of [] -> undefined; _ -> fairnif_lab_stats:percentile(75, Stops) end,
     %% What the machine has done to one kill it may do to a quarter of them.
     Erlang = lists:max(Control),
     Evidence = #{kills => Count, unstopped => Unstopped, stop_p75_ns => Stop, erlang_ns => Erlang,
                  down_median_ns => Down, threads_cpu_ns => Threads},
+    AsLarge = fairnif_lab_stats:percentile(75, Control),
     if
         Unstopped > 0 ->
             {fail, "goes on after its caller was killed, and was not seen to stop", Evidence};
         Threads > ?THREADS_NS ->
             {fail, io_lib:format("threads that it started go on after the kill (~ts of CPU time "
                                  "in 100 ms)", [fairnif_lab_table:duration(Threads)]), Evidence};
+        Stop > Limit, is_map_key(control_bytes, Kill), Stop =< Limit + ?SAME * AsLarge ->
+            {pass, io_lib:format("stops within ~ts of the kill, as Erlang that builds terms of ~ts "
+                                 "does (~ts), as much as a call leaves",
+                                 [fairnif_lab_table:duration(Stop),
+                                  bytes(maps:get(control_bytes, Kill)),
+                                  fairnif_lab_table:duration(AsLarge)]), Evidence};
         Stop > ?OVER * Limit + ?SAME * Erlang ->
             {fail, io_lib:format("its code goes on for ~ts after the caller was killed (DOWN came "
                                  "after ~ts)", [fairnif_lab_table:duration(Stop),

@@ -57,6 +57,22 @@ a_mix_project_has_the_name_of_its_module_test() ->
                                    {"mix.exs", <<"@fairnif :hex">>}]]
       end).
 
+%% Libraries come after the objects that need them: a linker with --as-needed drops them otherwise.
+ldlibs_end_the_link_line_test_() ->
+    [{lists:concat(Flags),
+      fun() ->
+              in_a_directory(
+                fun() ->
+                        0 = new(["two_beans", "--fairnif", "git" | Flags]),
+                        Printed = os:cmd("MIX_APP_PATH=/nowhere make -n -C two_beans/c_src "
+                                         "FAIRNIF=/nowhere FAIRNIF_INCLUDE_DIR=/nowhere "
+                                         "ERTS_INCLUDE_DIR=/nowhere LDLIBS=-lfirst\\ -lsecond"),
+                        ?assertMatch({match, _},
+                                     re:run(Printed, "-shared -o .*[.]o -lfirst -lsecond\n"))
+                end)
+      end}
+     || Flags <- [[], ["--elixir"]]].
+
 a_mix_project_names_the_checkout_that_wrote_it_test() ->
     in_a_directory(
       fun() ->

@@ -79,6 +79,15 @@ slow_kills_are_four_at_least_test_() ->
         ?assertMatch({Bytes, _, _} when is_float(Bytes), ?K:growth(Result))
     end}.
 
+before_who_leaves_much_erlang_is_killed_that_builds_as_much_test_() ->
+    {timeout, 60, fun() ->
+        {ok, {ok, #{control_bytes := Bytes, control_samples := [_ | _]}}} =
+            run(large_heap, #{time_ms => 100, call_ns => 20 * ?MS}),
+        ?assert(Bytes >= 1600000),
+        {ok, {ok, Small}} = run(sleeps, #{time_ms => 50}),
+        ?assertNot(is_map_key(control_bytes, Small))
+    end}.
+
 memory_that_each_caller_leaves_behind_is_seen_test_() ->
     in_peer(leaves, #{time_ms => 300}, fun(Result) ->
         {PerKill, Total, Resolution} = ?K:growth(Result),
