@@ -51,9 +51,10 @@ watch(Pid, Peak) ->
         undefined -> Peak
     end.
 
-%% @doc N times: from exit(Pid, kill) to the last defer, sorted.
+%% @doc N times: from exit(Pid, kill) to the last defer, and to the end of ordinary Erlang; sorted.
 kill_to_stop_ns(Mode, N) ->
-    lists:sort([kill_once(Mode) || _ <- lists:seq(1, N)]).
+    {Times, Erlang} = lists:unzip([{kill_once(Mode), kill_erlang()} || _ <- lists:seq(1, N)]),
+    {lists:sort(Times), lists:sort(Erlang)}.
 
 kill_once(Mode) ->
     Slot = ?PROBE:new_slot(),
@@ -65,6 +66,16 @@ kill_once(Mode) ->
     killed = fairnif_test:down(Monitor, 5000),
     fairnif_test:eventually(fun() -> maps:get(ended, ?PROBE:slot(Slot)) =:= 1 end),
     maps:get(end_ns, ?PROBE:slot(Slot)) - T0.
+
+kill_erlang() ->
+    {Pid, Monitor} = spawn_monitor(fun endless/0),
+    timer:sleep(rand:uniform(3)),
+    T0 = ?PROBE:now_ns(),
+    exit(Pid, kill),
+    killed = fairnif_test:down(Monitor, 5000),
+    ?PROBE:now_ns() - T0.
+
+endless() -> endless().
 
 %% @doc How many of N endless calls are refused, and whether one is admitted afterwards.
 overloaded(Function, N) ->
