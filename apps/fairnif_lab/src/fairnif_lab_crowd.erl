@@ -56,7 +56,7 @@ measure(Fun, Opts) ->
 
 %% A large result takes long to be collected, whoever has made it.
 sized(Fun, Schedulers, WindowMs) ->
-    case fairnif_lab_garbage:alike(Fun, infinity) of
+    case fairnif_lab_garbage:alike(Fun, all, infinity) of
         {Bytes, Build} ->
             {Delay, _} = beside([fun() -> forever(Build) end || _ <- lists:seq(1, Schedulers)],
                                 fun() -> delay(WindowMs) end),

@@ -14,7 +14,7 @@
 %% size.
 -module(fairnif_lab_garbage).
 
--export([flags/0, measure/2, alike/2]).
+-export([flags/0, measure/2, alike/3]).
 -export([size/0, bytes/1, term/1]).
 
 -export_type([options/0, result/0, size/0, unfinished/0]).
@@ -170,14 +170,19 @@ meter(Me, {T0, _, Waited0, _}, Longest) ->
             meter(Me, Now, Longest1)
     end.
 
-%% @doc Where a call of Fun leaves much: how many bytes, and Erlang that builds a term of that size.
-%% A control for what takes long because of the result, whoever has made it. One call; `none' also
-%% where it did not return within the patience (ms).
--spec alike(fun(() -> term()), timeout()) -> {pos_integer(), fun(() -> term())} | none.
-alike(Fun, Patience) ->
+%% @doc Where a call of Fun leaves much, in all or on its heap: how many bytes, and Erlang that
+%% builds a term of that size. A control for what takes long because of the result, whoever has made
+%% it. One call; `none' also where it did not return within the patience (ms).
+-spec alike(fun(() -> term()), all | heap, timeout()) ->
+          {pos_integer(), fun(() -> term())} | none.
+alike(Fun, What, Patience) ->
     {Caller, Monitor} = spawn_monitor(fun() -> exit({left, left(Fun)}) end),
     receive
-        {'DOWN', Monitor, process, Caller, {left, Size}} ->
+        {'DOWN', Monitor, process, Caller, {left, {Heap, Binary}}} ->
+            Size = case What of
+                       all -> {Heap, Binary};
+                       heap -> {Heap, 0}
+                   end,
             case bytes(Size) of
                 Bytes when Bytes >= ?LARGE -> {Bytes, fun() -> term(Size) end};
                 _ -> none

@@ -7,8 +7,9 @@
 %%
 %% A thread that waits for a processor stops nothing, and beside other programs that may take
 %% longer than the limit. Hence a control: before each kill a process that runs ordinary Erlang is
-%% killed in the same way on the same scheduler. Where a call leaves much, that one builds a term of
-%% that size: at his death that is freed, or is just being collected, whoever has made it.
+%% killed in the same way on the same scheduler. Where a call leaves a large heap, that one builds a
+%% term of that size: at his death that is freed, or is just being collected, whoever has made it.
+%% Binaries beside the heap are freed at once, and to copy some would itself not stop.
 %%
 %% Use a node of its own: what goes on here goes on.
 -module(fairnif_lab_kill).
@@ -144,7 +145,7 @@ round_of(N, #{control := Erlang} = State, Until, Kills) ->
     end.
 
 control(Fun, Patience) ->
-    case fairnif_lab_garbage:alike(Fun, Patience) of
+    case fairnif_lab_garbage:alike(Fun, heap, Patience) of
         {Bytes, Build} -> {Build, #{control_bytes => Bytes}};
         none -> {fun() -> fairnif_lab_share:work(long_sort) end, #{}}
     end.

@@ -417,7 +417,7 @@ kill(#{count := Count, unstopped := Unstopped, stop_samples := Stops, control_sa
     end.
 
 killed_before(#{control_bytes := Bytes}) ->
-    ["ordinary Erlang that builds terms of ", bytes(Bytes), ", as much as a call leaves,"];
+    ["ordinary Erlang that builds terms of ", bytes(Bytes), ", as large as a call's heap,"];
 killed_before(_) ->
     "ordinary Erlang".
 
