@@ -18,7 +18,7 @@
  * (`dirty_cpus`).  Nobody has to say of a function whether it computes or
  * waits: it is learned of each, while there is more work than processors.  What
  * is not known to wait counts as computing, but for a thread that the kernel has
- * asleep when it is looked at.  What may not begin yet stays in the queue, and
+ * asleep at two looks in a row.  What may not begin yet stays in the queue, and
  * lets pass what waits; one thread, the keeper, looks again and again.
  *
  * At halt the threads are left as they are: nothing here runs at exit, and

@@ -15,7 +15,7 @@
 -module(fairnif_lab_garbage).
 
 -export([flags/0, measure/2, alike/3]).
--export([size/0, bytes/1, term/1]).
+-export([size/0, term/1]).
 
 -export_type([options/0, result/0, size/0, unfinished/0]).
 
@@ -176,9 +176,10 @@ meter(Me, {T0, _, Waited0, _}, Longest) ->
 -spec alike(fun(() -> term()), all | heap, timeout()) ->
           {pos_integer(), fun(() -> term())} | none.
 alike(Fun, What, Patience) ->
-    {Caller, Monitor} = spawn_monitor(fun() -> exit({left, left(Fun)}) end),
-    receive
-        {'DOWN', Monitor, process, Caller, {left, {Heap, Binary}}} ->
+    Me = self(),
+    {Owner, Monitor} = spawn_monitor(fun() -> owner(Me, Fun) end),
+    try answer(Owner, Monitor, Patience) of
+        {Heap, Binary} ->
             Size = case What of
                        all -> {Heap, Binary};
                        heap -> {Heap, 0}
@@ -186,29 +187,14 @@ alike(Fun, What, Patience) ->
             case bytes(Size) of
                 Bytes when Bytes >= ?LARGE -> {Bytes, fun() -> term(Size) end};
                 _ -> none
-            end;
-        %% Why it ended those tell that call it then.
-        {'DOWN', Monitor, process, Caller, _} ->
-            none
-    after Patience ->
-            demonitor(Monitor, [flush]),
-            exit(Caller, kill),
-            none
-    end.
-
-left(Fun) ->
-    try Fun() of
-        Result ->
-            Size = size(),
-            keep(Result),
-            Size
+            end
     catch
-        Class:Reason -> exit({Class, Reason})
+        %% Why it ended those tell that call it then.
+        throw:{unfinished, _} -> none
+    after
+        demonitor(Monitor, [flush]),
+        exit(Owner, kill)
     end.
-
-%% What is named later is not collected before.
-keep(_) ->
-    ok.
 
 %% @doc What the calling process has on its heap, garbage and all, and of binaries outside of it.
 -spec size() -> size().
@@ -222,7 +208,7 @@ size() ->
 term({Heap, Binary}) ->
     {lists:seq(1, Heap div 2), binary:copy(<<0>>, Binary * ?WORD)}.
 
-%% @doc Bytes of both.
+%% Bytes of both.
 -spec bytes(size()) -> non_neg_integer().
 bytes({Heap, Binary}) ->
     (Heap + Binary) * ?WORD.

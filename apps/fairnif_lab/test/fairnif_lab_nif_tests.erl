@@ -52,7 +52,7 @@ two_holders_are_one_sentinel_test() ->
 a_killed_owner_in_a_dirty_nif_is_told_of_when_the_nif_has_returned_test_() ->
     {timeout, 60, fun() ->
         %% What it left is freed by a normal scheduler, by any of them, which must wake to do so.
-        Ticks = [spawn_opt(fun tick/0, [link, {scheduler, N}])
+        Ticks = [spawn_opt(fun tick/0, [link, fairnif_lab_machine:bound_to(N)])
                  || N <- lists:seq(1, erlang:system_info(schedulers_online))],
         Owner = owner(key, fun() -> erts_debug:dirty_cpu(wait, 500) end),
         Monitor = monitor(process, Owner),
