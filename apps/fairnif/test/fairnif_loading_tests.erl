@@ -138,9 +138,11 @@ again() ->
 
 %% Its one dirty CPU scheduler is held.
 peer(Args) ->
-    {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 30000,
-                                      args => fairnif_test:erl_args()
-                                      ++ ["+S", "2:2", "+SDcpu", "1:1" | Args]}),
+    {ok, Peer, _} = fairnif_lab_peer:control(
+                      group_leader(),
+                      #{wait_boot => 30000,
+                        args => fairnif_test:erl_args()
+                        ++ ["+S", "2:2", "+SDcpu", "1:1" | Args]}),
     {module, _} = fairnif_test:call(Peer, code, ensure_loaded, [fairnif_test_probe]),
     _ = fairnif_test:call(Peer, erlang, spawn, [fairnif_test_probe, block_cpu, []]),
     fairnif_test:eventually(

@@ -133,8 +133,9 @@ call(Peer, Module, Function, Args) ->
 
 boot(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
-    {ok, Peer, _} = peer:start_link(
-                      #{connection => standard_io, wait_boot => 30000,
+    {ok, Peer, _} = fairnif_lab_peer:control(
+                      group_leader(),
+                      #{wait_boot => 30000,
                         args => ["-mode", "embedded", "-boot", filename:join(Dir, "release"),
                                  "-config", filename:join(Dir, "sys"), "+S", "2:2"]}),
     Peer.

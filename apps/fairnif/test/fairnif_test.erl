@@ -53,9 +53,10 @@ peer(Args, Modules) ->
 
 %% @doc `Options': more of what peer:start_link/1 takes.
 peer(Args, Modules, Options) ->
-    {ok, Peer, _} = peer:start_link(maps:merge(#{connection => standard_io, wait_boot => 30000,
-                                                 args => erl_args() ++ Args},
-                                               maps:from_list(Options))),
+    {ok, Peer, _} = fairnif_lab_peer:control(
+                      group_leader(),
+                      maps:merge(#{wait_boot => 30000, args => erl_args() ++ Args},
+                                 maps:from_list(Options))),
     [{module, Module} = call(Peer, code, ensure_loaded, [Module])
      || Module <- [fairnif_test_probe, fairnif_test_nif | Modules]],
     ok = call(Peer, ?MODULE, calibrated, []),

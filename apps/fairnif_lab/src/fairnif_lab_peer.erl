@@ -11,6 +11,7 @@
 -module(fairnif_lab_peer).
 
 -export([start/1, start/2, call/3, cpu_clock/1, stop/1, run/3, with/2, with/3, format_error/1]).
+-export([control/2]).
 -export([served/3]).
 
 -export_type([peer/0, reason/0, options/0]).
@@ -21,9 +22,11 @@
                      quiet => boolean()}.       % what it prints as it dies goes into the reason
 -type reason() :: {boot, term()}            % the node did not come up
                 | {timeout, pos_integer()}  % milliseconds that were not enough
-                | {down, term()}            % the node died during the call
-                | {down, term(), binary()}  % the same, and the last line it printed
+                | {down, ended()}           % the node died during the call
+                | {down, ended(), binary()} % the same, and the last line it printed
                 | {raised, error | exit | throw, term(), list()}.
+-type ended() :: {exit_status, non_neg_integer()}
+               | unknown.                  % it died while it printed
 
 %% Slow machines take a second to boot a node.
 -define(BOOT_MS, 30000).
@@ -45,29 +48,55 @@ start(Flags) ->
 %% ends with the calling process.
 -spec start([string()], options()) -> {ok, peer()} | {error, reason()}.
 start(Flags, Opts) ->
-    Leader = group_leader(),
-    {links, Links} = process_info(self(), links),
     LastWords = case Opts of
                     #{quiet := true} -> temporary();
                     _ -> none
                 end,
-    group_leader(whereis(standard_error), self()),
-    try peer:start_link(#{connection => standard_io,
-                          peer_down => continue,
-                          wait_boot => ?BOOT_MS,
-                          exec => command(Opts, LastWords),
-                          args => Flags ++ code_path(maps:get(paths, Opts, [])),
-                          env => environment()}) of
-        {ok, Control, _} -> started(Control, LastWords)
-    catch
-        exit:Reason ->
-            {links, Now} = process_info(self(), links),
-            _ = [abandon(Control) || Control <- Now -- Links, is_pid(Control)],
+    case control(whereis(standard_error),
+                 #{peer_down => continue,
+                   wait_boot => ?BOOT_MS,
+                   exec => command(Opts, LastWords),
+                   args => Flags ++ code_path(maps:get(paths, Opts, [])),
+                   env => environment()}) of
+        {ok, Control, _} ->
+            started(Control, LastWords);
+        {error, Reason} ->
             Words = last_words(LastWords),
             forget(LastWords),
             {error, {boot, case Words of <<>> -> Reason; _ -> Words end}}
-    after
-        group_leader(Leader, self())
+    end.
+
+%% @doc peer:start_link/1 over standard input and output, for a node that may die at any time: its
+%% control process fails where the node dies while it prints, and ends who is linked to it.  So
+%% another process is linked to it in place of the caller.  The node ends with the caller all the
+%% same.  What it prints goes to Leader.
+-spec control(Leader :: pid(), map()) -> {ok, Control :: pid(), node()} | {error, term()}.
+control(Leader, Options) ->
+    Caller = self(),
+    {Owner, Monitor} = spawn_monitor(fun() ->
+                                             group_leader(Leader, self()),
+                                             own(Caller, Options)
+                                     end),
+    receive
+        {Owner, Control, Node} ->
+            erlang:demonitor(Monitor, [flush]),
+            {ok, Control, Node};
+        {'DOWN', Monitor, process, Owner, {shutdown, Reason}} ->
+            {error, Reason}
+    end.
+
+own(Caller, Options) ->
+    process_flag(trap_exit, true),
+    Monitor = erlang:monitor(process, Caller),
+    try peer:start_link(Options#{connection => standard_io}) of
+        {ok, Control, Node} ->
+            Caller ! {self(), Control, Node},
+            receive
+                {'DOWN', Monitor, process, Caller, _} -> ok;
+                {'EXIT', Control, _} -> ok
+            end
+    catch
+        exit:Reason -> exit({shutdown, Reason}) % which is nothing to be logged
     end.
 
 %% @doc Runs M:F(A...) in a fresh process of the peer and returns its value.
@@ -75,15 +104,16 @@ start(Flags, Opts) ->
 -spec call(peer(), {module(), atom(), [term()]}, pos_integer()) ->
           {ok, term()} | {error, reason()}.
 call(#{control := Control, last_words := LastWords}, MFA, LimitMs) ->
-    %% To ask one that has gone would end its control process, and this one with it.
+    %% To ask one that has gone would end its control process, which knows why it went.
     Answer = case state(Control) of
-                 {down, Reason} -> {error, {down, Reason}};
+                 {down, _} = Down -> {error, Down};
                  _ -> asked(Control, MFA, LimitMs)
              end,
     case Answer of
-        {error, {down, Why}} ->
+        {error, {down, Reason}} ->
+            Why = case Reason of {exit_status, _} -> Reason; _ -> unknown end,
             case last_words(LastWords) of
-                <<>> -> Answer;
+                <<>> -> {error, {down, Why}};
                 Words -> {error, {down, Why, Words}}
             end;
         _ ->
@@ -115,20 +145,20 @@ cpu_clock(Peer) ->
 %% @doc Ends the node, whatever state it is in, and waits until it is gone.
 -spec stop(peer()) -> ok.
 stop(#{control := Control, os_pid := OsPid, last_words := LastWords}) ->
+    State = state(Control),
+    %% First who listens: it fails where the node dies while it prints.
+    Monitor = erlang:monitor(process, Control),
+    exit(Control, kill),
+    receive {'DOWN', Monitor, process, Control, _} -> ok end,
     %% Asking a node to halt needs a scheduler that is free; a kill does not.
-    case state(Control) of
-        running ->
-            _ = os:cmd("kill -9 " ++ OsPid),
-            gone(Control, deadline(?GONE_MS));
-        _ ->
-            ok
-    end,
-    unlink(Control),
-    forget(LastWords),
-    try gen_server:stop(Control, normal, ?GONE_MS)
-    catch
-        exit:_ -> ok                            % gone already, or stuck
-    end.
+    _ = [os:cmd(kill(OsPid)) || State =:= running],
+    forget(LastWords).
+
+%% Ends that one and waits until it is gone.
+kill(OsPid) ->
+    lists:flatten(io_lib:format("kill -9 ~s; n=0; while kill -0 ~s && [ $n -lt ~b ]; "
+                                "do sleep 0.01; n=$((n + 1)); done",
+                                [OsPid, OsPid, ?GONE_MS div 10])).
 
 %% @doc One call in a node of its own.
 -spec run([string()], {module(), atom(), [term()]}, pos_integer()) ->
@@ -167,8 +197,8 @@ format_error({down, {exit_status, Status}}) when Status > 128 ->
     io_lib:format("the peer node was killed by signal ~b", [Status - 128]);
 format_error({down, {exit_status, Status}}) ->
     io_lib:format("the peer node ended with exit status ~b", [Status]);
-format_error({down, Reason}) ->
-    io_lib:format("the peer node went down (~0p)", [Reason]);
+format_error({down, unknown}) ->
+    "the peer node went down";
 format_error({raised, Class, Reason, _Stack}) ->
     io_lib:format("~s:~0tp", [Class, Reason]).
 
@@ -178,15 +208,10 @@ started(Control, LastWords) ->
         {ok, OsPid} ->
             {ok, Early#{os_pid := OsPid}};
         {error, Reason} ->
-            abandon(Control),
+            exit(Control, kill),
             forget(LastWords),
             {error, {boot, Reason}}
     end.
-
-%% What is left of a node that did not boot: it would live as long as the caller.
-abandon(Control) ->
-    unlink(Control),
-    exit(Control, kill).
 
 %% A node that eats memory is to die alone, and to say why: the limit is its
 %% own, on data that it writes to (what it only reserves does not count).  Where
@@ -281,12 +306,6 @@ await(Ref, Monitor, Control, Deadline, LimitMs) ->
 state(Control) ->
     try peer:get_state(Control)
     catch exit:Reason -> {down, Reason}
-    end.
-
-gone(Control, Deadline) ->
-    case state(Control) =:= running andalso now_ms() < Deadline of
-        true -> timer:sleep(5), gone(Control, Deadline);
-        false -> ok
     end.
 
 code_path(More) ->

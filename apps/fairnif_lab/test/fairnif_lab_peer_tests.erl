@@ -3,7 +3,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([block/0, start_a_blocked_one/0, eat/1, linked_to_one_that_exits/0]).
+-export([block/0, start_a_blocked_one/0, eat/1, linked_to_one_that_exits/0, print/0]).
 
 -define(P, fairnif_lab_peer).
 
@@ -132,6 +132,7 @@ a_reason_can_be_read_test_() ->
               "the peer node was killed by signal 11"},
              {{down, {exit_status, 1}},
               "the peer node ended with exit status 1"},
+             {{down, unknown}, "the peer node went down"},
              {{raised, error, badarg, []}, "error:badarg"}]].
 
 %% ---- options ----
@@ -173,11 +174,29 @@ a_wrong_flag_is_named_test_() ->
 
 no_process_is_left_of_a_node_that_did_not_start_test_() ->
     {timeout, 60, fun() ->
-        {links, Before} = process_info(self(), links),
+        Before = process_info(self(), [links, monitors, monitored_by]),
         {error, {boot, _}} = ?P:start(["+S", "many"], #{quiet => true}),
-        {links, After} = process_info(self(), links),
-        ?assertEqual(lists:sort(Before), lists:sort(After))
+        ?assertEqual(Before, process_info(self(), [links, monitors, monitored_by]))
     end}.
+
+%% The control process of a node that dies while it prints dies too.
+a_node_that_prints_as_it_ends_does_not_end_who_asked_test_() ->
+    {timeout, 120, fun() ->
+        [begin
+             {ok, Peer} = ?P:start([]),
+             {ok, _} = ?P:call(Peer, {erlang, spawn, [?MODULE, print, []]}, 10000),
+             timer:sleep(20),
+             _ = [?assert(lists:member(?P:call(Peer, {erlang, halt, [3]}, 10000),
+                                       [{error, {down, {exit_status, 3}}},
+                                        {error, {down, unknown}}]))
+                  || End =:= halt],
+             ?assertEqual(ok, ?P:stop(Peer))
+         end || End <- [halt, stop], _ <- lists:seq(1, 10)]
+    end}.
+
+print() ->
+    spawn(fun() -> io:put_chars(user, "") end),
+    print().
 
 no_file_of_last_words_is_left_behind_test_() ->
     {timeout, 60, fun() ->

@@ -609,9 +609,10 @@ node_up(Config) ->
 
 node_up(_Config, More) ->
     Args = maps:get(args, More, []) ++ ["-setcookie", ?COOKIE],
-    {ok, Peer, Node} = peer:start_link(maps:merge(#{name => peer:random_name("watched"),
-                                                    connection => standard_io,
-                                                    longnames => false}, More#{args => Args})),
+    {ok, Peer, Node} = fairnif_lab_peer:control(
+                         group_leader(),
+                         maps:merge(#{name => peer:random_name("watched"), longnames => false},
+                                    More#{args => Args})),
     {Peer, Node}.
 
 paths() ->

@@ -56,8 +56,9 @@ peer(Args) ->
 
 %% @doc `Options': more of what peer:start_link/1 takes.
 peer(Args, Options) ->
-    {ok, Peer, _} = peer:start_link(maps:merge(#{connection => standard_io, wait_boot => ?BOOT_MS,
-                                                 args => erl_args() ++ Args}, Options)),
+    {ok, Peer, _} = fairnif_lab_peer:control(
+                      group_leader(),
+                      maps:merge(#{wait_boot => ?BOOT_MS, args => erl_args() ++ Args}, Options)),
     Peer.
 
 %% @doc Arguments with which `erl' finds the applications and the tests' modules.
