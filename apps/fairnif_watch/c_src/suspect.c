@@ -276,3 +276,29 @@ enum watch__does watch__judge(struct watch__hold *h,
     h->slept_native = seen->class == C_NATIVE;
     return does;
 }
+
+/* -- how often ------------------------------------------------------------------ */
+
+/* What a look costs depends on the machine, on how busy it is, and on how many
+ * schedulers work.  One that may be held is looked at again soon: what is to be
+ * told of may be over else.  So is one that begins to work where nobody did:
+ * looks that were saved are spent, no more of them. */
+uint64_t watch__pace(struct watch__pace *p, uint64_t period, uint64_t used,
+                     bool idle, bool suspects)
+{
+    uint64_t dear;
+    bool soon = suspects;
+
+    if (idle) {
+        p->saved += p->saved < WATCH__SAVED;
+    } else if (p->saved > 0) {
+        p->saved--;
+        soon = true;
+    }
+    if (used != WATCH__NEVER)
+        p->look_cpu += used / 16 - p->look_cpu / 16;
+    dear = p->look_cpu * WATCH__SHARE;
+    if (idle || dear > WATCH__LONGEST * period)
+        dear = WATCH__LONGEST * period;
+    return dear > period && !soon ? dear : period;
+}

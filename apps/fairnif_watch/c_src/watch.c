@@ -19,12 +19,7 @@
 #include "watch.h"
 
 enum {
-    DIRTY_EVERY = 4,            /* looks at dirty ones: one in so many */
-    LONGEST = 4,                /* periods: where nobody works, or a look is
-                                   dear, it looks less often, but for that */
-    BRIEF = 4,                  /* looks after those where nobody worked that
-                                   come in time though they are dear */
-    SHARE = 250                 /* of a processor the thread may use 1/250 */
+    DIRTY_EVERY = 4             /* looks at dirty ones: one in so many */
 };
 #define LATE_NS (20 * NS_PER_MS)
 #define ROUSE_NS (20 * NS_PER_MS)
@@ -531,30 +526,16 @@ static void note_late(struct watch *w, uint64_t gap, uint64_t throttled,
                      watch__less(w->stolen, stolen));
 }
 
-/* How long to sleep.  What a look costs depends on the machine, on how busy it
- * is, and on how many schedulers work.  One that may be held is looked at again
- * soon: what is to be told of may be over else.  So is one that begins to work
- * where nobody did: looks that were saved are spent, no more of them. */
+/* How long to sleep. */
 static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
 {
-    uint64_t period = w->config.limits.period_ns;
-    uint64_t cpu = watch__cpu(own), dear;
-    bool soon = w->suspects;
+    uint64_t cpu = watch__cpu(own);
+    uint64_t used = w->cpu ? watch__less(cpu, w->cpu) : WATCH__NEVER;
 
-    if (idle) {
-        w->brief += w->brief < BRIEF;
-    } else if (w->brief > 0) {
-        w->brief--;
-        soon = true;
-    }
-    if (w->cpu && cpu != WATCH__NEVER)
-        w->look_cpu += (cpu - w->cpu) / 16 - w->look_cpu / 16;
     w->cpu = cpu;
     SET(w->counters.watch_cpu_ns, cpu);
-    dear = w->look_cpu * SHARE;
-    if (idle || dear > LONGEST * period)
-        dear = LONGEST * period;
-    w->limits.period_ns = dear > period && !soon ? dear : period;
+    w->limits.period_ns = watch__pace(&w->pace, w->config.limits.period_ns,
+                                      used, idle, w->suspects);
     SET(w->counters.period_ns, w->limits.period_ns);
     return w->limits.period_ns;
 }

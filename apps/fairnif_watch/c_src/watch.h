@@ -199,6 +199,23 @@ WATCH_HIDDEN enum watch__does watch__due(struct watch__hold *h,
                                          const struct watch__limits *limits,
                                          uint64_t now);
 
+/* How often all are looked at. */
+struct watch__pace {
+    uint64_t look_cpu;          /* of a look, on average */
+    unsigned saved;             /* looks, while nobody worked */
+};
+
+enum {
+    WATCH__LONGEST = 4,         /* periods: where nobody works, or a look is
+                                   dear, it is less often, but for that */
+    WATCH__SAVED = 4,           /* at most so many are spent later */
+    WATCH__SHARE = 250          /* of a processor looks may use 1/250 */
+};
+
+/* ns to the next look. `used`: CPU time of the last one, or WATCH__NEVER. */
+WATCH_HIDDEN uint64_t watch__pace(struct watch__pace *p, uint64_t period,
+                                  uint64_t used, bool idle, bool suspects);
+
 /* -- one scheduler thread ------------------------------------------------------------ */
 
 enum { WATCH__PLACES = 6 };     /* where it is known to sleep idle */
@@ -366,8 +383,8 @@ struct watch {
     uint64_t now, before;
     uint64_t wait_left;         /* for stacks, at this look */
     bool suspects;              /* one may be held, and is not proven to be */
-    unsigned brief;             /* so many looks may come in time, though dear */
-    uint64_t cpu, look_cpu;     /* its own: so far, and of a look, on average */
+    struct watch__pace pace;
+    uint64_t cpu;               /* its own, so far */
     uint64_t tick;
     struct watch__stack *stack;
     struct watch__maps *maps;

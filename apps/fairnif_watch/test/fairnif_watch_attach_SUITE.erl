@@ -732,8 +732,9 @@ same(_, Before, Now, _) ->
 count(List) when is_list(List) -> length(List);
 count(N) -> N.
 
+%% Longer than a scheduler is held here, and than an attempt waits after one that failed.
 until(Condition, What) ->
-    until(Condition, What, erlang:monotonic_time(millisecond) + 20000).
+    until(Condition, What, erlang:monotonic_time(millisecond) + 45000).
 
 until(Condition, What, Limit) ->
     case Condition() of

@@ -419,3 +419,60 @@ TEST(anything, "odd clocks make no odd times")
         }
     }
 }
+
+/* -- how often ------------------------------------------------------------------ */
+
+static const uint64_t period = 5 * NS_PER_MS;
+
+/* Periods to the next look, after one that cost so many us. */
+static double next(struct watch__pace *p, double us, bool idle, bool suspects)
+{
+    return (double)watch__pace(p, period, (uint64_t)(us * 1000), idle, suspects)
+        / (double)period;
+}
+
+TEST(paces, "one look a period; one in four where nobody works, or looks are "
+     "dear; one that may be held is looked at in time all the same")
+{
+    struct watch__pace cheap = {0}, dear = {0};
+
+    for (int i = 0; i < 200; i++) {
+        CHECK(next(&cheap, 15, false, false) == 1);
+        next(&dear, 500, false, false);
+    }
+    CHECK(next(&dear, 500, false, false) == 4);
+    CHECK(next(&dear, 500, false, true) == 1);
+    CHECK(next(&dear, 500, false, false) == 4);
+    CHECK(next(&cheap, 15, true, false) == 4);
+    CHECK(watch__pace(&cheap, period, WATCH__NEVER, false, false) == period);
+}
+
+TEST(share, "looks use 1/250 of a processor, whatever one costs")
+{
+    struct watch__pace p = {0};
+
+    for (int us = 25; us <= 75; us += 10) {
+        for (int i = 0; i < 400; i++)
+            next(&p, us, false, false);
+        CHECK(about(watch__pace(&p, period, (uint64_t)us * 1000, false, false),
+                    us * 0.25, 0.1));
+    }
+}
+
+TEST(saved, "where nobody worked, the first looks after come in time though "
+     "they are dear: as many as were saved, and no more than four")
+{
+    struct watch__pace p = {0};
+
+    for (int i = 0; i < 200; i++)
+        next(&p, 500, false, false);
+    for (unsigned idle = 0; idle < 10; idle++) {
+        unsigned spent = 0;
+
+        for (unsigned i = 0; i < idle; i++)
+            CHECK(next(&p, 500, true, false) == 4);
+        while (next(&p, 500, false, false) == 1)
+            spent++;
+        CHECK(spent == (idle < 4 ? idle : 4));
+    }
+}
