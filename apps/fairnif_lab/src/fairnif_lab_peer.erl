@@ -82,6 +82,8 @@ control(Leader, Options) ->
             erlang:demonitor(Monitor, [flush]),
             {ok, Control, Node};
         {'DOWN', Monitor, process, Owner, {shutdown, Reason}} ->
+            {error, Reason};
+        {'DOWN', Monitor, process, Owner, Reason} ->
             {error, Reason}
     end.
 

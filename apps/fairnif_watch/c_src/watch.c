@@ -530,7 +530,8 @@ static void note_late(struct watch *w, uint64_t gap, uint64_t throttled,
 static uint64_t next_wait(struct watch *w, clockid_t own, bool idle)
 {
     uint64_t cpu = watch__cpu(own);
-    uint64_t used = w->cpu ? watch__less(cpu, w->cpu) : WATCH__NEVER;
+    uint64_t used = w->cpu && cpu != WATCH__NEVER ? watch__less(cpu, w->cpu)
+                                                  : WATCH__NEVER;
 
     w->cpu = cpu;
     SET(w->counters.watch_cpu_ns, cpu);
