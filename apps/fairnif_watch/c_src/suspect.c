@@ -279,6 +279,13 @@ enum watch__does watch__judge(struct watch__hold *h,
 
 /* -- how often ------------------------------------------------------------------ */
 
+enum {
+    LONGEST = 4,                /* periods: where nobody works, or a look is
+                                   dear, it is less often, but for that */
+    SAVED = 4,                  /* at most so many are spent later */
+    SHARE = 250                 /* of a processor looks may use 1/250 */
+};
+
 /* What a look costs depends on the machine, on how busy it is, and on how many
  * schedulers work.  One that may be held is looked at again soon: what is to be
  * told of may be over else.  So is one that begins to work where nobody did:
@@ -290,15 +297,15 @@ uint64_t watch__pace(struct watch__pace *p, uint64_t period, uint64_t used,
     bool soon = suspects;
 
     if (idle) {
-        p->saved += p->saved < WATCH__SAVED;
+        p->saved += p->saved < SAVED;
     } else if (p->saved > 0) {
         p->saved--;
         soon = true;
     }
     if (used != WATCH__NEVER)
         p->look_cpu += used / 16 - p->look_cpu / 16;
-    dear = p->look_cpu * WATCH__SHARE;
-    if (idle || dear > WATCH__LONGEST * period)
-        dear = WATCH__LONGEST * period;
+    dear = p->look_cpu * SHARE;
+    if (idle || dear > LONGEST * period)
+        dear = LONGEST * period;
     return dear > period && !soon ? dear : period;
 }

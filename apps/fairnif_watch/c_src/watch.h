@@ -205,13 +205,6 @@ struct watch__pace {
     unsigned saved;             /* looks, while nobody worked */
 };
 
-enum {
-    WATCH__LONGEST = 4,         /* periods: where nobody works, or a look is
-                                   dear, it is less often, but for that */
-    WATCH__SAVED = 4,           /* at most so many are spent later */
-    WATCH__SHARE = 250          /* of a processor looks may use 1/250 */
-};
-
 /* ns to the next look. `used`: CPU time of the last one, or WATCH__NEVER. */
 WATCH_HIDDEN uint64_t watch__pace(struct watch__pace *p, uint64_t period,
                                   uint64_t used, bool idle, bool suspects);
