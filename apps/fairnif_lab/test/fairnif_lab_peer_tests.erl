@@ -179,8 +179,8 @@ no_process_is_left_of_a_node_that_did_not_start_test_() ->
         ?assertEqual(Before, process_info(self(), [links, monitors, monitored_by]))
     end}.
 
-%% The control process of a node that dies while it prints dies too, with a report as long as all
-%% that was printed: nobody is to search a log for what stands before it.
+%% The control process of a node that dies while it prints dies too. Its crash report is not logged
+%% here: it holds all that was printed.
 a_node_that_prints_as_it_ends_does_not_end_who_asked_test_() ->
     #{level := Level} = logger:get_primary_config(),
     {setup,
