@@ -164,7 +164,7 @@ async function saysTheVerdict(made: Made): Promise<void> {
 describe("the report page", { timeout: 600_000 }, () => {
   test("every report is drawn: no error, no request, no serious finding of axe; dark, on a phone", async (t) => {
     for (const one of made) await t.test(one.name, () => shows(one));
-    for (const { name, why } of impossible) t.diagnostic(`${name}: not on this machine: ${why}`);
+    for (const { name, said } of impossible) t.diagnostic(`${name}: not on this machine: ${said}`);
   });
 
   test("a check's verdict, cards and sentences are those of its JSON", async () => {
@@ -181,9 +181,9 @@ describe("the report page", { timeout: 600_000 }, () => {
   test("every experiment but those this machine cannot do went well, has its page, and says what to see", async () => {
     for (const name of experiments()) {
       if (impossible.some((m) => m.name === name)) continue;
-      const { json, html, status } = named(name);
+      const { json, html, status, said } = named(name);
       const report = JSON.parse(readFileSync(json, "utf8"));
-      assert.equal(status, 0, name);
+      assert.equal(status, 0, `${name}: ${said.match(/^Failed: .*$/gm)?.join("; ") ?? said}`);
       assert.deepEqual(
         [report.schema_version, report.experiment, report.result.ok],
         [1, name, true],

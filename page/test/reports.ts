@@ -16,8 +16,8 @@ export interface Made {
   html: string;
   /** Exit status of the command. */
   status: number;
-  /** What it wrote to standard error, where it did not make a report. */
-  why: string;
+  /** All that it wrote: its table names what failed, its standard error why there is no report. */
+  said: string;
 }
 
 export const file = (name: string): string => join(OUT, name);
@@ -35,8 +35,8 @@ export function fairnif(...args: string[]): { status: number; out: string; err: 
 function make(name: string, args: string[]): Made {
   const [json, html] = [file(`${name}.json`), file(`${name}.html`)];
   for (const path of [json, html]) rmSync(path, { force: true });
-  const { status, err } = fairnif(...args, "--json", json, "--html", html);
-  return { name, json, html, status, why: err };
+  const { status, out, err } = fairnif(...args, "--json", json, "--html", html);
+  return { name, json, html, status, said: out + err };
 }
 
 const CHECK = ["--time", "100ms", "--size"];
@@ -68,6 +68,6 @@ export function makeAll(): { made: Made[]; impossible: Made[] } {
   ];
   const missing = all.filter((m) => !existsSync(m.html));
   const broken = missing.filter((m) => m.status !== CANNOT_SAY);
-  if (broken.length > 0) throw new Error(broken.map((m) => `${m.name}: ${m.why}`).join("\n"));
+  if (broken.length > 0) throw new Error(broken.map((m) => `${m.name}: ${m.said}`).join("\n"));
   return { made: all.filter((m) => existsSync(m.html)), impossible: missing };
 }
