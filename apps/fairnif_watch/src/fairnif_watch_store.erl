@@ -26,10 +26,8 @@ new(#{findings_kept := Kept, metrics_functions := Named}) ->
 %% findings that no issue speaks of any more end.
 -spec issues(atom(), [fairnif_watch_finding:issue()], store()) -> {[change()], store()}.
 issues(Detector, Issues, Store) ->
-    {Changes, After} = lists:foldl(fun(Issue, {Acc, S}) ->
-                                           {More, Next} = issue(Detector, Issue, S),
-                                           {More ++ Acc, Next}
-                                   end, {[], Store}, Issues),
+    {Changes, After} = lists:mapfoldl(fun(Issue, S) -> issue(Detector, Issue, S) end,
+                                      Store, Issues),
     Named = [Key || #{key := Key} <- Issues],
     Gone = [{Key, Id} || {{D, Key}, Id} <- maps:to_list(After#store.open),
                          D =:= Detector, not lists:member(Key, Named)],
@@ -40,7 +38,7 @@ issues(Detector, Issues, Store) ->
                                                                     Now),
                              {{ended, Finding}, close(Detector, Key, Finding, S)}
                      end, After, Gone),
-    {lists:reverse(Changes) ++ Ends, Last}.
+    {lists:append(Changes) ++ Ends, Last}.
 
 issue(Detector, #{key := Key, ongoing := Ongoing} = Issue, #store{open = Open} = Store) ->
     case Open of
@@ -48,6 +46,9 @@ issue(Detector, #{key := Key, ongoing := Ongoing} = Issue, #store{open = Open} =
             Old = maps:get(Id, Store#store.findings),
             New = fairnif_watch_finding:update(Old, Issue, erlang:system_time(microsecond)),
             case {change(Old, New), Ongoing} of
+                %% Whoever is told of what is grave only must not hear of its end alone.
+                {worse, false} ->
+                    {[{worse, New}, {ended, New}], close(Detector, Key, New, Store)};
                 {_, false} -> {[{ended, New}], close(Detector, Key, New, Store)};
                 {same, true} -> {[], keep(New, Store)};
                 {Change, true} -> {[{Change, New}], keep(New, Store)}

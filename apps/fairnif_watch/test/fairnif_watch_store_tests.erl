@@ -40,6 +40,18 @@ the_end_that_an_issue_tells_of_itself_is_told_once_test() ->
     ?assertEqual([[{new, 1}], [{ended, 1}], []], Said),
     ?assertMatch([#{duration_ms := 5.0}], fairnif_watch_store:findings(Store)).
 
+%% Where the collector was late the report of the end is the first one that says how long it was.
+what_is_worse_at_its_end_is_told_as_worse_and_then_as_over_test() ->
+    Grave = issue(a, #{severity => error, ongoing => false}),
+    {Said, Store} = told([[issue(a)], [Grave], []]),
+    ?assertEqual([[{new, 1}], [{worse, 1}, {ended, 1}], []], Said),
+    ?assertMatch([#{severity := error, ongoing := false}], fairnif_watch_store:findings(Store)).
+
+what_is_over_when_it_is_seen_is_new_before_it_ends_test() ->
+    Over = fun(Key) -> issue(Key, #{ongoing => false}) end,
+    {Said, _} = told([[Over(a), Over(b)]]),
+    ?assertEqual([[{new, 1}, {ended, 1}, {new, 2}, {ended, 2}]], Said).
+
 so_many_ended_ones_are_kept_the_newest_first_and_those_that_last_always_test() ->
     {_, Store} = told([[issue(old)] ++ [issue({N}) || N <- lists:seq(1, 10)], [issue(old)]]),
     Kept = fairnif_watch_store:findings(Store),
