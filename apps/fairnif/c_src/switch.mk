@@ -1,4 +1,4 @@
-# Which file of arch/ switches between a scheduler's stack and a task's:
+# Which file of task/arch/ switches between a scheduler's stack and a task's:
 #
 #   x86_64, aarch64   assembly, for systems with ELF
 #   ucontext          the C library's, for any other processor
@@ -14,16 +14,21 @@ HERE := $(dir $(lastword $(MAKEFILE_LIST)))
 # musl has no ucontext; what it builds for Linux has ELF like any other.
 ELF := $(if $(findstring linux,$(TARGET))$(findstring bsd,$(TARGET)),yes)
 FAIRNIF_SWITCH ?= $(strip $(if $(ELF),\
-    $(if $(wildcard $(HERE)arch/$(PROCESSOR).S),$(PROCESSOR),\
+    $(if $(wildcard $(HERE)task/arch/$(PROCESSOR).S),$(PROCESSOR),\
     $(if $(findstring musl,$(TARGET)),none,ucontext)),none))
 
-SWITCH_SOURCE = $(firstword $(wildcard $(HERE)arch/$(FAIRNIF_SWITCH).[Sc]))
+SWITCH_SOURCE = $(firstword $(wildcard $(HERE)task/arch/$(FAIRNIF_SWITCH).[Sc]))
 ifeq ($(SWITCH_SOURCE),)
 $(error FAIRNIF_SWITCH is "$(FAIRNIF_SWITCH)": there are $(sort $(basename \
-    $(notdir $(wildcard $(HERE)arch/*.[Sc])))))
+    $(notdir $(wildcard $(HERE)task/arch/*.[Sc])))))
 endif
 
 SWITCH_FLAGS = -DFAIR_SWITCH='"$(FAIRNIF_SWITCH)"' \
     $(if $(filter none,$(FAIRNIF_SWITCH)),-DFAIR_NO_TASKS)
-# arch/none.c stands in for it.
-NOT_WITH_SWITCH = $(if $(filter none,$(FAIRNIF_SWITCH)),$(HERE)stack.c)
+# task/arch/none.c stands in for it.
+NOT_WITH_SWITCH = $(if $(filter none,$(FAIRNIF_SWITCH)),$(HERE)task/stack.c)
+
+# The runtime's folders, each above those before it: `make lint` sees that includes go down only.
+LAYERS = base thread task term wait life driver nif
+RUNTIME_SOURCES = $(filter-out $(NOT_WITH_SWITCH),\
+    $(wildcard $(LAYERS:%=$(HERE)%/*.c))) $(SWITCH_SOURCE)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "../rt.h"
+#include "base/rt.h"
 
 ErlNifEntry *fairnif_nif_init(void);
 

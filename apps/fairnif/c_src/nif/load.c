@@ -1,0 +1,235 @@
+/*
+ * load.c - how an author's library finds the runtime.
+ *
+ * fairnif:load_info/0 carries a resource object of module fairnif.  In its
+ * load and upgrade the author's library calls that object
+ * (enif_dynamic_resource_call) with a struct fair__handshake, and gets the
+ * table of functions, records for its own functions, and a resource type.
+ *
+ * The type is opened here but from the author's environment: it belongs to
+ * his library, so that the VM keeps the library mapped as long as one of its
+ * tasks exists.  Each load opens a new one, under a name never used before;
+ * one taken over at upgrade would let the old library be unmapped while its
+ * tasks still point into it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/rt.h"
+
+static const struct fair__ops ops = {
+    .size = sizeof ops,
+    .abi_major = FAIR_ABI_MAJOR,
+    .abi_minor = FAIR_ABI_MINOR,
+    .enter = fair__enter,
+    .tick = fair__tick,
+    .keep = fair__keep,
+    .kept = fair__kept,
+    .inspect_bin = fair__inspect_bin,
+    .inspect_iolist = fair__inspect_iolist,
+    .new_bin = fair__new_bin,
+    .resize_bin = fair__resize_bin,
+    .release_bin = fair__release_bin,
+    .bin_term = fair__bin_term,
+    .list_length = fair__list_length,
+    .list_next = fair__list_next,
+    .list_push = fair__list_push,
+    .list_reverse = fair__list_reverse,
+    .string = fair__string,
+    .resource = fair__resource,
+    .alloc = fair__alloc,
+    .realloc = fair__realloc,
+    .free = fair__free,
+    .defer = fair__defer,
+    .undefer = fair__undefer,
+    .raise = fair__raise,
+    .move = fair__move,
+    .where = fair__where,
+    .call = fair__call,
+    .blocking = fair__blocking,
+    .held_lock = fair__held_lock,
+    .seen_arg = fair__seen_arg,
+    .offload = fair__offload,
+    .wait = fair__wait,
+    .fd_term = fair__fd_term,
+    .fd_get = fair__fd_get,
+    .fd_close = fair__fd_close,
+    .lock = fair__lock,
+    .unlock = fair__unlock,
+    .caller = fair__caller,
+    .priv_data = fair__env_priv_data,
+    .self = fair__env_self,
+    .is_alive = fair__env_is_alive,
+    .consume = fair__env_consume,
+    .send = fair__env_send,
+    .monotonic_time = fair__env_monotonic_time,
+    .running = fair__running,
+};
+
+const struct fair__ops *fair__ops(void)
+{
+    return &ops;
+}
+
+/* load_nif can only say a number: the words go to stderr, and to the log when
+ * there is one. */
+static int refuse(ErlNifEnv *env, int error, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    ErlNifPid logger;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "fairnif: %s\n", text);
+    if (enif_whereis_pid(env, enif_make_atom(env, "logger"), &logger)) {
+        /* What the VM itself sends: {log, Level, Format, Args, Meta}. */
+        ERL_NIF_TERM message = enif_make_tuple5(
+            env, enif_make_atom(env, "log"), enif_make_atom(env, "error"),
+            enif_make_string(env, "fairnif: ~ts", ERL_NIF_LATIN1),
+            enif_make_list1(env, enif_make_string(env, text, ERL_NIF_LATIN1)),
+            enif_make_new_map(env));
+
+        enif_send(env, &logger, NULL, message);
+    }
+    return error;
+}
+
+static int check_versions(ErlNifEnv *env, const struct fair__handshake *hs)
+{
+    if (hs->abi_major != FAIR_ABI_MAJOR || hs->abi_minor > FAIR_ABI_MINOR)
+        return refuse(env, FAIR_E_ABI,
+                      "%s was compiled with fairnif.h of interface %u.%u, the "
+                      "loaded runtime has %u.%u: compile it again with the "
+                      "header of this runtime", hs->module,
+                      (unsigned)hs->abi_major, (unsigned)hs->abi_minor,
+                      FAIR_ABI_MAJOR, FAIR_ABI_MINOR);
+    if (hs->task_size != sizeof(struct fair_task)
+        || hs->nif_size != sizeof(struct fair__nif)
+        || hs->options_size > sizeof(fair_options)
+        || hs->ops_size > sizeof(struct fair__ops))
+        return refuse(env, FAIR_E_ABI,
+                      "%s was compiled for another layout of interface %u.%u "
+                      "(task %u bytes, runtime %u; entry %u, runtime %u): "
+                      "compile it again with the same compiler and target as "
+                      "the runtime", hs->module, FAIR_ABI_MAJOR,
+                      FAIR_ABI_MINOR, hs->task_size,
+                      (unsigned)sizeof(struct fair_task), hs->nif_size,
+                      (unsigned)sizeof(struct fair__nif));
+    return 0;
+}
+
+static int check_nif(ErlNifEnv *env, const char *module,
+                     const struct fair__nif *nif)
+{
+    const fair_options *o = nif->options;
+    unsigned mode = nif->mode & ~FAIR_AWAITED;
+
+    if (mode < FAIR_NORMAL || mode > FAIR_THREADED)
+        return refuse(env, FAIR_E_NIFS, "%s:%s/%u has the unknown mode %u: "
+                      "use one of enum fair_mode", module, nif->name,
+                      nif->arity, mode);
+    if (!nif->body)
+        return refuse(env, FAIR_E_NIFS, "%s:%s/%u has no body: set "
+                      "fair_options.body", module, nif->name, nif->arity);
+    if (nif->arity > FAIR__MAX_ARITY)
+        return refuse(env, FAIR_E_NIFS, "%s:%s/%u has too many arguments: "
+                      "at most %d", module, nif->name, nif->arity,
+                      FAIR__MAX_ARITY);
+    if (o && (o->stack_size > FAIR__STACK_MAX
+              || (o->stack_size && o->stack_size < FAIR__STACK_MIN)))
+        return refuse(env, FAIR_E_NIFS, "%s:%s/%u wants a stack of %lu bytes: "
+                      "from %d to %d are possible", module, nif->name,
+                      nif->arity, (unsigned long)o->stack_size,
+                      FAIR__STACK_MIN, FAIR__STACK_MAX);
+    if (o && o->slice_us > 1000000)
+        return refuse(env, FAIR_E_NIFS, "%s:%s/%u wants slices of %u us: at "
+                      "most 1000000", module, nif->name, nif->arity,
+                      o->slice_us);
+    return 0;
+}
+
+static int declare(ErlNifEnv *env, struct fair__handshake *hs)
+{
+    for (unsigned i = 0; i < hs->nif_count; i++) {
+        struct fair__nif *nif = &hs->nifs[i];
+        int error;
+
+        if (!nif->name)
+            continue;                   /* a plain NIF */
+        error = check_nif(env, hs->module, nif);
+        if (error)
+            return error;
+    }
+    for (unsigned i = 0; i < hs->nif_count; i++) {
+        struct fair__nif *nif = &hs->nifs[i];
+
+        if (!nif->name)
+            continue;
+        nif->awaited = nif->mode & FAIR_AWAITED;
+        nif->mode &= ~FAIR_AWAITED;
+        nif->awaited |= nif->mode == FAIR_THREADED;
+        nif->stack_class = fair__stack_class(
+            nif->options && nif->options->stack_size
+            ? nif->options->stack_size : FAIR__STACK_DEFAULT);
+        if (nif->options) {
+            nif->slice_ns = (uint64_t)nif->options->slice_us * FAIR__NS_PER_US;
+            nif->max_tasks = nif->options->max_tasks;
+        }
+        nif->func = fair__func_declare(hs->module, nif);
+        if (!nif->func)
+            return refuse(env, FAIR_E_NOMEM, "no memory to load %s",
+                          hs->module);
+    }
+    return 0;
+}
+
+static void nobody_is_monitored(ErlNifEnv *env, void *obj, ErlNifPid *pid,
+                                ErlNifMonitor *monitor)
+{
+    (void)env, (void)obj, (void)pid, (void)monitor;
+}
+
+/* A type of module fairnif, which the next load of that takes over while
+ * objects of it are made.  It must have a `down`: the VM asks twice for that as
+ * it makes an object, and during a takeover every type seems to have one.  If
+ * the answers differ it writes a lock to where there is no memory for it. */
+ErlNifResourceType *fair__open_type(ErlNifEnv *env, const char *name,
+                                    ErlNifResourceTypeInit init)
+{
+    init.members = 4;
+    if (!init.down)
+        init.down = nobody_is_monitored;
+    return enif_init_resource_type(env, name, &init,
+                                   ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER,
+                                   NULL);
+}
+
+/* From the author's load or upgrade, with his environment. */
+void fair__bind_library(ErlNifEnv *env, struct fair__handshake *hs)
+{
+    static _Atomic unsigned loads;
+    char name[64];
+
+    if (hs->size != sizeof *hs) {
+        /* `error` may lie elsewhere in his struct: it stays as it is, and he
+         * finds no `ops`, which fair__bind takes for FAIR_E_ABI. */
+        refuse(env, FAIR_E_ABI, "a library was compiled with a fairnif.h that "
+               "this runtime does not know (handshake of %u bytes, not %u): "
+               "compile it again", hs->size, (unsigned)sizeof *hs);
+        return;
+    }
+    hs->error = check_versions(env, hs);
+    if (!hs->error)
+        hs->error = declare(env, hs);
+    if (hs->error)
+        return;
+    snprintf(name, sizeof name, "fairnif_task_%u", atomic_fetch_add(&loads, 1));
+    hs->type = enif_open_resource_type(env, NULL, name, fair__handle_dtor,
+                                       ERL_NIF_RT_CREATE, NULL);
+    hs->ops = &ops;
+    if (!hs->type)
+        hs->error = refuse(env, FAIR_E_NOMEM,
+                           "cannot open a resource type for %s", hs->module);
+}

@@ -1,0 +1,204 @@
+/*
+ * call.c - work that is done elsewhere: a body that moves, and functions that
+ * cannot tick.
+ *
+ * fair_call runs a function in place while its work costs little beside a trip
+ * to a dirty scheduler and back, else on one.  What it costs is learned from
+ * every call, in place or not, for each octave of units apart: a function has
+ * a fixed cost as well as one by the unit, caches end, and a rate learned from
+ * calls of 16 bytes (most of it fixed) would send 16 KiB away, one learned from
+ * 16 MiB keep here what takes long.  Within an octave neither errs by more than
+ * a factor of two.
+ */
+#include "base/rt.h"
+
+/* Costs in dirty trips.  A call that goes dirty from ten on loses a tenth by
+ * it at most.  Samples of one kind of call differ by some percent, and the
+ * average follows them by a quarter of that, so a band of a fifth is enough to
+ * keep a call near the cutoff where it is; what stays dirty within it loses an
+ * eighth. */
+static const struct {
+    double go_dirty, stay_dirty;
+    double wrong;       /* a sample that much above or below what was believed
+                           replaces it: a guess is corrected by one call, and
+                           so is the sample in which the operating system had
+                           the thread */
+    double follow;      /* part of the difference, otherwise */
+} rule = {
+    .go_dirty = 10, .stay_dirty = 8, .wrong = 2, .follow = 0.25
+};
+
+/* -- what work costs ------------------------------------------------------- */
+
+static unsigned octave_of(size_t units)
+{
+    return 63 - (unsigned)__builtin_clzll(units | 1);
+}
+
+static bool was_dear(const struct fair__func *f, unsigned octave)
+{
+    return GET(f->work_dear) >> octave & 1;
+}
+
+static void set_dear(struct fair__func *f, unsigned octave, bool dear)
+{
+    uint64_t bit = (uint64_t)1 << octave;
+
+    if (fair_likely(was_dear(f, octave) == dear))
+        return;
+    if (dear)
+        atomic_fetch_or(&f->work_dear, bit);
+    else
+        atomic_fetch_and(&f->work_dear, ~bit);
+}
+
+/* Nanoseconds from which a call goes dirty. */
+static double limit(const struct fair__func *f, unsigned octave)
+{
+    return (was_dear(f, octave) ? rule.stay_dirty : rule.go_dirty)
+        * (double)GET(fair__config.dirty_trip_ns);
+}
+
+/* No call of this octave was measured.  Less work does not cost more: what is
+ * in place for the next larger octave known is so for this one.  Else the
+ * first one is measured where it may be long. */
+static bool is_unknown_dear(const struct fair__func *f, unsigned octave)
+{
+    for (unsigned i = octave + 1; i < FAIR__OCTAVES; i++) {
+        double unit_ns = GET(f->work_unit_ns[i]);
+
+        if (unit_ns > 0)
+            return unit_ns * (double)((uint64_t)1 << i) > limit(f, i);
+    }
+    return true;
+}
+
+static bool is_dear(struct fair__func *f, unsigned octave, size_t units)
+{
+    double unit_ns = GET(f->work_unit_ns[octave]);
+    bool dear;
+
+    if (fair_unlikely(unit_ns <= 0))
+        return is_unknown_dear(f, octave);
+    dear = unit_ns * (double)units > limit(f, octave);
+    set_dear(f, octave, dear);
+    return dear;
+}
+
+/* A sample that replaces what was believed also replaces where the octave's
+ * calls went: they are judged anew. */
+static void learn(struct fair__func *f, unsigned octave, size_t units,
+                  uint64_t ns)
+{
+    double unit_ns = GET(f->work_unit_ns[octave]);
+    double sample = (double)(int64_t)(ns ? ns : 1) / (double)units;
+
+    if (sample <= unit_ns * rule.wrong && unit_ns <= sample * rule.wrong) {
+        sample = unit_ns + (sample - unit_ns) * rule.follow;
+    } else {
+        set_dear(f, octave, false);
+    }
+    SET(f->work_unit_ns[octave], sample);
+}
+
+double fair__call_cutoff(const struct fair__func *f)
+{
+    for (unsigned i = 0; i < FAIR__OCTAVES; i++) {
+        double least = (double)((uint64_t)1 << i);
+        double unit_ns = GET(f->work_unit_ns[i]);
+
+        if (unit_ns <= 0) {
+            if (is_unknown_dear(f, i))
+                return least;
+        } else if (unit_ns * 2 * least > limit(f, i)) {
+            double units = limit(f, i) / unit_ns;
+
+            return units > least ? units : least;
+        }
+    }
+    return (double)UINT64_MAX;
+}
+
+/* -- elsewhere ------------------------------------------------------------- */
+
+void fair__move(fair_task *pub, enum fair_mode where)
+{
+    if (fair_unlikely(fair__used_away(fair__of(pub))))
+        return;
+    switch (where) {
+    case FAIR_NORMAL:
+        fair__go(fair__of(pub), W_NORMAL);
+        break;
+    case FAIR_DIRTY_CPU:
+        fair__go(fair__of(pub), W_DIRTY_CPU);
+        break;
+    case FAIR_DIRTY_IO:
+        fair__go(fair__of(pub), W_DIRTY_IO);
+        break;
+    default:
+        fair__refuse(fair__of(pub), RULE_MOVE, "bad_move");
+    }
+}
+
+enum fair_mode fair__where(const fair_task *pub)
+{
+    switch (((const struct fair__task *)pub)->where) {
+    case W_DIRTY_CPU:
+        return FAIR_DIRTY_CPU;
+    case W_DIRTY_IO:
+        return FAIR_DIRTY_IO;
+    case W_THREAD:
+        return FAIR_THREADED;
+    default:
+        return FAIR_NORMAL;
+    }
+}
+
+/* Does not return when the caller died meanwhile. */
+static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
+{
+    uint64_t begin = fair__now();
+
+    fair__outside(t, fn, arg);
+    t->now = fair__now();
+    t->call_ns = t->now - begin;
+    if (!fair__alive(t))
+        fair__leave(t, X_DROP);
+}
+
+void fair__call(fair_task *pub, size_t units, void (*fn)(void *), void *arg)
+{
+    struct fair__task *t = fair__of(pub);
+    unsigned octave = octave_of(units);
+    enum fair__where back = t->where;
+
+    if (fair_unlikely(fair__used_away(t))) {
+        fn(arg);
+        return;
+    }
+    units += !units;
+    if (back == W_NORMAL && t->nif->mode != FAIR_NORMAL
+        && is_dear(t->func, octave, units))
+        fair__go(t, W_DIRTY_CPU);
+    ADD(*(t->where == back ? &t->stat->inline_calls : &t->stat->dirty_calls),
+        1);
+    run_here(t, fn, arg);
+    learn(t->func, octave, units, t->call_ns);
+    fair__announced(t, t->call_ns);
+    fair__go(t, back);
+}
+
+void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg)
+{
+    struct fair__task *t = fair__of(pub);
+    enum fair__where back = t->where;
+
+    if (fair_unlikely(fair__used_away(t))) {
+        fn(arg);
+        return;
+    }
+    fair__go(t, W_DIRTY_IO);
+    run_here(t, fn, arg);
+    fair__announced(t, t->call_ns);
+    fair__go(t, back);
+}

@@ -1,0 +1,356 @@
+/*
+ * binary.c - binaries whose bytes stay where they are until the task ends.
+ *
+ * Up to a limit (64 bytes in every VM so far) the VM keeps a binary on the
+ * process heap, where the garbage collector moves it, whoever made it: such bytes
+ * are copied into the task, or stay in memory of its own, and a term of them
+ * is another copy.  Longer ones lie outside, counted by references: the slice's
+ * own term holds them, and at the first pause a copy of that term in an
+ * environment of ours (0.2 us), so that they outlive the caller.
+ */
+#include "base/rt.h"
+
+/* The longest binary that the VM may keep on a heap. */
+static size_t heap_limit = FAIR__SMALL_BIN;
+
+/* Memory of that size from enif_alloc_binary, made into a term and copied as at
+ * a pause: is it the same memory still? */
+static bool stays(ErlNifEnv *env, size_t size)
+{
+    ErlNifEnv *other = enif_alloc_env();
+    ErlNifBinary bin, seen, copied;
+    unsigned char *data;
+    bool same = true;           /* out of memory: nothing was learned */
+
+    if (other && enif_alloc_binary(size, &bin)) {
+        ERL_NIF_TERM term;
+
+        data = bin.data;
+        term = enif_make_binary(env, &bin);
+        same = enif_inspect_binary(env, term, &seen) && seen.data == data
+            && enif_inspect_binary(other, enif_make_copy(other, term), &copied)
+            && copied.data == data;
+    }
+    if (other)
+        enif_free_env(other);
+    return same;
+}
+
+/* Learns the limit, once, as the runtime is loaded: one step where it is what it
+ * always was.  A VM that moves everything would end the search. */
+void fair__bins_init(void)
+{
+    enum { MOST = 1024 * 1024 };
+    ErlNifEnv *env = enif_alloc_env();
+    size_t moves = FAIR__SMALL_BIN, stay = moves + 1;
+
+    if (!env)
+        return;
+    while (stay < MOST && !stays(env, stay)) {
+        moves = stay;
+        stay *= 2;
+    }
+    while (stay - moves > 1) {
+        size_t middle = moves + (stay - moves) / 2;
+
+        *(stays(env, middle) ? &stay : &moves) = middle;
+    }
+    heap_limit = moves;
+    enif_free_env(env);
+}
+
+/* The lists hold the records of which something must be kept or let go; one in
+ * the task itself whose bytes are there too is in neither. */
+static void list_record(struct fair__bin **list, struct fair__bin *r)
+{
+    r->list = list;
+    r->prev = NULL;
+    r->next = *list;
+    if (*list)
+        (*list)->prev = r;
+    *list = r;
+}
+
+static void delist_record(struct fair__bin *r)
+{
+    if (!r->list)
+        return;
+    *(r->prev ? &r->prev->next : r->list) = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    r->list = NULL;
+}
+
+static struct fair__bin *new_record(struct fair__task *t)
+{
+    struct fair__bin *r;
+
+    if (fair_likely(t->inline_bins_used < FAIR__INLINE_BINS)) {
+        r = &t->inline_bins[t->inline_bins_used++];
+        r->on_heap = false;
+        r->list = NULL;
+    } else {
+        r = enif_alloc(sizeof *r);
+        if (!r)
+            return NULL;
+        r->on_heap = true;
+        list_record(&t->bins, r);
+    }
+    r->kind = B_SMALL;
+    r->fixed = false;
+    return r;
+}
+
+static void free_record(struct fair__bin *r)
+{
+    delist_record(r);
+    if (r->on_heap)
+        enif_free(r);
+}
+
+/* From now on `r` is more than bytes in the task. */
+static void set_kind(struct fair__task *t, struct fair__bin *r, int kind)
+{
+    delist_record(r);
+    list_record(kind == B_TERM ? &t->terms : &t->bins, r);
+    r->kind = kind;
+}
+
+static void let_go(struct fair__bin *r)
+{
+    if (r->kind == B_OWNED) {
+        enif_release_binary(&r->bin);
+    } else if (r->kind == B_KEPT && --r->keeper->refs == 0) {
+        enif_free_env(r->keeper->env);
+        enif_free(r->keeper);
+    }
+}
+
+/* NULL, where the task may not be ended, when it was released. */
+static struct fair__bin *record_of(fair_task *pub, const fair_bin *bin)
+{
+    if (fair_unlikely(!bin->ref))
+        fair__refuse(fair__of(pub), RULE_RELEASED, "released_bin");
+    return bin->ref;
+}
+
+void fair__release_bin(fair_task *pub, fair_bin *bin)
+{
+    struct fair__bin *r = record_of(pub, bin);
+
+    if (!r)
+        return;
+    let_go(r);
+    free_record(r);
+    bin->ref = bin->data = NULL;
+    bin->size = 0;
+}
+
+static void release_list(struct fair__bin **list)
+{
+    for (struct fair__bin *r = *list, *next; r; r = next) {
+        next = r->next;
+        let_go(r);
+        if (r->on_heap)
+            enif_free(r);
+    }
+    *list = NULL;
+}
+
+void fair__bins_release(struct fair__task *t)
+{
+    release_list(&t->terms);
+    release_list(&t->bins);
+}
+
+static struct fair__keeper *new_keeper(void)
+{
+    struct fair__keeper *keeper = enif_alloc(sizeof *keeper);
+
+    if (!keeper)
+        return NULL;
+    keeper->refs = 0;
+    keeper->env = enif_alloc_env();
+    if (!keeper->env) {
+        enif_free(keeper);
+        return NULL;
+    }
+    return keeper;
+}
+
+/* Before a pause: what only this slice's terms hold gets a holder that outlives
+ * them, and the caller: one environment for all.  False when out of memory. */
+bool fair__bins_pause(struct fair__task *t)
+{
+    struct fair__keeper *keeper;
+
+    if (!t->terms)
+        return true;
+    keeper = new_keeper();
+    if (!keeper)
+        return false;
+    while (t->terms) {
+        struct fair__bin *r = t->terms;
+
+        r->term = enif_make_copy(keeper->env, r->term);
+        r->keeper = keeper;
+        keeper->refs++;
+        set_kind(t, r, B_KEPT);
+    }
+    return true;
+}
+
+static int filled(fair_bin *bin, struct fair__bin *r, unsigned char *data,
+                  size_t size)
+{
+    bin->data = data;
+    bin->size = size;
+    bin->ref = r;
+    return 1;
+}
+
+/* Of a binary over the limit.  The bytes of one that begins within a byte were
+ * copied by the VM into memory that ends with this slice. */
+static bool is_temporary(struct fair__task *t, ERL_NIF_TERM term,
+                         const ErlNifBinary *bin)
+{
+    ErlNifEnv *env = t->pub.env;
+    ErlNifBinary part;
+    ERL_NIF_TERM sub = enif_make_sub_binary(env, term, 0, heap_limit + 1);
+
+    fair__made(t, FAIR__SUB_BIN);
+    return !enif_inspect_binary(env, sub, &part) || part.data != bin->data;
+}
+
+/* At most FAIR__SMALL_BIN bytes.  Two copies of fixed length that overlap take a
+ * third of the time of a call to memcpy. */
+static void copy_small(unsigned char *to, const unsigned char *from,
+                       size_t size)
+{
+    _Static_assert(FAIR__SMALL_BIN == 64, "two halves of 32");
+    if (size >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + size - 32, from + size - 32, 32);
+    } else if (size >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + size - 16, from + size - 16, 16);
+    } else {
+        memcpy(to, from, size);
+    }
+}
+
+int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
+{
+    struct fair__task *t = fair__of(pub);
+    ErlNifBinary seen;
+    struct fair__bin *r;
+
+    fair__term_in(t, term);
+    t->lacked = NULL;
+    if (!enif_inspect_binary(pub->env, term, &seen))
+        return 0;
+    r = new_record(t);
+    if (!r) {
+        t->lacked = "enomem";
+        return 0;
+    }
+    r->fixed = true;
+    if (seen.size <= FAIR__SMALL_BIN) {
+        copy_small(r->small, seen.data, seen.size);
+        return filled(bin, r, r->small, seen.size);
+    }
+    if (seen.size > heap_limit && !is_temporary(t, term, &seen)) {
+        set_kind(t, r, B_TERM);
+        r->term = term;
+        return filled(bin, r, seen.data, seen.size);
+    }
+    if (!enif_alloc_binary(seen.size, &r->bin)) {
+        free_record(r);
+        t->lacked = "enomem";
+        return 0;
+    }
+    set_kind(t, r, B_OWNED);
+    memcpy(r->bin.data, seen.data, seen.size);
+    return filled(bin, r, r->bin.data, seen.size);
+}
+
+int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fair__bin *r = new_record(t);
+
+    if (!r)
+        return 0;
+    if (size <= FAIR__SMALL_BIN)
+        return filled(bin, r, r->small, size);
+    if (!enif_alloc_binary(size, &r->bin)) {
+        free_record(r);
+        return 0;
+    }
+    set_kind(t, r, B_OWNED);
+    return filled(bin, r, r->bin.data, size);
+}
+
+int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
+{
+    struct fair__bin *r = record_of(pub, bin);
+
+    if (!r || r->fixed)
+        return 0;
+    if (r->kind == B_OWNED) {
+        if (!enif_realloc_binary(&r->bin, size))
+            return 0;
+    } else if (size > FAIR__SMALL_BIN) {
+        if (!enif_alloc_binary(size, &r->bin))
+            return 0;
+        memcpy(r->bin.data, r->small, bin->size);
+        set_kind(fair__of(pub), r, B_OWNED);
+    } else {
+        bin->size = size;
+        return 1;
+    }
+    return filled(bin, r, r->bin.data, size);
+}
+
+static ERL_NIF_TERM copy_of(fair_task *pub, const void *data, size_t size)
+{
+    ERL_NIF_TERM term = 0;
+    unsigned char *bytes = enif_make_new_binary(pub->env, size, &term);
+
+    if (bytes)
+        memcpy(bytes, data, size);
+    return term;
+}
+
+ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fair__bin *r = record_of(pub, bin);
+    ERL_NIF_TERM term = 0;
+
+    if (!r)
+        return enif_make_list(pub->env, 0);
+    r->fixed = true;
+    switch (r->kind) {
+    case B_SMALL:
+        term = copy_of(pub, r->small, bin->size);
+        break;
+    case B_OWNED:
+        /* The VM would copy it as well, and free ours. */
+        if (r->bin.size <= heap_limit) {
+            term = copy_of(pub, r->bin.data, r->bin.size);
+            break;
+        }
+        term = r->term = enif_make_binary(pub->env, &r->bin);
+        set_kind(t, r, B_TERM);
+        break;
+    case B_TERM:
+        term = r->term;
+        break;
+    case B_KEPT:
+        term = enif_make_copy(pub->env, r->term);
+        break;
+    }
+    fair__made(t, FAIR__SMALL_BIN);
+    return fair__term_out(t, term);
+}

@@ -1,0 +1,187 @@
+/*
+ * func.c - the registry of fair functions, and their counters.
+ *
+ * A function is known by module, name and arity; the library that declares
+ * it may be loaded, upgraded and purged any number of times.
+ */
+#include <stdlib.h>
+
+#include "base/rt.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fair__func **funcs;   /* grows under the lock */
+static _Atomic unsigned func_count;
+static unsigned funcs_size;
+
+const struct fair__mode fair__modes[FAIR_THREADED + 1] = {
+    [FAIR_NORMAL]         = {"normal",         W_NORMAL,    false, false},
+    [FAIR_YIELDING]       = {"yielding",       W_NORMAL,    true,  false},
+    [FAIR_DIRTY_CPU]      = {"dirty_cpu",      W_DIRTY_CPU, false, false},
+    [FAIR_DIRTY_IO]       = {"dirty_io",       W_DIRTY_IO,  false, false},
+    [FAIR_YIELDING_DIRTY] = {"yielding_dirty", W_DIRTY_CPU, true,  false},
+    [FAIR_AUTO]           = {"auto",           W_NORMAL,    true,  true},
+    [FAIR_THREADED]       = {"threaded",       W_THREAD,    true,  false},
+};
+
+static struct fair__func *find(const char *module, const char *name,
+                               unsigned arity)
+{
+    for (unsigned i = 0; i < GET(func_count); i++) {
+        struct fair__func *f = funcs[i];
+
+        if (f->arity == arity && !strcmp(f->name, name)
+            && !strcmp(f->module, module))
+            return f;
+    }
+    return NULL;
+}
+
+static struct fair__func *add(const char *module, const char *name,
+                              unsigned arity)
+{
+    struct fair__func *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return NULL;
+    f->index = GET(func_count);
+    f->module = strdup(module);
+    f->name = strdup(name);
+    f->elsewhere = calloc(1, sizeof *f->elsewhere);
+    f->arity = arity;
+    if (f->index == funcs_size) {
+        unsigned size = funcs_size ? 2 * funcs_size : 64;
+        struct fair__func **bigger = realloc(funcs, size * sizeof *funcs);
+
+        if (bigger) {
+            funcs = bigger;
+            funcs_size = size;
+        }
+    }
+    if (!f->module || !f->name || !f->elsewhere || f->index == funcs_size) {
+        free(f->elsewhere);
+        free((void *)f->module);
+        free((void *)f->name);
+        free(f);
+        return NULL;
+    }
+    funcs[f->index] = f;
+    SET(func_count, f->index + 1);
+    return f;
+}
+
+/* Finds or makes the record of a function.  NULL when out of memory.  What is
+ * written here is shown by fairnif:info/0; a call goes by the settings of the
+ * library it belongs to, in its struct fair__nif.  The learned rate is kept: it
+ * is corrected within a few slices if the new code is of another speed. */
+struct fair__func *fair__func_declare(const char *module,
+                                      const struct fair__nif *nif)
+{
+    struct fair__func *f;
+
+    pthread_mutex_lock(&lock);
+    f = find(module, nif->name, nif->arity);
+    if (!f)
+        f = add(module, nif->name, nif->arity);
+    if (f) {
+        SET(f->mode, nif->mode);
+        SET(f->stack_class, nif->stack_class);
+        SET(f->slice_ns, nif->slice_ns);
+        SET(f->max_tasks, nif->max_tasks);
+        SET(f->adapted, false);
+    }
+    pthread_mutex_unlock(&lock);
+    return f;
+}
+
+unsigned fair__func_count(void)
+{
+    return atomic_load_explicit(&func_count, memory_order_acquire);
+}
+
+struct fair__func *fair__func_nth(unsigned index)
+{
+    struct fair__func *f;
+
+    pthread_mutex_lock(&lock);
+    f = funcs[index];
+    pthread_mutex_unlock(&lock);
+    return f;
+}
+
+/* The array that is replaced stays: another thread may be reading it, and all
+ * the old ones together are smaller than the new one. */
+static __attribute__((noinline, cold)) struct fair__fstat *
+new_stat(struct fair__thread *th, struct fair__func *func)
+{
+    struct fair__fstat *_Atomic *stats = GET(th->stats);
+    unsigned old_size = GET(th->stats_size), size = old_size;
+    struct fair__fstat *st = calloc(1, sizeof *st);
+
+    if (!st)
+        return NULL;
+    if (func->index >= size) {
+        struct fair__fstat *_Atomic *bigger;
+
+        for (size = size ? size : 32; size <= func->index; size *= 2)
+            ;
+        bigger = calloc(size, sizeof *bigger);
+        if (!bigger) {
+            free(st);
+            return NULL;
+        }
+        for (unsigned i = 0; i < old_size; i++)
+            SET(bigger[i], GET(stats[i]));
+        atomic_store_explicit(&th->stats, bigger, memory_order_release);
+        atomic_store_explicit(&th->stats_size, size, memory_order_release);
+        stats = bigger;
+    }
+    st->countdown = 1;
+    atomic_store_explicit(&stats[func->index], st, memory_order_release);
+    return st;
+}
+
+/* This thread's counters of a function; NULL when out of memory. */
+struct fair__fstat *fair__stat(struct fair__thread *th,
+                               struct fair__func *func)
+{
+    if (fair_likely(func->index < GET(th->stats_size))) {
+        struct fair__fstat *st = GET(GET(th->stats)[func->index]);
+
+        if (fair_likely(st != NULL))
+            return st;
+    }
+    return new_stat(th, func);
+}
+
+/* Another thread's counters of a function, for reading; NULL when it has
+ * none. */
+const struct fair__fstat *fair__stat_of(const struct fair__thread *th,
+                                        unsigned index)
+{
+    unsigned size = atomic_load_explicit(&th->stats_size,
+                                         memory_order_acquire);
+
+    if (index >= size)
+        return NULL;
+    return atomic_load_explicit(
+        &atomic_load_explicit(&th->stats, memory_order_acquire)[index],
+        memory_order_acquire);
+}
+
+unsigned fair__bucket(uint64_t ns)
+{
+    unsigned octave, bucket;
+
+    if (ns < 1024)
+        return 0;
+    octave = 63 - (unsigned)__builtin_clzll(ns);
+    bucket = 1 + (octave - 10) * 8 + (unsigned)((ns >> (octave - 3)) & 7);
+    return bucket < FAIR__BUCKETS ? bucket : FAIR__BUCKETS - 1;
+}
+
+uint64_t fair__bucket_ns(unsigned bucket)
+{
+    if (bucket == 0)
+        return 1024;
+    return (uint64_t)((bucket - 1) % 8 + 9) << (10 + (bucket - 1) / 8 - 3);
+}

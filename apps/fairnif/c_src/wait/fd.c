@@ -1,0 +1,315 @@
+/*
+ * fd.c - descriptors: what Erlang holds of one, who uses it, when it is closed.
+ *
+ * Two resource objects:
+ *   - what fair_fd_term makes is a small one that Erlang's terms hold.  When it
+ *     is garbage its destructor shuts the descriptor;
+ *   - that is a struct fair__fd.  Once it was selected the VM keeps it until it
+ *     is stopped, so no destructor of its own could do that.  It is shut when
+ *     its term is garbage, when its owner dies (a monitor), or by
+ *     fair_close_fd; and closed when no task uses it any more.
+ * One that fair_wait duplicates for itself is only the second, without owner
+ * and users: it is shut when the wait is over.
+ *
+ * Never called with the waiting lock held: enif_select, whose stop callback
+ * closes the descriptor in place or later, on any thread; and the release of an
+ * object.
+ */
+#include <errno.h>
+
+#include "wait/wait.h"
+
+#ifdef _WIN32
+#  define EVENT(FD) ((ErlNifEvent)(intptr_t)(FD))
+#  define NUMBER(EVENT) ((int)(intptr_t)(EVENT))
+#else
+#  define EVENT(FD) (FD)
+#  define NUMBER(EVENT) (EVENT)
+#endif
+
+struct fd_object {              /* what a term holds */
+    struct fair__fd *fd;
+};
+
+static ErlNifResourceType *fd_type, *object_type;
+static ERL_NIF_TERM undefined;  /* an atom: of no environment */
+
+/* -- those with terms, by number; under the waiting lock ------------------- */
+
+enum { PLACES = 256 };
+static struct fair__fd *known[PLACES];
+
+static struct fair__fd **place_of(int fd)
+{
+    return &known[(unsigned)fd % PLACES];
+}
+
+/* False when that number was handed over before and is not closed yet. */
+static bool enter(struct fair__fd *f)
+{
+    struct fair__fd **place = place_of(f->fd);
+
+    for (struct fair__fd *other = *place; other; other = other->next)
+        if (other->fd == f->fd)
+            return false;
+    f->next = *place;
+    *place = f;
+    return true;
+}
+
+static void take_out(struct fair__fd *f)
+{
+    struct fair__fd **at = place_of(f->fd);
+
+    while (*at != f)
+        at = &(*at)->next;
+    *at = f->next;
+}
+
+/* -- the VM's side -------------------------------------------------------- */
+
+static void stopped(ErlNifEnv *env, void *obj, ErlNifEvent event, int direct)
+{
+    (void)env, (void)obj, (void)direct;
+    fair__os_close(NUMBER(event));
+}
+
+/* 0 when `message` will be sent to that process, once; else an errno. */
+int fair__fd_select(struct fair__fd *f, ErlNifEnv *env,
+                    enum ErlNifSelectFlags what, const ErlNifPid *to,
+                    ERL_NIF_TERM message)
+{
+    int answer = enif_select_x(env, EVENT(f->fd),
+                               what | ERL_NIF_SELECT_CUSTOM_MSG, f, to,
+                               message, NULL);
+
+    if (answer < 0)
+        return answer & ERL_NIF_SELECT_INVALID_EVENT ? EBADF : EIO;
+    f->selected = true;
+    return 0;
+}
+
+/* CANCEL, with what; or STOP.  The process does not matter, but without one the
+ * VM looks for the environment's. */
+int fair__fd_unselect(struct fair__fd *f, ErlNifEnv *env,
+                      enum ErlNifSelectFlags what)
+{
+    return enif_select_x(env, EVENT(f->fd), what, f, &f->owner, undefined,
+                         NULL);
+}
+
+/* Closes it: nobody uses it any more, and nobody will. */
+void fair__fd_shut(struct fair__fd *f, ErlNifEnv *env)
+{
+    if (!f->selected || fair__fd_unselect(f, env, ERL_NIF_SELECT_STOP) < 0)
+        fair__os_close(f->fd);
+}
+
+/* Nobody gets it any more; true the first time. */
+static bool begin_closing(struct fair__fd *f, ErlNifEnv *env)
+{
+    struct fair__wake w[2] = {{0}};
+    bool first, unused;
+
+    fair__wait_lock();
+    first = !GET(f->closing);
+    SET(f->closing, true);
+    unused = first && f->users == 0;
+    if (unused)
+        take_out(f);
+    else if (first)
+        fair__wait_tell(f, w);
+    fair__wait_unlock();
+    fair__wake_send(env, &w[0]);
+    fair__wake_send(env, &w[1]);
+    if (unused)
+        fair__fd_shut(f, env);
+    return first;
+}
+
+static void owner_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
+                       ErlNifMonitor *monitor)
+{
+    (void)pid, (void)monitor;
+    begin_closing(obj, env);
+}
+
+static void object_dtor(ErlNifEnv *env, void *obj)
+{
+    struct fair__fd *f = ((struct fd_object *)obj)->fd;
+
+    if (!f)
+        return;
+    begin_closing(f, env);
+    enif_release_resource(f);
+}
+
+bool fair__fd_open_types(ErlNifEnv *env)
+{
+    ErlNifResourceTypeInit of_fd = {.stop = stopped, .down = owner_down};
+    ErlNifResourceTypeInit of_object = {.dtor = object_dtor};
+    ErlNifResourceType *fd = fair__open_type(env, "fairnif_fd", of_fd);
+    ErlNifResourceType *object = fair__open_type(env, "fairnif_fd_object",
+                                                 of_object);
+
+    if (!fd || !object)
+        return false;
+    fd_type = fd;
+    object_type = object;
+    undefined = enif_make_atom(env, "undefined");
+    return true;
+}
+
+/* An object with one reference, which is the caller's; it does not own the
+ * descriptor yet. */
+struct fair__fd *fair__fd_new(const struct fair__task *t, int fd, int *error)
+{
+    struct fair__fd *f = enif_alloc_resource(fd_type, sizeof *f);
+
+    if (!f) {
+        *error = -ENOMEM;
+        return NULL;
+    }
+    *f = (struct fair__fd){.fd = fd, .owner = t->owner};
+    *error = fair__os_identify(fd, &f->dev, &f->ino);
+    if (*error) {
+        enif_release_resource(f);
+        return NULL;
+    }
+    return f;
+}
+
+/* -- from a body ---------------------------------------------------------- */
+
+/* The term holds the object, the object the descriptor. */
+static bool hand_over(struct fair__task *t, struct fair__fd *f)
+{
+    ErlNifMonitor monitor;
+    bool new;
+
+    fair__wait_lock();
+    new = enter(f);
+    fair__wait_unlock();
+    if (!new)
+        return false;
+    if (fair__os_unblock(f->fd) == 0
+        && enif_monitor_process(fair__vm_env(t), f, &t->owner, &monitor) == 0)
+        return true;
+    fair__wait_lock();
+    take_out(f);
+    fair__wait_unlock();
+    return false;
+}
+
+ERL_NIF_TERM fair__fd_term(fair_task *pub, int fd)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fd_object *object = enif_alloc_resource(object_type,
+                                                   sizeof *object);
+    ERL_NIF_TERM term = 0;
+    struct fair__fd *f;
+    int error;
+
+    if (!object)
+        return 0;
+    object->fd = NULL;
+    f = fair__fd_new(t, fd, &error);
+    if (f && hand_over(t, f)) {
+        object->fd = f;
+        term = fair__term_out(t, enif_make_resource(pub->env, object));
+    } else if (f) {
+        enif_release_resource(f);
+    }
+    enif_release_resource(object);
+    return term;
+}
+
+static struct fair__fd *behind(fair_task *pub, ERL_NIF_TERM term)
+{
+    void *object;
+
+    fair__term_in(fair__of(pub), term);
+    if (!enif_get_resource(pub->env, term, object_type, &object))
+        return NULL;
+    return ((struct fd_object *)object)->fd;
+}
+
+/* The one with that number that the task got, or NULL. */
+struct fair__fd *fair__fd_used(const struct fair__task *t, int fd)
+{
+    struct fair__fd_use *use = t->fds;
+
+    while (use && use->fd->fd != fd)
+        use = use->next;
+    return use ? use->fd : NULL;
+}
+
+static bool begin_use(struct fair__task *t, struct fair__fd *f)
+{
+    struct fair__fd_use *use = enif_alloc(sizeof *use);
+    bool open;
+
+    if (!use)
+        return false;
+    fair__wait_lock();
+    open = !GET(f->closing);
+    if (open)
+        f->users++;
+    fair__wait_unlock();
+    if (!open) {
+        enif_free(use);
+        return false;
+    }
+    enif_keep_resource(f);
+    *use = (struct fair__fd_use){f, t->fds};
+    t->fds = use;
+    return true;
+}
+
+int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd)
+{
+    struct fair__task *t = fair__of(pub);
+    struct fair__fd *f = behind(pub, term);
+
+    if (!f || GET(f->closing))
+        return 0;
+    if (fair__fd_used(t, f->fd) != f && !begin_use(t, f))
+        return 0;
+    *fd = f->fd;
+    return 1;
+}
+
+int fair__fd_close(fair_task *pub, ERL_NIF_TERM term)
+{
+    struct fair__fd *f = behind(pub, term);
+
+    return f && begin_closing(f, fair__vm_env(fair__of(pub)));
+}
+
+static void end_use(struct fair__task *t, struct fair__fd *f)
+{
+    bool last;
+
+    fair__wait_lock();
+    last = --f->users == 0 && GET(f->closing);
+    if (last)
+        take_out(f);
+    fair__wait_unlock();
+    if (last)
+        fair__fd_shut(f, fair__vm_env(t));
+    enif_release_resource(f);
+}
+
+/* The task ends, on any thread. */
+void fair__fds_release(struct fair__task *t)
+{
+    if (t->waits.fd)
+        fair__wait_end(t);
+    while (t->fds) {
+        struct fair__fd_use *use = t->fds;
+
+        t->fds = use->next;
+        end_use(t, use->fd);
+        enif_free(use);
+    }
+}

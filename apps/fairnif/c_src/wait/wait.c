@@ -1,0 +1,337 @@
+/*
+ * wait.c - fair_wait: for descriptors, and for time.
+ *
+ * A task that waits for a descriptor is in `waiting` from the begin of
+ * fair_wait to its end, which makes it busy for others.  The VM is asked
+ * (enif_select) each time fairnif:await/1 comes, by the caller's process; its
+ * poll thread sends the message {Ref, settle} to that process, and nothing of
+ * ours runs or waits meanwhile.
+ *
+ *     fair_wait --> P_FD --> nif_await: select --> {Ref, settle} --.
+ *         ^                                                        v
+ *         '-- ready? else once more <-- resume <-- nif_settle: cancel
+ *
+ * Each selection brings one message or is taken back; the one who closes the
+ * descriptor sends one more at most.  Only the process itself selects and
+ * cancels, so it can say how many of them are still on their way, takes exactly
+ * those, and leaves its mailbox as it was.  Whether the descriptor is ready is
+ * for poll to say, in the body: a message is only a hint.
+ *
+ * The waiting lock is not held in calls of enif_select: it may call our stop
+ * callback and takes locks of the VM's.
+ */
+#include <errno.h>
+
+#include "wait/wait.h"
+
+enum { DIRECTIONS = 2 };
+
+static const struct {
+    unsigned event;
+    enum ErlNifSelectFlags select;
+    int cancelled;
+} directions[DIRECTIONS] = {
+    {FAIR_READ, ERL_NIF_SELECT_READ, ERL_NIF_SELECT_READ_CANCELLED},
+    {FAIR_WRITE, ERL_NIF_SELECT_WRITE, ERL_NIF_SELECT_WRITE_CANCELLED},
+};
+
+/* -- who waits for what; under the waiting lock ----------------------------- */
+
+enum { PLACES = 1024 };
+
+static struct place {
+    struct fair__task *first, *last;
+} waiting[PLACES];
+
+static struct place *place_of(int number)
+{
+    return &waiting[(unsigned)number % PLACES];
+}
+
+/* The same number is the same file only as long as nobody closed the one the
+ * other task has a duplicate of. */
+static bool is_busy(int number, const struct fair__fd *f, unsigned events)
+{
+    for (struct fair__task *t = place_of(number)->first; t; t = t->wait_next) {
+        const struct fair__fd *other = t->waits.fd;
+
+        if (t->waits.number == number && t->waits.events & events
+            && (other == f || (other->dev == f->dev && other->ino == f->ino)))
+            return true;
+    }
+    return false;
+}
+
+/* 0, and the task is the one that waits for this; or -errno. */
+static int enter(struct fair__task *t, struct fair__fd *f, int number,
+                 unsigned events)
+{
+    int error = 0;
+
+    fair__wait_lock();
+    if (GET(f->closing)) {
+        error = -EBADF;
+    } else if (is_busy(number, f, events)) {
+        error = -EBUSY;
+    } else {
+        struct place *place = place_of(number);
+
+        t->waits = (struct fair__fd_wait){
+            .fd = f, .number = number, .events = events
+        };
+        fair__list_append(t, &place->first, &place->last);
+    }
+    fair__wait_unlock();
+    return error;
+}
+
+/* -- in the caller's await ------------------------------------------------- */
+
+/* The caller can ask the VM, or has: no thread of the pool is at the task. */
+bool fair__wait_waits(const struct fair__task *t)
+{
+    return GET(t->stage) == P_FD && t->job.state == J_IDLE;
+}
+
+/* Sends {Ref, settle}, if somebody waits for that.  Locked. */
+static void tell(struct fair__task *t, struct fair__wake *w)
+{
+    if (!t->pending || !t->pending->armed || !fair__wait_waits(t))
+        return;
+    fair__disarm(t->pending, w);
+    w->settle = true;
+    t->waits.told = true;
+}
+
+void fair__wait_tell(struct fair__fd *f, struct fair__wake w[2])
+{
+    unsigned told = 0;
+
+    for (struct fair__task *t = place_of(f->fd)->first; t && told < DIRECTIONS;
+         t = t->wait_next)
+        if (t->waits.fd == f)
+            tell(t, &w[told++]);
+}
+
+bool fair__wait_begin(struct fair__task *t, struct fair__wake *w)
+{
+    if (!fair__wait_waits(t))
+        return false;
+    if (!GET(t->waits.fd->closing))
+        return true;
+    tell(t, w);
+    return false;
+}
+
+/* Without the lock: the task is the caller's, who is here. */
+void fair__wait_select(struct fair__task *t, ErlNifEnv *env, ERL_NIF_TERM ref)
+{
+    ERL_NIF_TERM message =
+        enif_make_tuple2(env, ref, enif_make_atom(env, "settle"));
+    struct fair__wake w = {0};
+
+    for (unsigned i = 0; i < DIRECTIONS && !t->waits.error; i++) {
+        if (!(t->waits.events & directions[i].event))
+            continue;
+        t->waits.error = fair__fd_select(t->waits.fd, env,
+                                         directions[i].select, &t->owner,
+                                         message);
+        if (!t->waits.error)
+            t->waits.selected |= directions[i].event;
+    }
+    if (!t->waits.error)
+        return;
+    fair__wait_lock();
+    tell(t, &w);
+    fair__wait_unlock();
+    fair__wake_send(env, &w);
+}
+
+/* Takes back what was asked of the VM; how many messages cannot be. */
+static unsigned cancel(struct fair__task *t, ErlNifEnv *env)
+{
+    unsigned sent = 0;
+
+    for (unsigned i = 0; i < DIRECTIONS; i++) {
+        int answer;
+
+        if (!(t->waits.selected & directions[i].event))
+            continue;
+        answer = fair__fd_unselect(t->waits.fd, env, directions[i].select
+                                   | ERL_NIF_SELECT_CANCEL);
+        if (answer >= 0 && !(answer & directions[i].cancelled))
+            sent++;
+    }
+    t->waits.selected = 0;
+    return sent;
+}
+
+/* A message was received, or the time is up: the task may go on.  How many more
+ * messages there are. */
+unsigned fair__wait_settle(struct fair__task *t, ErlNifEnv *env, bool received)
+{
+    unsigned selected = t->waits.selected, messages;
+    struct fair__wake w = {0}, unsent = {0};
+    bool due;
+
+    /* Of one selection the message is there: nothing is left to be taken back,
+     * if it was the VM's. */
+    fair__wait_lock();
+    if (received && !t->waits.told && !(selected & (selected - 1))) {
+        messages = selected != 0;
+        t->waits.selected = 0;
+    } else {
+        fair__wait_unlock();
+        messages = cancel(t, env);
+        fair__wait_lock();
+    }
+    messages += t->waits.told;
+    t->waits.told = false;
+    fair__disarm(t->pending, &w);
+    due = t->deadline_ns && fair__now() >= t->deadline_ns;
+    if (received || due) {
+        t->timed_out = !received;
+        fair__make_ready(t, &unsent);
+    }
+    fair__wait_unlock();
+    if (w.env)
+        enif_free_env(w.env);
+    if (unsent.kick)
+        fair__pool_kick();
+    return messages - (received && messages > 0);
+}
+
+/* -- from a body ----------------------------------------------------------- */
+
+/* The wait is over, or the task ends while it waits: on any thread. */
+void fair__wait_end(struct fair__task *t)
+{
+    struct place *place = place_of(t->waits.number);
+    struct fair__fd *f = t->waits.fd;
+    ErlNifEnv *env = fair__vm_env(t);
+
+    cancel(t, env);             /* before others may wait for it */
+    fair__wait_lock();
+    fair__list_take_off(t, &place->first, &place->last);
+    t->waits.fd = NULL;
+    fair__wait_unlock();
+    if (f->duplicate) {
+        fair__fd_shut(f, env);
+        enif_release_resource(f);
+    }
+}
+
+/* A descriptor of the task's own, for one wait. */
+static struct fair__fd *duplicate(const struct fair__task *t, int fd,
+                                  int *error)
+{
+    int copy = fair__os_duplicate(fd);
+    struct fair__fd *f;
+
+    *error = copy;
+    if (copy < 0)
+        return NULL;
+    f = fair__fd_new(t, copy, error);
+    if (f)
+        f->duplicate = true;
+    else
+        fair__os_close(copy);
+    return f;
+}
+
+static int begin(struct fair__task *t, int fd, unsigned events)
+{
+    struct fair__fd *used = fair__fd_used(t, fd), *f = used;
+    int error = 0;
+
+    if (!f)
+        f = duplicate(t, fd, &error);
+    if (!f)
+        return error;
+    error = enter(t, f, fd, events);
+    if (error && !used) {
+        fair__os_close(f->fd);
+        enif_release_resource(f);
+    }
+    return error;
+}
+
+/* What fair_wait answers, or -EAGAIN when there is nothing yet. */
+static int outcome(struct fair__task *t)
+{
+    int ready;
+
+    if (GET(t->waits.fd->closing))
+        return -EBADF;
+    if (t->waits.error)
+        return -t->waits.error;
+    ready = fair__os_look(t->waits.fd->fd, t->waits.events, 0);
+    return ready || t->timed_out ? ready : -EAGAIN;
+}
+
+static int wait_suspended(struct fair__task *t, int fd, unsigned events)
+{
+    int answer = begin(t, fd, events);
+
+    if (answer)
+        return answer;
+    do {
+        t->timed_out = false;
+        fair__wait_for(t, P_FD);
+        answer = outcome(t);
+    } while (answer == -EAGAIN);
+    fair__wait_end(t);
+    return answer;
+}
+
+/* Where no task can be suspended: on a dirty scheduler, which it holds. */
+static int wait_in_place(struct fair__task *t, int fd, unsigned events)
+{
+    enum { STEP_MS = 50 };
+
+    for (;;) {
+        uint64_t now = fair__now(), left = STEP_MS;
+        int ready;
+
+        if (!fair__alive(t))
+            fair__leave(t, X_DROP);     /* does not return */
+        if (t->deadline_ns)
+            left = t->deadline_ns > now
+                ? (t->deadline_ns - now + 999999) / 1000000 : 0;
+        ready = fair__os_look(fd, events,
+                              left < STEP_MS ? (int)left : STEP_MS);
+        if (ready || left == 0)
+            return ready;
+    }
+}
+
+int fair__wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
+{
+    struct fair__task *t = fair__of(pub);
+    bool sleeps = fd == -1 && !events;
+    struct fair__fd *used;
+    int ready;
+
+    if (fair_unlikely(fair__used_away(t)))
+        return -EDEADLK;
+    t->deadline_ns = timeout_ms < 0 ? 0
+        : fair__now() + (uint64_t)timeout_ms * 1000000;
+    if (sleeps && FAIR__TASKS) {
+        fair__wait_for(t, P_SLEEP);
+        return 0;
+    }
+    if (sleeps)
+        return wait_in_place(t, -1, 0);
+    if (!events || events & ~(FAIR_READ | FAIR_WRITE))
+        return -EINVAL;
+    used = fair__fd_used(t, fd);
+    if (fd < 0 || (used && GET(used->closing)))
+        return -EBADF;
+    ready = fair__os_look(fd, events, 0);
+    if (ready || timeout_ms == 0)
+        return ready;
+    if (!FAIR__TASKS)
+        return wait_in_place(t, fd, events);
+    fair__may_wait(t);
+    return wait_suspended(t, fd, events);
+}
