@@ -126,6 +126,7 @@ lint: lint-fast  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
 
 lint-fast: deps-test compile
 	@tools/check_style
+	@tools/check_layers
 	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) xref

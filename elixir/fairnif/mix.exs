@@ -36,7 +36,6 @@ defmodule Fairnif.MixProject do
       make_args: [
         "-s",
         "BUILD=$(MIX_APP_PATH)/c_src/$(FAIRNIF_SWITCH)",
-        "LINKED=$(MIX_APP_PATH)/c_src/switch",
         "LIBRARY=$(MIX_APP_PATH)/priv/fairnif.so"
       ],
       make_targets: ["all"],

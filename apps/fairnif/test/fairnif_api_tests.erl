@@ -62,7 +62,7 @@ info() ->
 
 %% counters.def is the one list of them.
 counters() ->
-    File = filename:join([fairnif:include_dir(), "..", "c_src", "counters.def"]),
+    File = filename:join([fairnif:include_dir(), "..", "c_src", "thread", "counters.def"]),
     {ok, Text} = file:read_file(File),
     {match, Names} = re:run(Text, "^COUNTER\\((\\w+),", [global, multiline,
                                                          {capture, [1], list}]),

@@ -83,7 +83,7 @@ has_heading(File, [Anchor]) ->
 %% Rows of the manual's table, made of COUNTER(name, how, "unit", "meaning").
 counter_rows(Root) ->
     Rows = matches("^COUNTER\\((\\w+),\\s*\\w+,\\s*\"([^\"]*)\",\\s*\"([^\"]*)\"\\)",
-                   read(Root, "apps/fairnif/c_src/counters.def")),
+                   read(Root, "apps/fairnif/c_src/thread/counters.def")),
     ?assert(length(Rows) > 5),
     ["\n| " ++ string:join(Row, " | ") ++ " |\n" || Row <- Rows].
 

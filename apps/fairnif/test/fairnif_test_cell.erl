@@ -76,6 +76,9 @@ act_and_check(Cell, Caller, Slot, Gate) ->
             check_slot(Cell, Slot),
             Done;
         false ->
+            %% It must be over before anything is cleaned up: it may be loading the module.
+            finish_later(Slot),
+            _ = outcome(done(Helper)),
             {missed, #{late => Cell}}
     end.
 

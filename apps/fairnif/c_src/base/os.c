@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/rt.h"
+#include "base/os.h"
 
 #if !defined(_WIN32)
 #  include <fcntl.h>

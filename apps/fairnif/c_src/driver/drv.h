@@ -20,7 +20,7 @@
 #ifndef FAIR_DRV_H
 #define FAIR_DRV_H
 
-#include "base/rt.h"
+#include "task/task.h"
 
 #define FAIR__DRV_RUNTIME
 #include "fairdrv.h"

@@ -21,8 +21,11 @@
 
 #include <stdlib.h>
 
-#include "task/checkers.h"
+#include "base/config.h"
+#include "base/os.h"
 #include "driver/drv.h"
+#include "task/checkers.h"
+#include "task/stack.h"
 
 static const double used_up = 0.85;     /* of a slice */
 static fair__u64 jobs;                  /* that exist */

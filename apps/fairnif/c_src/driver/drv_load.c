@@ -19,6 +19,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
+#include "driver/drivers.h"
 #include "driver/drv.h"
 
 struct drv_loaded {

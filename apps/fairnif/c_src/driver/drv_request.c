@@ -15,6 +15,8 @@
  */
 #ifndef _WIN32
 
+#include "base/type.h"
+#include "driver/drivers.h"
 #include "driver/drv.h"
 
 enum { BUCKETS = 4096 };
@@ -344,7 +346,7 @@ const struct fair__driver_nifs fair__driver_nifs = {
 
 #else
 
-#include "base/rt.h"
+#include "driver/drivers.h"
 
 /* On Windows a NIF library cannot have a driver's wake-up. */
 static ERL_NIF_TERM none(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

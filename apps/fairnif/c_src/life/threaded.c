@@ -6,108 +6,14 @@
  * That environment is not collected: terms that the body makes stay until the
  * call ends.
  */
-#include "wait/wait.h"
+#include "life/threaded.h"
 
-/* -- FAIR_THREADED begins ------------------------------------------------- */
-
-enum {
-    COPY_WORDS = 4096,          /* of terms are copied in place: some 10 us */
-    COPY_DEPTH = 64
-};
-
-/* Takes the size of a term, in words as far as matters, off *left; false when
- * there is not so much. */
-static bool fits(ErlNifEnv *env, ERL_NIF_TERM term, unsigned depth, long *left)
-{
-    ERL_NIF_TERM head, value;
-    const ERL_NIF_TERM *elems;
-    int arity;
-
-    if (--*left < 0 || depth == 0)
-        return false;
-    switch (enif_term_type(env, term)) {
-    case ERL_NIF_TERM_TYPE_LIST:
-        while (enif_get_list_cell(env, term, &head, &term))
-            if (--*left < 0 || !fits(env, head, depth - 1, left))
-                return false;
-        return true;
-    case ERL_NIF_TERM_TYPE_TUPLE:
-        enif_get_tuple(env, term, &arity, &elems);
-        for (int i = 0; i < arity; i++)
-            if (!fits(env, elems[i], depth - 1, left))
-                return false;
-        return true;
-    case ERL_NIF_TERM_TYPE_MAP: {
-        ErlNifMapIterator iter;
-        bool fit = true;
-
-        if (!enif_map_iterator_create(env, term, &iter,
-                                      ERL_NIF_MAP_ITERATOR_FIRST))
-            return false;
-        while (fit && enif_map_iterator_get_pair(env, &iter, &head, &value)) {
-            fit = fits(env, head, depth - 1, left)
-                && fits(env, value, depth - 1, left);
-            enif_map_iterator_next(env, &iter);
-        }
-        enif_map_iterator_destroy(env, &iter);
-        return fit;
-    }
-    case ERL_NIF_TERM_TYPE_FUN:     /* what it holds cannot be seen */
-        return false;
-    default:
-        return true;
-    }
-}
-
-/* Whether the arguments may be copied on a normal scheduler: the VM copies a
- * term in one go. */
-static bool small_arguments(const struct fair__task *t)
-{
-    long left = COPY_WORDS;
-
-    for (unsigned i = 0; i < t->pub.argc; i++)
-        if (!fits(t->pub.env, t->pub.argv[i], COPY_DEPTH, &left))
-            return false;
-    return true;
-}
-
-static bool copy_arguments(struct fair__task *t)
-{
-    unsigned argc = t->pub.argc;
-
-    t->own_argv = argc <= FAIR__INLINE_ARGS ? t->inline_argv
-        : enif_alloc(argc * sizeof *t->own_argv);
-    if (!t->own_argv)           /* which says that both are to be freed */
-        return false;
-    t->own_env = enif_alloc_env();
-    if (!t->own_env)
-        return false;
-    for (unsigned i = 0; i < argc; i++)
-        t->own_argv[i] = enif_make_copy(t->own_env, t->pub.argv[i]);
-    return true;
-}
-
-/* On a scheduler: the body is given to the pool.  Large arguments are copied on
- * a dirty scheduler. */
-ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
-                                  struct fair__thread *th)
-{
-    ErlNifEnv *env = t->pub.env;
-    uint64_t begin;
-
-    if (t->where == W_NORMAL && !small_arguments(t)) {
-        SET(t->target, W_DIRTY_CPU);
-        return fair__reschedule(t, th);
-    }
-    begin = fair__now();
-    if (!copy_arguments(t)) {
-        fair__task_end(t, th);
-        return enif_raise_exception(env, enif_make_atom(env, "enomem"));
-    }
-    t->debt_ns += (double)(fair__now() - begin);
-    SET(t->stage, P_POOL);
-    return fair__park(t, th);
-}
+#include "base/os.h"
+#include "life/end.h"
+#include "life/park.h"
+#include "life/run.h"
+#include "task/debug.h"
+#include "task/env.h"
 
 /* -- on a thread of the pool ---------------------------------------------- */
 
@@ -190,7 +96,7 @@ static bool put_by(struct fair__task *t)
     return wanted;
 }
 
-void fair__run_body(struct fair__job *job)
+static void run_body(struct fair__job *job)
 {
     struct fair__task *t = fair__task_of(job);
     struct fair__thread *th = fair__self();
@@ -224,6 +130,101 @@ void fair__run_body(struct fair__job *job)
     default:
         answer(t);
     }
+}
+
+/* -- FAIR_THREADED begins ------------------------------------------------- */
+
+enum {
+    COPY_WORDS = 4096,          /* of terms are copied in place: some 10 us */
+    COPY_DEPTH = 64
+};
+
+/* Takes the size of a term, in words as far as matters, off *left; false when
+ * there is not so much. */
+static bool fits(ErlNifEnv *env, ERL_NIF_TERM term, unsigned depth, long *left)
+{
+    ERL_NIF_TERM head, value;
+    const ERL_NIF_TERM *elems;
+    int arity;
+
+    if (--*left < 0 || depth == 0)
+        return false;
+    switch (enif_term_type(env, term)) {
+    case ERL_NIF_TERM_TYPE_LIST:
+        while (enif_get_list_cell(env, term, &head, &term))
+            if (--*left < 0 || !fits(env, head, depth - 1, left))
+                return false;
+        return true;
+    case ERL_NIF_TERM_TYPE_TUPLE:
+        enif_get_tuple(env, term, &arity, &elems);
+        for (int i = 0; i < arity; i++)
+            if (!fits(env, elems[i], depth - 1, left))
+                return false;
+        return true;
+    case ERL_NIF_TERM_TYPE_MAP: {
+        ErlNifMapIterator iter;
+        bool fit = true;
+
+        if (!enif_map_iterator_create(env, term, &iter,
+                                      ERL_NIF_MAP_ITERATOR_FIRST))
+            return false;
+        while (fit && enif_map_iterator_get_pair(env, &iter, &head, &value)) {
+            fit = fits(env, head, depth - 1, left)
+                && fits(env, value, depth - 1, left);
+            enif_map_iterator_next(env, &iter);
+        }
+        enif_map_iterator_destroy(env, &iter);
+        return fit;
+    }
+    case ERL_NIF_TERM_TYPE_FUN:     /* what it holds cannot be seen */
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* The VM copies a term in one go. */
+bool fair__threaded_on_dirty(const struct fair__task *t)
+{
+    long left = COPY_WORDS;
+
+    for (unsigned i = 0; i < t->pub.argc; i++)
+        if (!fits(t->pub.env, t->pub.argv[i], COPY_DEPTH, &left))
+            return t->where == W_NORMAL;
+    return false;
+}
+
+static bool copy_arguments(struct fair__task *t)
+{
+    unsigned argc = t->pub.argc;
+
+    t->own_argv = argc <= FAIR__INLINE_ARGS ? t->inline_argv
+        : enif_alloc(argc * sizeof *t->own_argv);
+    if (!t->own_argv)           /* which says that both are to be freed */
+        return false;
+    t->own_env = enif_alloc_env();
+    if (!t->own_env)
+        return false;
+    for (unsigned i = 0; i < argc; i++)
+        t->own_argv[i] = enif_make_copy(t->own_env, t->pub.argv[i]);
+    return true;
+}
+
+/* On a scheduler: the body is given to the pool. */
+ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
+                                  struct fair__thread *th)
+{
+    ErlNifEnv *env = t->pub.env;
+    uint64_t begin = fair__now();
+
+    if (!copy_arguments(t)) {
+        fair__task_end(t, th);
+        return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+    }
+    t->debt_ns += (double)(fair__now() - begin);
+    SET(t->stage, P_POOL);
+    t->job.run = run_body;
+    return fair__park(t, th);
 }
 
 /* -- its answer ----------------------------------------------------------- */

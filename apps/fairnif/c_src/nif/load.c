@@ -15,7 +15,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/rt.h"
+#include "nif/load.h"
+
+#include "base/type.h"
+#include "life/end.h"
+#include "life/life.h"
+#include "life/park.h"
+#include "task/call.h"
+#include "task/debug.h"
+#include "task/env.h"
+#include "task/slice.h"
+#include "task/stack.h"
+#include "term/binary.h"
+#include "term/hold.h"
+#include "term/list.h"
+#include "thread/thread.h"
+#include "wait/lock.h"
+#include "wait/wait.h"
 
 static const struct fair__ops ops = {
     .size = sizeof ops,
@@ -183,27 +199,6 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
                           hs->module);
     }
     return 0;
-}
-
-static void nobody_is_monitored(ErlNifEnv *env, void *obj, ErlNifPid *pid,
-                                ErlNifMonitor *monitor)
-{
-    (void)env, (void)obj, (void)pid, (void)monitor;
-}
-
-/* A type of module fairnif, which the next load of that takes over while
- * objects of it are made.  It must have a `down`: the VM asks twice for that as
- * it makes an object, and during a takeover every type seems to have one.  If
- * the answers differ it writes a lock to where there is no memory for it. */
-ErlNifResourceType *fair__open_type(ErlNifEnv *env, const char *name,
-                                    ErlNifResourceTypeInit init)
-{
-    init.members = 4;
-    if (!init.down)
-        init.down = nobody_is_monitored;
-    return enif_init_resource_type(env, name, &init,
-                                   ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER,
-                                   NULL);
 }
 
 /* From the author's load or upgrade, with his environment. */

@@ -11,7 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/rt.h"
+#include "base/config.h"
+#include "base/os.h"
+#include "base/type.h"
+#include "driver/drivers.h"
+#include "life/await.h"
+#include "life/end.h"
+#include "life/park.h"
+#include "nif/load.h"
+#include "task/call.h"
+#include "task/stack.h"
+#include "term/binary.h"
 
 #ifndef FAIRNIF_VERSION
 #define FAIRNIF_VERSION "0.0.0"

@@ -10,7 +10,14 @@
  * 16 MiB keep here what takes long.  Within an octave neither errs by more than
  * a factor of two.
  */
-#include "base/rt.h"
+#include "task/call.h"
+
+#include "base/config.h"
+#include "base/os.h"
+#include "task/debug.h"
+#include "task/env.h"
+#include "task/slice.h"
+#include "task/switch.h"
 
 /* Costs in dirty trips.  A call that goes dirty from ten on loses a tenth by
  * it at most.  Samples of one kind of call differ by some percent, and the

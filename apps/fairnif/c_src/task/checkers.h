@@ -13,7 +13,7 @@
 #ifndef FAIR_CHECKERS_H
 #define FAIR_CHECKERS_H
 
-#include "base/rt.h"
+#include "task/task.h"
 
 #ifdef FAIR_ASAN
 #include <sanitizer/asan_interface.h>

@@ -8,7 +8,10 @@
  */
 #include <stdio.h>
 
-#include "base/rt.h"
+#include "task/debug.h"
+
+#include "base/os.h"
+#include "task/switch.h"
 
 enum { SEEN = 1024 };           /* direct-mapped: newer ones push out older */
 

@@ -7,7 +7,9 @@
  * node, through here.  On any thread, in bodies and in everything else that an
  * author's library does.
  */
-#include "base/rt.h"
+#include "task/env.h"
+
+#include "base/os.h"
 
 /* The task of this thread, if that environment is its own and not one that the
  * VM made for a NIF of the author's. */

@@ -14,19 +14,13 @@
  * operating system took away.  So a sample may move the rate only so far, and
  * a gap without ticks counts as the body's own only when CPU time confirms it.
  */
-#include "base/rt.h"
+#include "task/slice.h"
 
-struct fair__config fair__config = {
-    .slice_ns = 25000,
-    .fair_ns = 25000,
-    .dirty_slice_ns = 1000000,
-    .dirty_trip_ns = 2000,
-    .adapt_gap_ns = 1000000,
-    .dirty_cpus = 1,
-    .threads = 16,
-    .max_queued = 1000,
-    .overload_ns = 5000000000,
-};
+#include "base/config.h"
+#include "base/os.h"
+#include "task/debug.h"
+#include "task/env.h"
+#include "task/switch.h"
 
 /* Part of a slice after which the clock is read first; part from which a
  * slice counts as used up. */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "task/checkers.h"
+#include "task/stack.h"
 
 #ifndef MADV_GUARD_INSTALL
 #  define MADV_GUARD_INSTALL 102
@@ -124,7 +125,7 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
 {
     struct fair__task *t = NULL;
 
-    if (stack_class == th->cache_class && (t = th->cache) != NULL) {
+    if (stack_class == FAIR__CLASS_DEFAULT && (t = th->cache) != NULL) {
         th->cache = t->pool_next;
         SET(th->cached, GET(th->cached) - 1);
         fair__check_taken(t);
@@ -185,7 +186,7 @@ static bool shelve(struct fair__task *t, bool warm)
 void fair__stack_give(struct fair__thread *th, struct fair__task *t)
 {
     fair__check_given(t);
-    if (th && th->where == W_NORMAL && t->stack_class == th->cache_class
+    if (th && th->where == W_NORMAL && t->stack_class == FAIR__CLASS_DEFAULT
         && GET(th->cached) < FAIR__CACHED) {
         t->pool_next = th->cache;
         th->cache = t;

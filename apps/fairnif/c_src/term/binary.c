@@ -8,7 +8,10 @@
  * own term holds them, and at the first pause a copy of that term in an
  * environment of ours (0.2 us), so that they outlive the caller.
  */
-#include "base/rt.h"
+#include "term/binary.h"
+
+#include "task/debug.h"
+#include "task/slice.h"
 
 /* The longest binary that the VM may keep on a heap. */
 static size_t heap_limit = FAIR__SMALL_BIN;

@@ -1,9 +1,24 @@
 /*
  * hold.c - what goes with a task: roots, memory, deferred functions, resource
- * objects.  All of it is let go in fair__hold_release, on whatever thread the
- * task ends.
+ * objects.  All of it is let go on whatever thread the task ends.
  */
-#include "base/rt.h"
+#include "term/hold.h"
+
+#include "task/debug.h"
+#include "term/binary.h"
+
+/* A block of fair_alloc; the caller's bytes follow. */
+struct fair__block {
+    struct fair__block *prev, *next;
+    size_t size;
+    size_t shift;               /* of the block in its allocation, which the
+                                   VM aligns to 8 only */
+};
+
+struct fair__held {             /* a resource object of the author's */
+    void *obj;
+    struct fair__held *next;
+};
 
 void fair__hold_init(struct fair__task *t)
 {
@@ -215,9 +230,9 @@ int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
 
 /* -- the end --------------------------------------------------------- */
 
-/* The author's functions first, last given first run: what they use is still
+/* The author's functions, last given first run: what they use is still
  * there. */
-static void __attribute__((noinline)) release_all(struct fair__task *t)
+void fair__defers_run(struct fair__task *t)
 {
     t->away = true;                 /* one of them that ticks does not pause */
     t->pub.budget = 0;
@@ -229,9 +244,10 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
     if (t->defers != t->inline_defers)
         enif_free(t->defers);
     t->defers = t->inline_defers;
-    /* Before the memory and the objects, which a lock may lie in. */
-    if (t->holds)
-        fair__locks_release(t);
+}
+
+void fair__hold_release(struct fair__task *t)
+{
     while (t->blocks) {
         struct fair__block *b = t->blocks;
 
@@ -248,12 +264,4 @@ static void __attribute__((noinline)) release_all(struct fair__task *t)
     fair__bins_release(t);
     enif_free(t->seen);
     t->seen = NULL;
-}
-
-/* Nothing when it is called again. */
-void fair__hold_release(struct fair__task *t)
-{
-    if (t->terms || t->bins || t->defers_used || t->blocks || t->resources
-        || t->seen || t->holds || fair_unlikely(t->defers != t->inline_defers))
-        release_all(t);
 }

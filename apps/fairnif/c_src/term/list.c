@@ -4,7 +4,12 @@
  * What is walked stands in the runtime's own root slots, and is looked up
  * again after each chance to pause: the garbage collector may have moved it.
  */
-#include "base/rt.h"
+#include "term/list.h"
+
+#include "task/debug.h"
+#include "task/slice.h"
+#include "term/binary.h"
+#include "term/hold.h"
 
 enum {
     SLOT_HERE = FAIR_ROOTS,     /* what is left of the list */

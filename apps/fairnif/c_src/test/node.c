@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "base/rt.h"
+#include "task/stack.h"
+#include "thread/pool.h"
 
 ErlNifEntry *fairnif_nif_init(void);
 

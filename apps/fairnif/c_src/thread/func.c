@@ -1,12 +1,12 @@
 /*
- * func.c - the registry of fair functions, and their counters.
+ * func.c - the registry of fair functions.
  *
  * A function is known by module, name and arity; the library that declares
  * it may be loaded, upgraded and purged any number of times.
  */
 #include <stdlib.h>
 
-#include "base/rt.h"
+#include "thread/func.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fair__func **funcs;   /* grows under the lock */
@@ -106,66 +106,6 @@ struct fair__func *fair__func_nth(unsigned index)
     f = funcs[index];
     pthread_mutex_unlock(&lock);
     return f;
-}
-
-/* The array that is replaced stays: another thread may be reading it, and all
- * the old ones together are smaller than the new one. */
-static __attribute__((noinline, cold)) struct fair__fstat *
-new_stat(struct fair__thread *th, struct fair__func *func)
-{
-    struct fair__fstat *_Atomic *stats = GET(th->stats);
-    unsigned old_size = GET(th->stats_size), size = old_size;
-    struct fair__fstat *st = calloc(1, sizeof *st);
-
-    if (!st)
-        return NULL;
-    if (func->index >= size) {
-        struct fair__fstat *_Atomic *bigger;
-
-        for (size = size ? size : 32; size <= func->index; size *= 2)
-            ;
-        bigger = calloc(size, sizeof *bigger);
-        if (!bigger) {
-            free(st);
-            return NULL;
-        }
-        for (unsigned i = 0; i < old_size; i++)
-            SET(bigger[i], GET(stats[i]));
-        atomic_store_explicit(&th->stats, bigger, memory_order_release);
-        atomic_store_explicit(&th->stats_size, size, memory_order_release);
-        stats = bigger;
-    }
-    st->countdown = 1;
-    atomic_store_explicit(&stats[func->index], st, memory_order_release);
-    return st;
-}
-
-/* This thread's counters of a function; NULL when out of memory. */
-struct fair__fstat *fair__stat(struct fair__thread *th,
-                               struct fair__func *func)
-{
-    if (fair_likely(func->index < GET(th->stats_size))) {
-        struct fair__fstat *st = GET(GET(th->stats)[func->index]);
-
-        if (fair_likely(st != NULL))
-            return st;
-    }
-    return new_stat(th, func);
-}
-
-/* Another thread's counters of a function, for reading; NULL when it has
- * none. */
-const struct fair__fstat *fair__stat_of(const struct fair__thread *th,
-                                        unsigned index)
-{
-    unsigned size = atomic_load_explicit(&th->stats_size,
-                                         memory_order_acquire);
-
-    if (index >= size)
-        return NULL;
-    return atomic_load_explicit(
-        &atomic_load_explicit(&th->stats, memory_order_acquire)[index],
-        memory_order_acquire);
 }
 
 unsigned fair__bucket(uint64_t ns)

@@ -6,10 +6,10 @@
  * and is put back finds one, also when the system has none left to start.
  * Work that no thread can take at once is queued, up to `max_queued`; what
  * comes then is let in as the queue gets shorter, in its order, or gives up
- * (await.c has the time limit).
+ * (life/await.c has the time limit).
  *
- * One lock is over the queue and everything else that waits (await.c, lock.c,
- * wait.c): who takes a thing off a list, and who wakes whom, is decided in one
+ * One lock is over the queue and everything else that waits (folders wait and
+ * life): who takes a thing off a list, and who wakes whom, is decided in one
  * place and in one order.  It is held for some tens of nanoseconds; never while
  * calling the author's code, nor any enif_ function that may free a resource
  * object (destructors take this lock) or wait.
@@ -27,7 +27,10 @@
 #include <errno.h>
 #include <time.h>
 
-#include "base/rt.h"
+#include "thread/pool.h"
+
+#include "base/config.h"
+#include "base/os.h"
 
 enum {
     THREADS_MOST = 1024,

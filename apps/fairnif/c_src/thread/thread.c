@@ -7,7 +7,9 @@
  */
 #include <stdlib.h>
 
-#include "base/rt.h"
+#include "thread/thread.h"
+
+#include "base/os.h"
 
 /* A pointer fits into what glibc keeps for libraries loaded later, and is then
  * read like a static one; also by a signal handler.  Other C libraries keep
@@ -43,7 +45,6 @@ static __attribute__((noinline, cold)) struct fair__thread *new_thread(void)
     th->where = where_of_thread();
     th->number = fair__thread_number();
     th->tid = fair__thread_id();
-    th->cache_class = fair__stack_class(FAIR__STACK_DEFAULT);
     th->seed = (uint32_t)th->tid * 2654435761u | 1;
     th->next = atomic_load(&threads);
     while (!atomic_compare_exchange_weak(&threads, &th->next, th))
@@ -85,6 +86,70 @@ struct fair__task *fair__current_task(void)
 {
     return self ? self->current : NULL;
 }
+
+/* -- counters ------------------------------------------------------------- */
+
+/* The array that is replaced stays: another thread may be reading it, and all
+ * the old ones together are smaller than the new one. */
+static __attribute__((noinline, cold)) struct fair__fstat *
+new_stat(struct fair__thread *th, struct fair__func *func)
+{
+    struct fair__fstat *_Atomic *stats = GET(th->stats);
+    unsigned old_size = GET(th->stats_size), size = old_size;
+    struct fair__fstat *st = calloc(1, sizeof *st);
+
+    if (!st)
+        return NULL;
+    if (func->index >= size) {
+        struct fair__fstat *_Atomic *bigger;
+
+        for (size = size ? size : 32; size <= func->index; size *= 2)
+            ;
+        bigger = calloc(size, sizeof *bigger);
+        if (!bigger) {
+            free(st);
+            return NULL;
+        }
+        for (unsigned i = 0; i < old_size; i++)
+            SET(bigger[i], GET(stats[i]));
+        atomic_store_explicit(&th->stats, bigger, memory_order_release);
+        atomic_store_explicit(&th->stats_size, size, memory_order_release);
+        stats = bigger;
+    }
+    st->countdown = 1;
+    atomic_store_explicit(&stats[func->index], st, memory_order_release);
+    return st;
+}
+
+/* This thread's counters of a function; NULL when out of memory. */
+struct fair__fstat *fair__stat(struct fair__thread *th,
+                               struct fair__func *func)
+{
+    if (fair_likely(func->index < GET(th->stats_size))) {
+        struct fair__fstat *st = GET(GET(th->stats)[func->index]);
+
+        if (fair_likely(st != NULL))
+            return st;
+    }
+    return new_stat(th, func);
+}
+
+/* Another thread's counters of a function, for reading; NULL when it has
+ * none. */
+const struct fair__fstat *fair__stat_of(const struct fair__thread *th,
+                                        unsigned index)
+{
+    unsigned size = atomic_load_explicit(&th->stats_size,
+                                         memory_order_acquire);
+
+    if (index >= size)
+        return NULL;
+    return atomic_load_explicit(
+        &atomic_load_explicit(&th->stats, memory_order_acquire)[index],
+        memory_order_acquire);
+}
+
+/* -- what it runs ------------------------------------------------------------ */
 
 /* A seqlock with one writer.  The two fences are free on x86-64. */
 void fair__slot_enter(struct fair__thread *th, struct fair__func *func,

@@ -17,7 +17,11 @@
  */
 #include <errno.h>
 
-#include "wait/wait.h"
+#include "wait/fd.h"
+
+#include "base/os.h"
+#include "base/type.h"
+#include "task/debug.h"
 
 #ifdef _WIN32
 #  define EVENT(FD) ((ErlNifEvent)(intptr_t)(FD))
@@ -118,7 +122,7 @@ static bool begin_closing(struct fair__fd *f, ErlNifEnv *env)
     if (unused)
         take_out(f);
     else if (first)
-        fair__wait_tell(f, w);
+        fair__waiters_tell(f, w);
     fair__wait_unlock();
     fair__wake_send(env, &w[0]);
     fair__wake_send(env, &w[1]);
@@ -303,8 +307,6 @@ static void end_use(struct fair__task *t, struct fair__fd *f)
 /* The task ends, on any thread. */
 void fair__fds_release(struct fair__task *t)
 {
-    if (t->waits.fd)
-        fair__wait_end(t);
     while (t->fds) {
         struct fair__fd_use *use = t->fds;
 

@@ -7,7 +7,11 @@
  */
 #include <time.h>
 
-#include "wait/wait.h"
+#include "wait/lock.h"
+
+#include "task/debug.h"
+#include "task/env.h"
+#include "task/switch.h"
 
 static void hold(struct fair__task *t, fair_mutex *m)
 {

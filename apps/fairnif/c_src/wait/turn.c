@@ -6,7 +6,9 @@
  * is refused.  A free place is for those who wait: whoever frees one, or comes
  * for one, lets them in first.
  */
-#include "wait/wait.h"
+#include "wait/turn.h"
+
+#include "base/config.h"
 
 static struct fair__func *limited;      /* functions with calls that wait */
 

@@ -24,6 +24,12 @@
 
 #include "wait/wait.h"
 
+#include "base/os.h"
+#include "task/debug.h"
+#include "task/env.h"
+#include "task/switch.h"
+#include "wait/waiters.h"
+
 enum { DIRECTIONS = 2 };
 
 static const struct {
@@ -35,83 +41,7 @@ static const struct {
     {FAIR_WRITE, ERL_NIF_SELECT_WRITE, ERL_NIF_SELECT_WRITE_CANCELLED},
 };
 
-/* -- who waits for what; under the waiting lock ----------------------------- */
-
-enum { PLACES = 1024 };
-
-static struct place {
-    struct fair__task *first, *last;
-} waiting[PLACES];
-
-static struct place *place_of(int number)
-{
-    return &waiting[(unsigned)number % PLACES];
-}
-
-/* The same number is the same file only as long as nobody closed the one the
- * other task has a duplicate of. */
-static bool is_busy(int number, const struct fair__fd *f, unsigned events)
-{
-    for (struct fair__task *t = place_of(number)->first; t; t = t->wait_next) {
-        const struct fair__fd *other = t->waits.fd;
-
-        if (t->waits.number == number && t->waits.events & events
-            && (other == f || (other->dev == f->dev && other->ino == f->ino)))
-            return true;
-    }
-    return false;
-}
-
-/* 0, and the task is the one that waits for this; or -errno. */
-static int enter(struct fair__task *t, struct fair__fd *f, int number,
-                 unsigned events)
-{
-    int error = 0;
-
-    fair__wait_lock();
-    if (GET(f->closing)) {
-        error = -EBADF;
-    } else if (is_busy(number, f, events)) {
-        error = -EBUSY;
-    } else {
-        struct place *place = place_of(number);
-
-        t->waits = (struct fair__fd_wait){
-            .fd = f, .number = number, .events = events
-        };
-        fair__list_append(t, &place->first, &place->last);
-    }
-    fair__wait_unlock();
-    return error;
-}
-
 /* -- in the caller's await ------------------------------------------------- */
-
-/* The caller can ask the VM, or has: no thread of the pool is at the task. */
-bool fair__wait_waits(const struct fair__task *t)
-{
-    return GET(t->stage) == P_FD && t->job.state == J_IDLE;
-}
-
-/* Sends {Ref, settle}, if somebody waits for that.  Locked. */
-static void tell(struct fair__task *t, struct fair__wake *w)
-{
-    if (!t->pending || !t->pending->armed || !fair__wait_waits(t))
-        return;
-    fair__disarm(t->pending, w);
-    w->settle = true;
-    t->waits.told = true;
-}
-
-void fair__wait_tell(struct fair__fd *f, struct fair__wake w[2])
-{
-    unsigned told = 0;
-
-    for (struct fair__task *t = place_of(f->fd)->first; t && told < DIRECTIONS;
-         t = t->wait_next)
-        if (t->waits.fd == f)
-            tell(t, &w[told++]);
-}
 
 bool fair__wait_begin(struct fair__task *t, struct fair__wake *w)
 {
@@ -119,7 +49,7 @@ bool fair__wait_begin(struct fair__task *t, struct fair__wake *w)
         return false;
     if (!GET(t->waits.fd->closing))
         return true;
-    tell(t, w);
+    fair__waiter_tell(t, w);
     return false;
 }
 
@@ -142,7 +72,7 @@ void fair__wait_select(struct fair__task *t, ErlNifEnv *env, ERL_NIF_TERM ref)
     if (!t->waits.error)
         return;
     fair__wait_lock();
-    tell(t, &w);
+    fair__waiter_tell(t, &w);
     fair__wait_unlock();
     fair__wake_send(env, &w);
 }
@@ -206,15 +136,11 @@ unsigned fair__wait_settle(struct fair__task *t, ErlNifEnv *env, bool received)
 /* The wait is over, or the task ends while it waits: on any thread. */
 void fair__wait_end(struct fair__task *t)
 {
-    struct place *place = place_of(t->waits.number);
     struct fair__fd *f = t->waits.fd;
     ErlNifEnv *env = fair__vm_env(t);
 
     cancel(t, env);             /* before others may wait for it */
-    fair__wait_lock();
-    fair__list_take_off(t, &place->first, &place->last);
-    t->waits.fd = NULL;
-    fair__wait_unlock();
+    fair__waiters_leave(t);
     if (f->duplicate) {
         fair__fd_shut(f, env);
         enif_release_resource(f);
@@ -248,7 +174,7 @@ static int begin(struct fair__task *t, int fd, unsigned events)
         f = duplicate(t, fd, &error);
     if (!f)
         return error;
-    error = enter(t, f, fd, events);
+    error = fair__waiters_enter(t, f, fd, events);
     if (error && !used) {
         fair__os_close(f->fd);
         enif_release_resource(f);

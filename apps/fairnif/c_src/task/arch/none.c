@@ -9,7 +9,8 @@
  */
 #include <setjmp.h>
 
-#include "base/rt.h"
+#include "task/arch/arch.h"
+#include "task/stack.h"
 
 /* -- the way out ----------------------------------------------------------*/
 

@@ -11,7 +11,7 @@
  */
 #include <ucontext.h>
 
-#include "base/rt.h"
+#include "task/arch/arch.h"
 
 struct start {
     struct fair__ctx *ctx;

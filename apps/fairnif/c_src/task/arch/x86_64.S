@@ -1,7 +1,7 @@
 /*
  * Switching between a scheduler's C stack and a task's, for x86-64 (System V).
  *
- * Four functions on one `struct fair__ctx` (rt.h keeps these offsets):
+ * Four functions on one `struct fair__ctx` (arch.h keeps these offsets):
  *
  *      0  sp          the paused task's stack pointer
  *      8  sched_sp    the scheduler's stack pointer while the task runs

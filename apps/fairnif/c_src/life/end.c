@@ -1,0 +1,199 @@
+/*
+ * end.c - the end of a task: what it holds is let go; and the list of those
+ * that are suspended.
+ *
+ * On any thread: a task ends where it ran, where its caller's arguments are
+ * freed, or where a pending value is.
+ */
+#include "life/end.h"
+
+#include <stdlib.h>
+
+#include "task/stack.h"
+#include "term/hold.h"
+#include "wait/lock.h"
+#include "wait/turn.h"
+#include "wait/wait.h"
+
+/* -- the list of suspended tasks, for fairnif:tasks/0 --------------------- */
+
+static struct shard {
+    pthread_mutex_t lock;
+    struct fair__task *first;
+    _Atomic size_t count;
+} shards[FAIR__SHARDS] = {
+    [0 ... FAIR__SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}
+};
+
+static struct shard *shard_of(const struct fair__task *t)
+{
+    return &shards[((uintptr_t)t->map >> 16) % FAIR__SHARDS];
+}
+
+void fair__enlist(struct fair__task *t)
+{
+    struct shard *s = shard_of(t);
+
+    pthread_mutex_lock(&s->lock);
+    t->prev = NULL;
+    t->next = s->first;
+    if (s->first)
+        s->first->prev = t;
+    s->first = t;
+    ADD(s->count, 1);
+    pthread_mutex_unlock(&s->lock);
+    t->listed = true;
+}
+
+static void delist(struct fair__task *t)
+{
+    struct shard *s = shard_of(t);
+
+    if (!t->listed)
+        return;
+    pthread_mutex_lock(&s->lock);
+    *(t->prev ? &t->prev->next : &s->first) = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    ADD(s->count, (size_t)-1);
+    pthread_mutex_unlock(&s->lock);
+    t->listed = false;
+}
+
+size_t fair__suspended_count(void)
+{
+    size_t count = 0;
+
+    for (unsigned i = 0; i < FAIR__SHARDS; i++)
+        count += GET(shards[i].count);
+    return count;
+}
+
+/* Copies what is to be seen of every task that has been suspended at least once
+ * and has not ended; the caller frees it.  NULL when there is none, or no
+ * memory.  The locks are held for the copying only: schedulers wait for them. */
+struct fair__seen_task *fair__suspended(size_t *count)
+{
+    struct fair__seen_task *all = NULL;
+
+    *count = 0;
+    for (unsigned i = 0; i < FAIR__SHARDS; i++) {
+        struct shard *s = &shards[i];
+        size_t room = GET(s->count) + 64;
+        struct fair__seen_task *more =
+            realloc(all, (*count + room) * sizeof *more);
+
+        if (!more)
+            break;
+        all = more;
+        pthread_mutex_lock(&s->lock);
+        for (struct fair__task *t = s->first; t && room > 0; t = t->next) {
+            all[(*count)++] = (struct fair__seen_task){
+                t->func, GET(t->state), GET(t->target), GET(t->stage),
+                GET(t->since_ns),
+                __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner
+            };
+            room--;
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+    return all;
+}
+
+/* -- ends ----------------------------------------------------------------- */
+
+static __attribute__((noinline)) void release(struct fair__task *t)
+{
+    fair__defers_run(t);
+    /* Before the memory and the objects, which a lock may lie in. */
+    if (t->holds)
+        fair__locks_release(t);
+    fair__hold_release(t);
+}
+
+/* Everything the task holds, locks too; nothing when it is called again. */
+void fair__let_go(struct fair__task *t)
+{
+    if (fair__holds(t) || t->holds)
+        release(t);
+    if (fair_unlikely(t->waits.fd != NULL))
+        fair__wait_end(t);
+    if (fair_unlikely(t->fds != NULL))
+        fair__fds_release(t);
+}
+
+static __attribute__((noinline)) void free_own_env(struct fair__task *t)
+{
+    if (t->own_argv != t->inline_argv)
+        enif_free(t->own_argv);
+    t->own_argv = NULL;
+    if (t->own_env)
+        enif_free_env(t->own_env);
+    t->own_env = NULL;
+}
+
+/* Everything the task holds is let go; `th` is NULL where no tasks run. */
+void fair__task_end(struct fair__task *t, struct fair__thread *th)
+{
+    struct fair__handle *handle = t->handle;
+    bool pinned = t->pinned;
+
+    fair__let_go(t);
+    delist(t);
+    if (t->counted)
+        fair__dismiss(t->func, fair__vm_env(t));
+    if (fair_unlikely(t->own_argv != NULL))
+        free_own_env(t);
+    if (handle)
+        handle->task = NULL;
+    fair__stack_give(th, t);
+    /* It may have been the last of an author's library: at the very end. */
+    if (fair_unlikely(pinned))
+        enif_release_resource(handle);
+}
+
+/* Its caller died, or let go of its pending value; on any thread.  `env` is
+ * that of a callback of the VM's, or NULL. */
+void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env)
+{
+    t->pub.env = env;
+    atomic_fetch_add(&t->func->elsewhere->cancels, 1);
+    fair__task_end(t, NULL);
+}
+
+/* The destructor of an author's task type.  On any thread, also ones that are
+ * no schedulers; the author's code is still mapped, since the object's type
+ * is his. */
+void fair__handle_dtor(ErlNifEnv *env, void *obj)
+{
+    struct fair__task *t = ((struct fair__handle *)obj)->task;
+
+    if (!t)
+        return;
+    t->handle = NULL;
+    fair__drop_elsewhere(t, env);
+}
+
+/* -- what keeps a suspended task ------------------------------------------- */
+
+/* The resource object, with one reference that is the caller's to release. */
+bool fair__handle_new(struct fair__task *t)
+{
+    t->handle = enif_alloc_resource(t->nif->lib->type, sizeof *t->handle);
+    if (!t->handle)
+        return false;
+    t->handle->task = t;
+    if (!t->listed)
+        fair__enlist(t);
+    return true;
+}
+
+bool fair__pin(struct fair__task *t)
+{
+    if (t->handle)
+        enif_keep_resource(t->handle);
+    else if (!fair__handle_new(t))
+        return false;
+    t->pinned = true;
+    return true;
+}

@@ -1,0 +1,15 @@
+/*
+ * life.h - the life of a task: called, gone on with.
+ */
+#ifndef FAIR_LIFE_H
+#define FAIR_LIFE_H
+
+#include "task/task.h"
+
+FAIR_HIDDEN ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env,
+                                     int argc, const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
+                                           ErlNifEnv *env, int argc,
+                                           const ERL_NIF_TERM argv[]);
+
+#endif

@@ -1,0 +1,298 @@
+/*
+ * park.c - waiting without a scheduler: pending values.
+ *
+ * No NIF can suspend a process.  So a call that must wait returns, to Erlang,
+ * a pending value; fairnif:await/1 waits for it in a receive, and calls
+ * nif_await, which goes on with the task or answers what it came to.
+ *
+ *     {fairnif_pending, Object, Arguments..., Roots...}
+ *
+ * The terms go with it, since the process's heap is the only place where terms
+ * live without being copied.  The object (struct fair__pending) owns the task
+ * while it waits: the object's destructor, when the caller is dead or let go of
+ * the value, takes the task off whatever list it is in and drops it; what a
+ * thread of the pool works at just then is dropped by that thread, when it is
+ * done.  Each wait has an object of its own, so one that was awaited is told
+ * from one that is new.
+ *
+ *     run --X_WAIT--> park --> begin_waiting --> (list) --> ready --> {Ref, go}
+ *      ^                                                                |
+ *      '------------------- resume <-- nif_await <-- fairnif:await/1 <--'
+ */
+#include "life/park.h"
+
+#include "base/config.h"
+#include "base/os.h"
+#include "base/type.h"
+#include "life/end.h"
+#include "task/call.h"
+#include "task/env.h"
+#include "task/slice.h"
+#include "term/binary.h"
+#include "wait/lock.h"
+#include "wait/turn.h"
+#include "wait/wait.h"
+
+ErlNifResourceType *fair__pending_type;
+
+/* -- stages --------------------------------------------------------------- */
+
+static void set_limit(struct fair__task *t)
+{
+    t->deadline_ns = fair__now() + GET(fair__config.overload_ns);
+}
+
+static void begin_turn(struct fair__task *t, struct fair__wake *w)
+{
+    set_limit(t);
+    fair__turn_begin(t, w);
+}
+
+static void begin_pool(struct fair__task *t, struct fair__wake *w)
+{
+    fair__pool_put(&t->job);
+    set_limit(t);
+    w->kick = true;
+}
+
+static void end_pool(struct fair__task *t)
+{
+    fair__pool_withdraw(&t->job);
+}
+
+/* How a wait begins, and how a task is taken off its list again when nobody
+ * wants it any more; locked.  What has neither only waits for its time. */
+static const struct {
+    const char *name;           /* in fairnif:tasks/0 */
+    void (*begin)(struct fair__task *t, struct fair__wake *w);
+    void (*end)(struct fair__task *t);
+    bool by_await;              /* fairnif:await/1 knows when it is over */
+} stages[] = {
+    [P_RUNS]  = {"none",       NULL,             NULL,           false},
+    [P_TURN]  = {"turn",       begin_turn,       fair__turn_end, false},
+    [P_POOL]  = {"pool",       begin_pool,       end_pool,       false},
+    [P_LOCK]  = {"lock",       fair__lock_begin, fair__lock_end, false},
+    [P_FD]    = {"descriptor", NULL,             NULL,           true},
+    [P_SLEEP] = {"time",       NULL,             NULL,           true},
+    [P_READY] = {"await",      NULL,             NULL,           false},
+};
+
+/* How a task that waits for a turn or a thread is taken off the list; locked. */
+void fair__stage_end(struct fair__task *t)
+{
+    int stage = GET(t->stage);
+
+    if (stages[stage].end)
+        stages[stage].end(t);
+}
+
+const char *fair__stage_name(int stage)
+{
+    return stages[stage].name;
+}
+
+void fair__begin_waiting(struct fair__task *t, struct fair__wake *w)
+{
+    int stage = GET(t->stage);
+
+    if (stages[stage].begin) {
+        t->deadline_ns = 0;
+        stages[stage].begin(t, w);
+    } else if (stages[stage].by_await && t->own_env) {
+        /* Await waits for the end of the call: it has to know. */
+        fair__disarm(t->pending, w);
+    }
+}
+
+/* Nobody waits for the task any more.  True when it is the caller's now; false
+ * when a thread of the pool is at it, and will see.  Locked. */
+static bool take_back(struct fair__task *t)
+{
+    t->pending = NULL;
+    SET(t->cancelled, true);
+    if (t->job.state == J_RUNNING)
+        return false;
+    fair__stage_end(t);
+    SET(t->stage, P_READY);
+    return true;
+}
+
+static void pending_dtor(ErlNifEnv *env, void *obj)
+{
+    struct fair__pending *p = obj;
+    struct fair__task *t;
+
+    fair__wait_lock();
+    t = p->task;
+    p->task = NULL;
+    if (t && !take_back(t))
+        t = NULL;
+    fair__wait_unlock();
+    if (p->armed)
+        enif_free_env(p->armed);
+    if (p->answer)
+        enif_free_env(p->answer);
+    if (p->handle)
+        enif_release_resource(p->handle);
+    if (t)
+        fair__drop_elsewhere(t, env);
+}
+
+/* Opened through the runtime that is at work, whichever copy of its library the
+ * module was loaded from: the destructor must be that one's. */
+bool fair__await_open(ErlNifEnv *env)
+{
+    ErlNifResourceTypeInit init = {.dtor = pending_dtor};
+    ErlNifResourceType *type = fair__open_type(env, "fairnif_pending", init);
+
+    if (type)
+        fair__pending_type = type;
+    return type && fair__fd_open_types(env);
+}
+
+/* -- from a body ---------------------------------------------------------- */
+
+void fair__offload(fair_task *pub, void (*fn)(void *), void *arg)
+{
+    struct fair__task *t = fair__of(pub);
+
+    if (t->where == W_THREAD || !FAIR__TASKS || t->away) {
+        fair__blocking(pub, fn, arg);
+        return;
+    }
+    t->work = fn;
+    t->work_arg = arg;
+    fair__wait_for(t, P_POOL);
+    t->work = NULL;
+}
+
+/* -- on a thread of the pool ---------------------------------------------- */
+
+/* fair_offload's function.  It may use the task's stack, so the task stays
+ * until it has returned, whatever happened to the caller. */
+void fair__run_work(struct fair__job *job)
+{
+    struct fair__task *t = fair__task_of(job);
+    struct fair__thread *th = fair__self();
+    struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
+    uint64_t begin = fair__now();
+    struct fair__wake w = {0};
+    bool wanted;
+
+    if (th)
+        fair__slot_enter(th, t->func, begin, t->pub.yields, t->owner.pid);
+    SET(t->state, S_RUNNING);
+    t->away = true;
+    t->pub.env = NULL;          /* of a NIF call that is over */
+    t->pub.budget = 0;
+    t->work(t->work_arg);
+    t->away = false;
+    SET(t->state, S_WAITING);
+    if (th)
+        fair__slot_leave(th);
+    if (st) {
+        ADD(st->offloads, 1);
+        ADD(st->thread_ns, fair__now() - begin);
+    }
+    fair__wait_lock();
+    wanted = t->pending != NULL;
+    if (wanted) {
+        fair__make_ready(t, &w);
+        fair__pool_ending(th);
+    }
+    fair__wait_unlock();
+    if (wanted)
+        fair__wake_send(NULL, &w);
+    else
+        fair__drop_elsewhere(t, NULL);
+}
+
+/* -- parking -------------------------------------------------------------- */
+
+/* {fairnif_pending, Object, Arguments..., Roots...} */
+static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
+                                 struct fair__pending *p)
+{
+    ERL_NIF_TERM terms[2 + FAIR__MAX_ARITY + FAIR_ROOTS + FAIR__SLOTS_OWN];
+    unsigned n = 0;
+
+    terms[n++] = enif_make_atom(env, "fairnif_pending");
+    terms[n++] = enif_make_resource(env, p);
+    if (!t->own_env) {
+        for (unsigned i = 0; i < t->pub.argc; i++)
+            terms[n++] = t->pub.argv[i];
+        for (unsigned i = 0; i < t->roots_used; i++)
+            terms[n++] = t->roots[i];
+    }
+    p->arity = (int)n;
+    return enif_make_tuple_from_array(env, terms, n);
+}
+
+/* No thread could be started for it, and none is there. */
+static void withdraw(ErlNifEnv *env, struct fair__pending *p)
+{
+    struct fair__wake w = {0};
+
+    fair__wait_lock();
+    if (p->task && GET(p->task->stage) == P_POOL
+        && fair__pool_withdraw(&p->task->job)) {
+        p->task->error = "enomem";
+        SET(p->task->stage, P_READY);
+        fair__disarm(p, &w);
+    }
+    fair__wait_unlock();
+    fair__wake_send(env, &w);
+}
+
+/* On a scheduler: the caller gets a pending value, for the stage the task is
+ * in.  After the lock was let go the task may be running elsewhere, or have
+ * ended. */
+ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
+{
+    ErlNifEnv *env = t->pub.env;
+    uint64_t begin = fair__now();
+    bool normal = t->where == W_NORMAL;
+    double parking;
+    struct fair__wake w = {0};
+    struct fair__pending *p = enif_alloc_resource(fair__pending_type, sizeof *p);
+    ERL_NIF_TERM term;
+
+    if (!p)
+        goto no_memory;
+    *p = (struct fair__pending){.owner = t->owner};
+    if (GET(t->stage) == P_POOL)
+        fair__env_note_time();
+    if (!fair__pin(t) || (!t->own_env && !fair__bins_pause(t)))
+        goto no_memory;
+    if (!t->foreign)
+        t->priv = enif_priv_data(env);
+    term = pending_term(t, env, p);
+    if (normal)
+        fair__charge(env, &t->debt_ns, false);
+    ADD(t->stat->waits, 1);
+    t->job.state = J_IDLE;
+    t->job.func = t->func;
+    t->job.waits = false;
+    t->timed_out = false;
+    SET(t->state, S_WAITING);
+    fair__wait_lock();
+    p->task = t;
+    t->pending = p;
+    fair__begin_waiting(t, &w);
+    fair__wait_unlock();
+    if (w.kick && !fair__pool_kick())
+        withdraw(env, p);
+    w.kick = false;
+    fair__wake_send(env, &w);
+    enif_release_resource(p);
+    /* To wake a thread takes longer than all the rest, and is the caller's. */
+    parking = (double)(fair__now() - begin);
+    if (normal)
+        fair__charge(env, &parking, false);
+    return term;
+no_memory:
+    if (p)
+        enif_release_resource(p);
+    fair__task_end(t, th);
+    return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+}

@@ -1,0 +1,56 @@
+/*
+ * run.c - one slice of a task, on a scheduler or on a thread of the pool.
+ */
+#include "life/run.h"
+
+#include "base/config.h"
+#include "life/end.h"
+#include "task/debug.h"
+#include "task/slice.h"
+#include "task/switch.h"
+
+int fair__waits_as(enum fair__where where)
+{
+    return where == W_NORMAL ? S_SUSPENDED
+        : where == W_THREAD ? S_WAITING : S_QUEUED;
+}
+
+/* One slice; t->exit says how it ended. */
+void fair__run_slice(struct fair__task *t, struct fair__thread *th,
+                     uint64_t since)
+{
+    bool dirty_cpu = t->where == W_DIRTY_CPU;
+
+    if (dirty_cpu)
+        atomic_fetch_add(&fair__config.dirty_running, 1);
+    th->current = t;
+    fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
+    fair__switch_to(t);
+    th->current = NULL;
+    if (t->exit == X_DONE)
+        fair__term_in(t, t->result);
+    if (t->exit == X_PAUSE || t->exit == X_WAIT) {
+        /* Seen as suspended before it is no longer seen as running. */
+        SET(t->state, t->exit == X_WAIT ? S_WAITING
+            : fair__waits_as(t->hop ? W_NORMAL : GET(t->target)));
+        if (!t->listed)
+            fair__enlist(t);
+    }
+    fair__slot_leave(th);
+    if (dirty_cpu)
+        atomic_fetch_sub(&fair__config.dirty_running, 1);
+    fair__slice_end(t);
+}
+
+/* On a thread of the pool, for a task with an environment of its own. */
+void fair__thread_slice(struct fair__task *t, struct fair__thread *th)
+{
+    t->where = W_THREAD;
+    SET(t->target, W_THREAD);
+    t->pub.env = t->own_env;
+    t->pub.argv = t->own_argv;
+    t->foreign = true;
+    SET(t->state, S_RUNNING);
+    fair__next_slice(t);
+    fair__run_slice(t, th, GET(t->since_ns));
+}

@@ -1,0 +1,50 @@
+/*
+ * debug.h - catches bodies that break the rules.
+ */
+#ifndef FAIR_DEBUG_H
+#define FAIR_DEBUG_H
+
+#include "base/config.h"
+#include "task/task.h"
+
+FAIR_HIDDEN void fair__held_lock(int change);
+
+enum fair__rule {               /* their texts are in debug.c */
+    RULE_KEPT_TERM, RULE_LOCK, RULE_EXCEPTION, RULE_NO_TERM, RULE_AWAY,
+    RULE_SLOT, RULE_RELEASED, RULE_MOVE
+};
+FAIR_HIDDEN void fair__misuse(struct fair__task *t, enum fair__rule rule);
+/* Ends the call, unless the task is away; who calls it does nothing then. */
+FAIR_HIDDEN void fair__refuse(struct fair__task *t, enum fair__rule rule,
+                              const char *error);
+/* Refuses any other slot than a root's. */
+static inline bool fair__slot_is_good(struct fair__task *t, unsigned slot)
+{
+    if (fair_likely(slot < FAIR_ROOTS))
+        return true;
+    fair__refuse(t, RULE_SLOT, "bad_slot");
+    return false;
+}
+
+/* True, and reported, when the task must not be used. */
+FAIR_HIDDEN bool fair__used_away(struct fair__task *t);
+FAIR_HIDDEN void fair__see_out(struct fair__task *t, ERL_NIF_TERM term);
+FAIR_HIDDEN void fair__see_in(struct fair__task *t, ERL_NIF_TERM term);
+FAIR_HIDDEN ERL_NIF_TERM fair__seen_arg(fair_task *pub, ERL_NIF_TERM term);
+
+/* A term goes to the body, or comes from it. */
+static inline ERL_NIF_TERM fair__term_out(struct fair__task *t,
+                                          ERL_NIF_TERM term)
+{
+    if (fair_unlikely(GET(fair__config.check_terms)))
+        fair__see_out(t, term);
+    return term;
+}
+
+static inline void fair__term_in(struct fair__task *t, ERL_NIF_TERM term)
+{
+    if (fair_unlikely(GET(fair__config.check_terms)))
+        fair__see_in(t, term);
+}
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * switch.c - onto a task's stack, and back.
+ *
+ * fair__switch_to runs on the stack of a scheduler or of a thread of the pool,
+ * everything else here on a task's, but for run_outside.
+ */
+#include "task/switch.h"
+
+#include "task/checkers.h"
+
+/* From the task's stack: back to the scheduler, because of `exit`. */
+void fair__leave(struct fair__task *t, enum fair__exit exit)
+{
+    t->exit = exit;
+    fair__check_leave(t, false);
+    fair__arch_pause(&t->ctx);
+    fair__check_resumed(t);
+}
+
+/* Ends the call with error:{fairnif, {Error, Function}}; does not return. */
+void fair__fail(struct fair__task *t, const char *error)
+{
+    t->error = error;
+    fair__leave(t, X_RAISE);
+    __builtin_unreachable();
+}
+
+struct outside {
+    struct fair__task *t;
+    void (*fn)(void *);
+    void *arg;
+};
+
+static FAIR_NO_TSAN void run_outside(void *arg)
+{
+    struct outside *o = arg;
+
+    fair__check_back(o->t);
+    o->fn(o->arg);
+    fair__check_enter(o->t);
+}
+
+/* From the task's stack: fn(arg) on the thread's own, which has room for a
+ * library's needs.  A pause in it would leave a stack that is not the task's:
+ * there are no units for its ticks. */
+FAIR_NO_TSAN void fair__outside(struct fair__task *t, void (*fn)(void *),
+                                void *arg)
+{
+    struct outside o = {t, fn, arg};
+    uint64_t budget = t->pub.budget;
+
+    t->away = true;
+    t->pub.budget = 0;
+    fair__check_leave(t, false);
+    fair__arch_call(&t->ctx, run_outside, &o);
+    fair__check_resumed(t);
+    t->away = false;
+    t->pub.budget = budget;
+}
+
+static FAIR_NO_TSAN void body_main(void *arg)
+{
+    struct fair__task *t = arg;
+
+    fair__check_begun(t);
+    t->result = t->nif->body(&t->pub);
+    t->exit = X_DONE;
+    fair__check_leave(t, true);
+}
+
+void fair__switch_to(struct fair__task *t)
+{
+    fair__check_enter(t);
+    if (!t->begun) {
+        t->begun = true;
+        fair__arch_start(&t->ctx, body_main, t);
+    } else {
+        fair__arch_resume(&t->ctx);
+    }
+    fair__check_back(t);
+}

@@ -1,0 +1,19 @@
+/*
+ * switch.h - onto a task's stack, and back.
+ */
+#ifndef FAIR_SWITCH_H
+#define FAIR_SWITCH_H
+
+#include "task/task.h"
+
+/* From a scheduler's stack, or a thread's: runs the task until it leaves its
+ * own; t->exit says why. */
+FAIR_HIDDEN void fair__switch_to(struct fair__task *t);
+/* From the task's. */
+FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
+FAIR_HIDDEN void fair__outside(struct fair__task *t, void (*fn)(void *),
+                               void *arg);
+FAIR_HIDDEN __attribute__((noreturn)) void fair__fail(struct fair__task *t,
+                                                      const char *error);
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * task.h - the record of a task.
+ *
+ * It lies at the top of its own stack's mapping.  While it runs it belongs to
+ * the thread that runs it.  While it is suspended it belongs to the resource
+ * object in the arguments of its scheduled NIF: if that object is destroyed,
+ * the task is dropped, on whatever thread the VM does it.  While it waits it
+ * belongs to its pending value, a resource object of the runtime; while a
+ * thread of the pool works for it, to that thread.
+ */
+#ifndef FAIR_TASK_H
+#define FAIR_TASK_H
+
+#include "task/arch/arch.h"
+#include "thread/pool.h"
+
+enum fair__state {
+    S_RUNNING,
+    S_SUSPENDED,                /* waits for its next slice on a normal one */
+    S_QUEUED,                   /* waits for a dirty scheduler */
+    S_WAITING                   /* in fairnif:await/1: see fair__task.stage */
+};
+
+/* Why the task's stack was left. */
+enum fair__exit {
+    X_DONE, X_PAUSE,
+    X_WAIT,                     /* goes on when `stage` has come to its end */
+    X_RAISE,                    /* of the runtime's: `error` says what */
+    X_DROP
+};
+
+/* What a waiting task waits for, as data in life/park.c. */
+enum fair__stage {
+    P_RUNS,                     /* for nothing: it has begun or goes on */
+    P_TURN,                     /* one of the calls under way to end */
+    P_POOL,                     /* a thread, and then its work */
+    P_LOCK,
+    P_FD,
+    P_SLEEP,
+    P_READY                     /* to be resumed by fairnif:await/1 */
+};
+
+/* Keeps the binaries of one slice alive: copies of their terms, which refer
+ * to the same bytes. */
+struct fair__keeper {
+    ErlNifEnv *env;
+    unsigned refs;
+};
+
+/* A binary the task holds: what fair_bin.ref points to. */
+struct fair__bin {
+    enum {
+        B_SMALL,                /* its bytes are in `small` */
+        B_OWNED,                /* `bin` is ours to release */
+        B_TERM,                 /* `term` of this slice holds the bytes */
+        B_KEPT                  /* `term` of keeper->env holds them */
+    } kind;
+    bool on_heap;               /* enif_alloc'ed, not one of inline_bins */
+    bool fixed;                 /* got, or a term already: its size stays */
+    struct fair__bin **list;    /* the list it is in, or NULL */
+    ErlNifBinary bin;
+    ERL_NIF_TERM term;
+    struct fair__keeper *keeper;
+    struct fair__bin *prev, *next;
+    unsigned char small[FAIR__SMALL_BIN];
+};
+
+struct fair__defer {
+    void (*fn)(void *);
+    void *ptr;
+};
+
+struct fair__block;             /* term/hold.c */
+struct fair__held;
+struct fair__seen;              /* task/debug.c */
+struct fair__fd;                /* wait/waiters.h */
+struct fair__fd_use;            /* wait/fd.h */
+struct fair__pending;           /* wait/wake.h */
+
+struct fair__handle {           /* the resource object */
+    struct fair__task *task;    /* NULL once it has ended */
+};
+
+/* What checkers.h tells the tools of a task's stack. */
+struct fair__check {
+#ifdef FAIR_ASAN
+    void *fake, *sched_fake;    /* ASan's own stacks, for use after return */
+    const void *sched_bottom;
+    size_t sched_size;
+#endif
+#ifdef FAIR_TSAN
+    void *fiber, *sched_fiber;
+#endif
+#ifdef FAIR_VALGRIND
+    unsigned stack_id;
+#endif
+};
+
+struct fair__task {
+    struct fair_task pub;
+    struct fair__ctx ctx;
+    /* the mapping: guard, stack, this struct; stays while pooled */
+    struct fair__task *pool_next;
+    char *map;
+    size_t map_size;
+    unsigned stack_class;
+    struct fair__check check;
+    /* identity; from here on it is the task's own */
+    struct fair__nif *nif;
+    struct fair__func *func;
+    struct fair__handle *handle;
+    ERL_NIF_TERM handle_term;   /* in this slice */
+    ErlNifPid owner;
+    bool counted;               /* under a limit */
+    bool listed;
+    _Atomic int state;
+    fair__u64 since_ns;         /* of the call */
+    struct fair__task *prev, *next;
+    /* the slice */
+    struct fair__thread *thread;
+    struct fair__fstat *stat;
+    enum fair__where where;
+    _Atomic int target;         /* enum fair__where */
+    enum fair__exit exit;
+    bool begun;                 /* the body has started */
+    bool yielding;              /* gives way when its slice is up */
+    bool hop;                   /* pass through a normal scheduler first */
+    bool makes_terms;           /* on dirty ones; until a slice there shows
+                                   that it does not */
+    bool timed;                 /* slice_start is known */
+    bool estimated;             /* win_start is computed, not read */
+    bool single;                /* timed from its begin, not paused yet */
+    uint64_t slice_ns;
+    uint64_t slice_start;
+    uint64_t slice_before;      /* used before slice_start without giving way
+                                   (modes that do not) */
+    uint64_t cpu_start;         /* of the slice; 0: not read */
+    uint64_t cpu_win;           /* of the window, where cpu_start is read */
+    bool had_gap;               /* the call has been long without a tick */
+    uint64_t win_start;
+    uint64_t apart_ns;          /* of the window, or of a first slice without
+                                   one: announced work, no unit's */
+    uint64_t refill;            /* units given at win_start */
+    uint64_t units;             /* units of the call before win_start */
+    uint64_t win_units;         /* units of the last window */
+    bool confirmed;             /* it was no dearer than expected */
+    uint64_t now;               /* the clock at the last look */
+    uint64_t made;              /* bytes of terms made by fair_ functions
+                                   since the last normal slice */
+    double unit_ns;
+    double debt_ns;
+    uint64_t call_ns;           /* of the last fair_call or fair_blocking;
+                                   it ended at `now` */
+    /* waiting; under the waiting lock where a thread may be at it */
+    struct fair__pending *pending;
+    _Atomic int stage;          /* enum fair__stage */
+    struct fair__job job;       /* for P_POOL */
+    void (*work)(void *);       /* what it does; NULL: the body itself */
+    void *work_arg;
+    uint64_t deadline_ns;       /* 0: none */
+    bool timed_out;
+    bool pinned;                /* the runtime holds a reference to `handle`,
+                                   since no term does */
+    _Atomic bool cancelled;     /* FAIR_THREADED: nobody wants the result */
+    void *priv;                 /* the author's; where pub.env has it not */
+    bool foreign;               /* pub.env is not of the author's library */
+    ErlNifEnv *own_env;         /* FAIR_THREADED: of the call */
+    ERL_NIF_TERM *own_argv;
+    ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
+    const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
+                                   or overloaded */
+    bool away;                  /* code of the author's runs for it that must
+                                   not use it, maybe on another stack */
+    unsigned told;              /* enum fair__rule, as bits: those reported */
+    const char *lacked;         /* why the last getter answered 0, where it is
+                                   not the argument's fault */
+    struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
+    fair_mutex *wants, *holds;
+    struct fair__fd_use *fds;
+    struct fair__fd_wait {
+        struct fair__fd *fd;    /* NULL: for none */
+        int number;             /* as the body knows it */
+        unsigned events;        /* FAIR_READ, FAIR_WRITE */
+        unsigned selected;      /* of them: the VM was asked for a message */
+        bool told;              /* one was sent that is not the VM's; locked */
+        int error;              /* of the VM's selecting: an errno */
+    } waits;
+    /* what goes with the task */
+    ERL_NIF_TERM result;
+    ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
+    unsigned roots_used;        /* highest slot kept, plus one */
+    struct fair__bin *terms;    /* B_TERM: to be kept at the next pause */
+    struct fair__bin *bins;     /* the others of which something must be let
+                                   go */
+    struct fair__bin inline_bins[FAIR__INLINE_BINS];
+    unsigned inline_bins_used;
+    struct fair__defer inline_defers[FAIR__INLINE_DEFERS];
+    struct fair__defer *defers;
+    unsigned defers_used, defers_size;
+    struct fair__block *blocks;
+    struct fair__held *resources;
+    struct fair__seen *seen;    /* debug: terms handed out, see debug.c */
+};
+
+static inline struct fair__task *fair__of(fair_task *pub)
+{
+    return (struct fair__task *)pub;    /* its first member */
+}
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * hold.h - what goes with a task: roots, memory, deferred functions, resource
+ * objects.
+ */
+#ifndef FAIR_HOLD_H
+#define FAIR_HOLD_H
+
+#include "task/task.h"
+
+FAIR_HIDDEN void fair__keep(fair_task *pub, unsigned slot, ERL_NIF_TERM term);
+FAIR_HIDDEN ERL_NIF_TERM fair__kept(fair_task *pub, unsigned slot);
+FAIR_HIDDEN void *fair__alloc(fair_task *pub, size_t size);
+FAIR_HIDDEN void *fair__realloc(fair_task *pub, void *ptr, size_t size);
+FAIR_HIDDEN void fair__free(fair_task *pub, void *ptr);
+FAIR_HIDDEN int fair__defer(fair_task *pub, void (*fn)(void *), void *ptr);
+FAIR_HIDDEN int fair__undefer(fair_task *pub, void (*fn)(void *), void *ptr);
+FAIR_HIDDEN int fair__resource(fair_task *pub, ERL_NIF_TERM term,
+                               ErlNifResourceType *type, void **obj);
+FAIR_HIDDEN void fair__root_set(struct fair__task *t, unsigned slot,
+                                ERL_NIF_TERM term);
+FAIR_HIDDEN ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason);
+
+FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
+/* The task ends: fair__defers_run, then fair__hold_release, on any thread.
+ * Nothing when they are called again. */
+static inline bool fair__holds(const struct fair__task *t)
+{
+    return t->terms || t->bins || t->defers_used || t->blocks || t->resources
+        || t->seen || t->defers != t->inline_defers;
+}
+FAIR_HIDDEN void fair__defers_run(struct fair__task *t);
+FAIR_HIDDEN void fair__hold_release(struct fair__task *t);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * wake.c - how a task begins to wait, and how it is told to go on.
+ *
+ * What is decided about a task is decided under the waiting lock; messages are
+ * sent and memory is freed without it.  After the lock was let go a task that
+ * was made ready belongs to its caller: it may have ended.
+ */
+#include "wait/wake.h"
+
+#include "task/slice.h"
+#include "task/switch.h"
+
+/* -- messages ------------------------------------------------------------- */
+
+void fair__disarm(struct fair__pending *p, struct fair__wake *w)
+{
+    w->env = p->armed;
+    w->ref = p->ref;
+    w->to = p->owner;
+    p->armed = NULL;
+}
+
+void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
+{
+    if (w->kick)
+        fair__pool_kick();
+    if (w->env)
+        fair__send_and_free(env, &w->to, w->env,
+                            enif_make_tuple2(w->env, w->ref,
+                                             enif_make_atom(
+                                                 w->env, w->settle ? "settle"
+                                                 : "go")));
+}
+
+/* -- ready ---------------------------------------------------------------- */
+
+void fair__make_ready(struct fair__task *t, struct fair__wake *w)
+{
+    t->job.state = J_IDLE;
+    if (t->own_env && t->begun) {
+        SET(t->stage, P_POOL);
+        t->deadline_ns = 0;         /* it has begun */
+        fair__pool_put_back(&t->job);
+        w->kick = true;
+        return;
+    }
+    SET(t->stage, P_READY);
+    fair__disarm(t->pending, w);
+}
+
+/* -- from a body ---------------------------------------------------------- */
+
+/* Does not return where the task cannot be suspended. */
+void fair__may_wait(struct fair__task *t)
+{
+    if (t->where != W_THREAD && !t->nif->awaited)
+        fair__fail(t, "not_awaited");
+}
+
+/* From the task's stack: goes on when the wait is over.  Errors of the waiting
+ * itself do not come back here. */
+void fair__wait_for(struct fair__task *t, enum fair__stage stage)
+{
+    fair__may_wait(t);
+    SET(t->stage, stage);
+    fair__go_waiting(t);
+}

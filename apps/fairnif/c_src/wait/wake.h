@@ -1,0 +1,93 @@
+/*
+ * wake.h - how a task begins to wait, and how it is told to go on.
+ *
+ * What says "locked" is called with the waiting lock held.
+ */
+#ifndef FAIR_WAKE_H
+#define FAIR_WAKE_H
+
+#include "task/task.h"
+
+/* A pending value's resource object, of a type of the runtime's.  One for each
+ * wait: it owns the task until it is resumed, or until a thread of the pool
+ * finds that it has gone.  All of it under the waiting lock. */
+struct fair__pending {
+    struct fair__task *task;    /* NULL once resumed, or ended */
+    int arity;                  /* of the value that it is in */
+    ErlNifPid owner;
+    /* fairnif:await/1 waits for a message with this reference; or NULL */
+    ErlNifEnv *armed;
+    ERL_NIF_TERM ref;
+    /* FAIR_THREADED, ended: what await answers, in an environment of its own,
+     * and the task's last hold on the author's library */
+    ErlNifEnv *answer;
+    ERL_NIF_TERM result;
+    bool raises;
+    struct fair__handle *handle;
+};
+
+/* What is sent once the lock is let go. */
+struct fair__wake {
+    ErlNifEnv *env;             /* NULL: nothing */
+    ERL_NIF_TERM ref;
+    ErlNifPid to;
+    bool kick;                  /* the pool has got work */
+    bool settle;                /* say so, and not "go" */
+};
+
+FAIR_HIDDEN void fair__may_wait(struct fair__task *t);  /* or it fails */
+/* `env` as for enif_send: NULL on threads that are not the VM's. */
+FAIR_HIDDEN void fair__wake_send(ErlNifEnv *env, struct fair__wake *w);
+/* Takes what await waits for. */
+FAIR_HIDDEN void fair__disarm(struct fair__pending *p,
+                              struct fair__wake *w);      /* locked */
+/* The task may go on: where it runs, or in its caller's await. */
+FAIR_HIDDEN void fair__make_ready(struct fair__task *t,
+                                  struct fair__wake *w);  /* locked */
+/* From the task's stack: goes on when the wait is over. */
+FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__stage stage);
+
+/* The environment of the NIF or callback in which whoever has the task now may
+ * send and select; NULL on a thread of the pool. */
+static inline ErlNifEnv *fair__vm_env(const struct fair__task *t)
+{
+    return t->pub.env == t->own_env ? NULL : t->pub.env;
+}
+
+/* The lists of waiting tasks. */
+static inline void fair__list_append(struct fair__task *t,
+                                     struct fair__task **first,
+                                     struct fair__task **last)
+{
+    t->wait_next = NULL;
+    t->wait_prev = *last;
+    *(*last ? &(*last)->wait_next : first) = t;
+    *last = t;
+}
+
+static inline void fair__list_take_off(struct fair__task *t,
+                                       struct fair__task **first,
+                                       struct fair__task **last)
+{
+    *(t->wait_prev ? &t->wait_prev->wait_next : first) = t->wait_next;
+    *(t->wait_next ? &t->wait_next->wait_prev : last) = t->wait_prev;
+}
+
+/* A message ends the environment it is made in.  In the name of a process that
+ * is dead, whose dirty NIF still runs, the VM sends nothing: a lock that it held
+ * would be passed on, and nobody told. */
+static inline void fair__send_and_free(ErlNifEnv *caller, ErlNifPid *to,
+                                       ErlNifEnv *env, ERL_NIF_TERM message)
+{
+    if (!enif_send(caller, to, env, message) && caller)
+        enif_send(NULL, to, env, message);
+    enif_free_env(env);
+}
+
+static inline struct fair__task *fair__task_of(struct fair__job *job)
+{
+    return (struct fair__task *)(void *)((char *)job
+                                         - offsetof(struct fair__task, job));
+}
+
+#endif
