@@ -42,10 +42,9 @@ init_per_group(Switch, Config) ->
     Library = filename:join([Dir, "priv", "fairnif.so"]),
     Output = os:cmd(lists:flatten(
                       io_lib:format("make -C '~ts' FAIRNIF_SWITCH=~ts BUILD='~ts/obj' "
-                                    "LIBRARY='~ts' LINKED='~ts/switch' "
-                                    "ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1",
+                                    "LIBRARY='~ts' ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1",
                                     [filename:join(fairnif_test:source_dir(), "../c_src"), Switch,
-                                     Dir, Library, Dir, code:root_dir()]))),
+                                     Dir, Library, code:root_dir()]))),
     case filelib:is_regular(Library) of
         true -> [{switch, Switch}, {ebin, Ebin} | Config];
         false -> error({make, Output})
