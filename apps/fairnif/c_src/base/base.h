@@ -85,6 +85,10 @@ _Static_assert(FAIR__STACK_MIN << FAIR__CLASS_DEFAULT == FAIR__STACK_DEFAULT,
 #define FAIR__NS_PER_US 1000u
 #define FAIR__BOGUS_UNITS ((uint64_t)1 << 31)   /* more in one tick: a bug */
 
+/* A NIF. */
+typedef ERL_NIF_TERM fair__nif_function(ErlNifEnv *env, int argc,
+                                        const ERL_NIF_TERM argv[]);
+
 /* Kinds of threads. */
 enum fair__where {
     W_NORMAL, W_DIRTY_CPU, W_DIRTY_IO,

@@ -141,9 +141,9 @@ static struct drv_request *request_of(ErlNifEnv *env, ERL_NIF_TERM term)
     return enif_get_resource(env, term, request_type, &obj) ? obj : NULL;
 }
 
-/* port_known(Port) -> boolean() */
-static ERL_NIF_TERM port_known(ErlNifEnv *env, int argc,
-                               const ERL_NIF_TERM argv[])
+/* driver_known(Port) -> boolean() */
+ERL_NIF_TERM fair__driver_known(ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
 {
     struct drv_port *p = lookup(env, argv[0]);
 
@@ -153,9 +153,9 @@ static ERL_NIF_TERM port_known(ErlNifEnv *env, int argc,
     return enif_make_atom(env, p ? "true" : "false");
 }
 
-/* port_request(Port, Tag) -> Request | none */
-static ERL_NIF_TERM port_request(ErlNifEnv *env, int argc,
-                                 const ERL_NIF_TERM argv[])
+/* driver_request(Port, Tag) -> Request | none */
+ERL_NIF_TERM fair__driver_request(ErlNifEnv *env, int argc,
+                                  const ERL_NIF_TERM argv[])
 {
     struct drv_port *p = lookup(env, argv[0]);
     struct drv_request *r;
@@ -187,9 +187,9 @@ static ERL_NIF_TERM port_request(ErlNifEnv *env, int argc,
     return term;
 }
 
-/* port_deferred(Request) -> boolean(), after the call */
-static ERL_NIF_TERM port_deferred(ErlNifEnv *env, int argc,
-                                  const ERL_NIF_TERM argv[])
+/* driver_deferred(Request) -> boolean(), after the call */
+ERL_NIF_TERM fair__driver_deferred(ErlNifEnv *env, int argc,
+                                   const ERL_NIF_TERM argv[])
 {
     struct drv_request *r = request_of(env, argv[0]);
     bool deferred;
@@ -203,10 +203,10 @@ static ERL_NIF_TERM port_deferred(ErlNifEnv *env, int argc,
     return enif_make_atom(env, deferred ? "true" : "false");
 }
 
-/* port_abandon(Request) -> abandoned: no answer comes any more; ended: it has
+/* driver_abandon(Request) -> abandoned: no answer comes any more; ended: it has
  * been sent, if one was; sending: now is */
-static ERL_NIF_TERM port_abandon(ErlNifEnv *env, int argc,
-                                 const ERL_NIF_TERM argv[])
+ERL_NIF_TERM fair__driver_abandon(ErlNifEnv *env, int argc,
+                                  const ERL_NIF_TERM argv[])
 {
     struct drv_request *r = request_of(env, argv[0]);
     const char *state = "ended";
@@ -313,8 +313,8 @@ static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key, uint64_t n)
 }
 
 /* driver_counts() -> #{ports, jobs, requests, libraries} */
-static ERL_NIF_TERM driver_counts(ErlNifEnv *env, int argc,
-                                  const ERL_NIF_TERM argv[])
+ERL_NIF_TERM fair__driver_counts(ErlNifEnv *env, int argc,
+                                 const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM map = enif_make_new_map(env);
 
@@ -339,37 +339,28 @@ bool fair__drivers_open(ErlNifEnv *env)
     return type != NULL;
 }
 
-const struct fair__driver_nifs fair__driver_nifs = {
-    fair__driver_bind, port_known, port_request, port_deferred, port_abandon,
-    driver_counts
-};
-
 #else
 
 #include "driver/drivers.h"
 
 /* On Windows a NIF library cannot have a driver's wake-up. */
-static ERL_NIF_TERM none(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    (void)argc, (void)argv;
-    return enif_make_badarg(env);
-}
-
-static ERL_NIF_TERM unknown(ErlNifEnv *env, int argc,
-                            const ERL_NIF_TERM argv[])
-{
-    (void)argc, (void)argv;
-    return enif_make_atom(env, "false");
-}
+#define NONE(NAME, ANSWER)                                                  \
+    ERL_NIF_TERM NAME(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])  \
+    {                                                                       \
+        (void)argc, (void)argv;                                             \
+        return ANSWER;                                                      \
+    }
+NONE(fair__driver_bind, enif_make_badarg(env))
+NONE(fair__driver_known, enif_make_atom(env, "false"))
+NONE(fair__driver_request, enif_make_badarg(env))
+NONE(fair__driver_deferred, enif_make_badarg(env))
+NONE(fair__driver_abandon, enif_make_badarg(env))
+NONE(fair__driver_counts, enif_make_badarg(env))
 
 bool fair__drivers_open(ErlNifEnv *env)
 {
     (void)env;
     return true;
 }
-
-const struct fair__driver_nifs fair__driver_nifs = {
-    none, unknown, none, none, none, none
-};
 
 #endif

@@ -6,11 +6,6 @@
 
 #include "base/base.h"
 
-FAIR_HIDDEN ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc,
-                                     const ERL_NIF_TERM argv[]);
-FAIR_HIDDEN ERL_NIF_TERM fair__expire(ErlNifEnv *env, int argc,
-                                      const ERL_NIF_TERM argv[]);
-FAIR_HIDDEN ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc,
-                                      const ERL_NIF_TERM argv[]);
+FAIR_HIDDEN fair__nif_function fair__await, fair__expire, fair__settle;
 
 #endif

@@ -1,0 +1,140 @@
+/*
+ * tasks.c - what fairnif:tasks/0 shows.
+ */
+#include "nif/info.h"
+
+#include <stdlib.h>
+
+#include "base/os.h"
+#include "life/end.h"
+#include "life/park.h"
+#include "thread/thread.h"
+
+static const char *const where_names[] = {
+    [W_NORMAL] = "normal", [W_DIRTY_CPU] = "dirty_cpu",
+    [W_DIRTY_IO] = "dirty_io", [W_THREAD] = "thread", [W_OTHER] = "other"
+};
+
+enum {
+    SEEN_RUNNING = 4096,        /* as many as scheduler threads, and more */
+    TASKS_IN_PLACE = 64         /* 1 us each */
+};
+
+struct seen {
+    size_t count;
+    ERL_NIF_TERM owners[SEEN_RUNNING];
+};
+
+struct listing {
+    ErlNifEnv *env;
+    ERL_NIF_TERM list;
+    uint64_t now;
+};
+
+static void list_task(struct listing *l, const struct fair__func *f,
+                      const char *state, uint64_t since, uint64_t yields,
+                      ERL_NIF_TERM owner, ERL_NIF_TERM where)
+{
+    ERL_NIF_TERM map = enif_make_new_map(l->env);
+
+    fair__put(l->env, &map, "function", fair__function_name(l->env, f));
+    fair__put(l->env, &map, "state", enif_make_atom(l->env, state));
+    fair__put_number(l->env, &map, "age_ns", l->now > since ? l->now - since : 0);
+    fair__put_number(l->env, &map, "yields", yields);
+    fair__put(l->env, &map, "owner", owner);
+    fair__put(l->env, &map, "where", where);
+    l->list = enif_make_list_cell(l->env, map, l->list);
+}
+
+struct running {
+    struct fair__func *func;
+    uint64_t since, yields;
+    ErlNifPid owner;
+};
+
+static bool is_listed(const struct seen *seen, ERL_NIF_TERM pid)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->owners[i] == pid)
+            return true;
+    return false;
+}
+
+static bool is_suspended(const struct fair__seen_task *suspended, size_t count,
+                         ERL_NIF_TERM pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (suspended[i].state != S_RUNNING && suspended[i].state != S_WAITING
+            && suspended[i].owner.pid == pid)
+            return true;
+    return false;
+}
+
+/* Whatever runs and was not met yet, neither running nor suspended. */
+static void list_running(struct listing *l, struct seen *seen,
+                         const struct fair__seen_task *suspended, size_t count)
+{
+    for (struct fair__thread *th = fair__threads(); th; th = th->next) {
+        struct running r;
+
+        if (!fair__slot_read(th, &r.func, &r.since, &r.yields,
+                             &r.owner.pid)
+            || is_listed(seen, r.owner.pid)
+            || is_suspended(suspended, count, r.owner.pid))
+            continue;
+        if (seen->count < SEEN_RUNNING)
+            seen->owners[seen->count++] = r.owner.pid;
+        list_task(l, r.func, "running", r.since, r.yields,
+                  enif_make_pid(l->env, &r.owner),
+                  enif_make_tuple2(l->env, enif_make_atom(l->env, where_names[th->where]),
+                                   enif_make_uint(l->env, th->number)));
+    }
+}
+
+static void list_suspended(struct listing *l, const struct fair__seen_task *t)
+{
+    bool waits = t->state == S_WAITING;
+    bool queued = t->state == S_QUEUED
+        || (t->state == S_RUNNING && t->target != W_NORMAL);
+
+    list_task(l, t->func, waits ? "waiting" : queued ? "queued" : "suspended",
+              t->since_ns, t->yields, enif_make_pid(l->env, &t->owner),
+              enif_make_atom(l->env, waits ? fair__stage_name(t->stage)
+                   : where_names[t->target]));
+}
+
+/* tasks() -> [map()]
+ * Tasks go on while they are listed.  The threads are looked at before and
+ * after the suspended ones, so that none is missed, and a process, which has
+ * one task at most that does not wait, is shown once.  One that was running
+ * when the suspended ones were copied, and is not by now, has been suspended
+ * since. */
+static ERL_NIF_TERM list_all(ErlNifEnv *env, int argc,
+                             const ERL_NIF_TERM argv[])
+{
+    struct listing l = {env, enif_make_list(env, 0), fair__now()};
+    struct seen seen = {.count = 0};
+    struct fair__seen_task *suspended;
+    size_t count;
+
+    (void)argc, (void)argv;
+    list_running(&l, &seen, NULL, 0);
+    suspended = fair__suspended(&count);
+    list_running(&l, &seen, suspended, count);
+    for (size_t i = 0; i < count; i++)
+        if (suspended[i].state == S_WAITING
+            || !is_listed(&seen, suspended[i].owner.pid))
+            list_suspended(&l, &suspended[i]);
+    free(suspended);
+    return l.list;
+}
+
+/* Few tasks are listed in place: then this answers also while all dirty
+ * schedulers are busy, which is when somebody asks. */
+ERL_NIF_TERM fair__tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    if (fair__suspended_count() <= TASKS_IN_PLACE)
+        return list_all(env, argc, argv);
+    return enif_schedule_nif(env, "nif_tasks", ERL_NIF_DIRTY_JOB_IO_BOUND,
+                             list_all, argc, argv);
+}
