@@ -144,10 +144,19 @@ FAIR_HIDDEN void drv__finish_paused(struct drv_port *p);
 FAIR_HIDDEN int drv__tick(ErlDrvPort port, size_t units);
 FAIR_HIDDEN uint64_t drv__jobs(void);
 
-/* drv_port.c */
-FAIR_HIDDEN extern const struct fair__drv_ops drv__ops;
+/* drv_wake.c */
+static inline ErlDrvEvent drv__event(int fd)
+{
+    return (ErlDrvEvent)(intptr_t)fd;
+}
+FAIR_HIDDEN bool drv__wake_open(struct drv_port *p);
 FAIR_HIDDEN void drv__wake(struct drv_port *p);        /* locked */
 FAIR_HIDDEN void drv__wake_read(struct drv_port *p);   /* locked */
+FAIR_HIDDEN void drv__wake_close(struct drv_port *p);
+FAIR_HIDDEN int drv__wake_stopped(ErlDrvEvent event);
+
+/* drv_port.c */
+FAIR_HIDDEN extern const struct fair__drv_ops drv__ops;
 FAIR_HIDDEN void drv__last_stop(struct drv_port *p);
 FAIR_HIDDEN void drv__port_unref(struct drv_port *p);
 

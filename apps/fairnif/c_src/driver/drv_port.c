@@ -3,11 +3,6 @@
  * author's at once when nothing of the port's waits or runs, and else behind
  * that.
  *
- * A port's wake-up is a descriptor that the port has selected: a thread
- * writes to it, and the VM calls ready_input in the port's context.  There is
- * no other way from a thread into that context which a busy port does not
- * hold up, or which leaves the author's own timer alone.
- *
  * When the port closes, the VM calls `stop` and forgets it.  The record
  * stays until the author's last callback has returned; only then is his
  * `stop` called.
@@ -16,13 +11,7 @@
  */
 #ifndef _WIN32
 
-#define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-#if defined(__linux__)
-#  include <sys/eventfd.h>
-#endif
 
 #include "driver/drv.h"
 
@@ -34,128 +23,6 @@ static const struct fair__drv_vm *vm_of(const struct drv_port *p)
 static const ErlDrvEntry *author(const struct drv_port *p)
 {
     return p->driver->entry;
-}
-
-/* -- the wake-up ------------------------------------------------------------ */
-
-/* Descriptors that wait for the VM to say that they may be closed. */
-static struct closing {
-    struct closing *next;
-    int fds[2];
-} *closing;
-static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static bool open_fds(int fds[2])
-{
-#if defined(__linux__)
-    fds[0] = fds[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return fds[0] >= 0;
-#else
-    if (pipe(fds) != 0)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        fcntl(fds[i], F_SETFD, FD_CLOEXEC);
-        fcntl(fds[i], F_SETFL, O_NONBLOCK);
-    }
-    return true;
-#endif
-}
-
-static void close_fds(const int fds[2])
-{
-    close(fds[0]);
-    if (fds[1] != fds[0])
-        close(fds[1]);
-}
-
-static ErlDrvEvent event_of(int fd)
-{
-    return (ErlDrvEvent)(intptr_t)fd;
-}
-
-/* In the port's context: sees to it that threads can wake it.  False and errno
- * when they cannot. */
-static bool wake_open(struct drv_port *p)
-{
-    int fds[2];
-
-    if (p->wake[0] >= 0)
-        return true;
-    if (!open_fds(fds))
-        return false;
-    if (vm_of(p)->select(p->pub.port, event_of(fds[0]),
-                         ERL_DRV_READ | ERL_DRV_USE, 1) != 0) {
-        close_fds(fds);
-        errno = EMFILE;
-        return false;
-    }
-    pthread_mutex_lock(&p->lock);
-    p->wake[0] = fds[0];
-    p->wake[1] = fds[1];
-    pthread_mutex_unlock(&p->lock);
-    return true;
-}
-
-/* With the lock held, from any thread. */
-void drv__wake(struct drv_port *p)
-{
-    const uint64_t one = 1;
-
-    if (p->awake || p->wake[1] < 0)
-        return;
-    /* It fails only when there is something to be read. */
-    p->awake = write(p->wake[1], &one, sizeof one) != 0;
-}
-
-void drv__wake_read(struct drv_port *p)
-{
-    uint64_t count;
-
-    if (p->awake && p->wake[0] >= 0)
-        while (read(p->wake[0], &count, sizeof count) == sizeof count)
-            ;
-    p->awake = false;
-}
-
-/* In the port's context, when it closes. */
-static void close_wake(struct drv_port *p)
-{
-    struct closing *c;
-    int fds[2];
-
-    pthread_mutex_lock(&p->lock);
-    memcpy(fds, p->wake, sizeof fds);
-    p->wake[0] = p->wake[1] = -1;
-    pthread_mutex_unlock(&p->lock);
-    if (fds[0] < 0)
-        return;
-    if ((c = enif_alloc(sizeof *c)) != NULL) {
-        memcpy(c->fds, fds, sizeof fds);
-        pthread_mutex_lock(&closing_lock);
-        c->next = closing;
-        closing = c;
-        pthread_mutex_unlock(&closing_lock);
-    }                           /* else they stay open: no memory is rarer */
-    vm_of(p)->select(p->pub.port, event_of(fds[0]), ERL_DRV_USE, 0);
-}
-
-/* 1: the event was one of ours. */
-static int stop_select(ErlDrvEvent event)
-{
-    struct closing **at, *c;
-
-    pthread_mutex_lock(&closing_lock);
-    for (at = &closing; (c = *at) != NULL; at = &c->next)
-        if (event_of(c->fds[0]) == event)
-            break;
-    if (c)
-        *at = c->next;
-    pthread_mutex_unlock(&closing_lock);
-    if (!c)
-        return 0;
-    close_fds(c->fds);
-    enif_free(c);
-    return 1;
 }
 
 /* -- busy ------------------------------------------------------------------- */
@@ -314,7 +181,7 @@ static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
 
         drv__here_set(v.before);
         drv__unregister(p);
-        close_wake(p);
+        drv__wake_close(p);
         while ((job = p->first) != NULL) {
             p->first = job->next;
             drv__cancel(job);
@@ -372,7 +239,7 @@ static void stop(struct fair__drv_port *pub)
     pthread_mutex_unlock(&p->lock);
     if (p->driver->closing)
         p->driver->closing(p->pub.data);
-    close_wake(p);
+    drv__wake_close(p);
     while ((job = first) != NULL) {
         first = job->next;
         drv__cancel(job);
@@ -505,7 +372,7 @@ static void ready_input(struct fair__drv_port *pub, ErlDrvEvent event)
     struct drv_port *p = (struct drv_port *)pub;
     struct visit v;
 
-    if (event == event_of(p->wake[0])) {
+    if (event == drv__event(p->wake[0])) {
         v.turn = false;
         enter(p, &v);
         drv__work(p);
@@ -555,7 +422,7 @@ static bool defer(struct drv_port *p, enum drv_kind kind, int flags,
     struct drv_job *job;
     struct drv_request *request;
 
-    if (!wake_open(p)
+    if (!drv__wake_open(p)
         || !(job = drv__job_new(p, kind, flags, buf, len)))
         return false;
     job->command = command;
@@ -654,7 +521,7 @@ static ErlDrvSSizeT schedule(ErlDrvPort port, int flags,
         errno = EINVAL;
         return -1;
     }
-    if (!p->closed && !here.dirty && !wake_open(p))
+    if (!p->closed && !here.dirty && !drv__wake_open(p))
         return -1;
     if (!(job = drv__job_new(p, K_CALLBACK, flags, NULL, 0))) {
         errno = ENOMEM;
@@ -706,7 +573,7 @@ const struct fair__drv_ops drv__ops = {
     .ready_async = ready_async,
     .process_exit = process_exit,
     .flush = flush,
-    .stop_select = stop_select,
+    .stop_select = drv__wake_stopped,
     .finish = drv__finish,
     .schedule = schedule,
     .is_dirty = is_dirty,
