@@ -72,9 +72,7 @@ extern "C" {
 #define FAIR_DRV_ABI_MAJOR 1
 #define FAIR_DRV_ABI_MINOR 0
 
-/* ------------------------------------------------------------------------
- * What an author uses
- * ------------------------------------------------------------------------ */
+/* -- what an author uses -------------------------------------------------- */
 
 /* Where a callback is to run. */
 #define FAIR_DRV_NORMAL    0    /* on a normal scheduler, as a turn of the
@@ -110,9 +108,7 @@ typedef ErlDrvSSizeT (*FairDrvCallback)(ErlDrvData drv_data, void *arg);
  * FAIR_DRIVER_INIT(NAME, ENTRY, CLOSING)
  */
 
-/* ------------------------------------------------------------------------
- * Between the header and the runtime
- * ------------------------------------------------------------------------ */
+/* -- between the header and the runtime ----------------------------------- */
 
 /* What the VM has as a port's drv_data.  The runtime's own fields follow,
  * where the port was opened with a runtime. */
@@ -194,9 +190,7 @@ struct fair__drv_ops {
 /* Defined by FAIR_DRIVER_INIT, in one file of the driver. */
 extern __attribute__((visibility("hidden"))) struct fair__driver fair__driver;
 
-/* ------------------------------------------------------------------------
- * Work put off
- * ------------------------------------------------------------------------ */
+/* -- work put off --------------------------------------------------------- */
 
 static inline int fair__drv_no_runtime(const char *what)
 {
@@ -318,10 +312,8 @@ static inline void fair_drv_free_iovec(ErlIOVec *kept)
     driver_free(kept);
 }
 
-/* ------------------------------------------------------------------------
- * The entry that the VM gets.  Every callback goes through the runtime where
- * there is one, and straight to the author's where there is none.
- * ------------------------------------------------------------------------ */
+/* The entry that the VM gets.  Every callback goes through the runtime where
+ * there is one, and straight to the author's where there is none. */
 
 static inline struct fair__drv_port *fair__drv_of(ErlDrvData data)
 {
@@ -554,10 +546,8 @@ static inline ErlDrvEntry *fair__drv_wrap(
         return fair__drv_wrap(&wrapped, &(ENTRY), CLOSING);                 \
     }
 
-/* ------------------------------------------------------------------------
- * Functions of erl_driver.h of which the runtime must know.  They keep their
- * meaning; a file of a driver that calls one of them includes this header.
- * ------------------------------------------------------------------------ */
+/* Functions of erl_driver.h of which the runtime must know.  They keep their
+ * meaning; a file of a driver that calls one of them includes this header. */
 
 static inline void fair__drv_set_busy(ErlDrvPort port, int on)
 {

@@ -128,9 +128,7 @@ enum fair_mode {
  */
 #define FAIR_AWAITED 0x80u
 
-/* ------------------------------------------------------------------------
- * Types
- * ------------------------------------------------------------------------ */
+/* -- types ---------------------------------------------------------------- */
 
 typedef struct fair_task fair_task;
 
@@ -167,156 +165,14 @@ typedef struct {
                                raises error:overloaded without */
 } fair_options;
 
-struct fair__func;          /* the runtime's record of one function */
-struct fair__ops;
+/* How many FAIR_NIF entries one library may have; plain ones do not count. */
+#define FAIR_MAX_NIFS 128
 
-/* One entry of the author's table, as the runtime wants it. */
-struct fair__nif {
-    fair_body body;
-    const fair_options *options;
-    const char *name;
-    unsigned arity;
-    unsigned mode;              /* enum fair_mode, FAIR_AWAITED */
-    struct fair__lib *lib;
-    /* filled in by the runtime at load */
-    struct fair__func *func;
-    uint64_t slice_ns;          /* 0: the runtime's */
-    uint16_t stack_class, awaited;  /* one member in 1.0, and as large */
-    unsigned max_tasks;
-};
+/* What else the runtime and a library know of each other: not for authors, but
+ * for FAIR_NIF_INIT, and FAIR_E_..., the numbers that a load fails with. */
+#include "fairnif_abi.h"
 
-/* One loaded instance of the author's library.  When the same file is loaded
- * again, for an upgrade or a reload, the VM has two or three instances of it
- * on one set of C statics; each has its own struct fair__lib. */
-struct fair__lib {
-    const struct fair__ops *ops;
-    ErlNifResourceType *type;   /* of this instance's tasks; its own property,
-                                   so the code stays mapped while one lives */
-    volatile int state;         /* FAIR__FREE... */
-};
-enum { FAIR__FREE, FAIR__CLAIMED, FAIR__LOADED };
-
-/* The part of a task that the inline functions below read.  The runtime's
- * own fields follow it. */
-struct fair_task {
-    uint64_t budget;            /* units left until the clock is read */
-    const struct fair__ops *ops;
-    ErlNifEnv *env;             /* of the current slice only */
-    const ERL_NIF_TERM *argv;   /* of the current slice only */
-    unsigned argc;
-    unsigned env_used;          /* fair_env was called: terms may be made */
-    uint64_t yields;
-};
-
-/* What load and upgrade tell the runtime, and what it answers. */
-struct fair__handshake {
-    uint32_t size;              /* of this struct: first, never moves */
-    uint16_t abi_major, abi_minor;
-    uint32_t task_size, options_size, nif_size, ops_size;
-    const char *module;
-    struct fair__nif *nifs;
-    unsigned nif_count;
-    /* answers */
-    int error;                  /* 0 or one of FAIR_E_... */
-    const struct fair__ops *ops;
-    ErlNifResourceType *type;
-};
-
-/* What a thread runs, for a watchdog. */
-struct fair__running {
-    uint32_t where;             /* 0 normal, 1 dirty CPU, 2 dirty I/O scheduler,
-                                   3 a thread of the pool, 4 another */
-    uint32_t number;            /* as in the thread's name: 1, 2, ... */
-    int32_t tid;                /* the system's; where it has none, 0 */
-    uint32_t arity;
-    const char *module, *name;  /* the runtime's own: stay for good */
-    uint64_t since_ns;          /* CLOCK_MONOTONIC; of a call that has not given
-                                   way yet up to 4 ms late */
-    uint64_t yields;
-    ErlNifPid owner;            /* the caller */
-};
-
-/* How a watchdog gets the table, from any NIF of its own: it calls the runtime
- * object of fairnif:load_info/0 (enif_dynamic_resource_call) with this.  It
- * declares no functions and has no tasks.  `ops` stays NULL where the versions
- * do not fit. */
-struct fair__watcher {
-    uint32_t size;              /* of this struct: first, never moves */
-    uint16_t abi_major, abi_minor;
-    const struct fair__ops *ops;    /* the answer */
-    uint64_t reserved;          /* 0; its size tells it from other structs */
-};
-
-/* load and upgrade of a library fail with these; what was wrong is also
- * written to standard error and, where there is a runtime, to the log.
- * erlang:load_nif/2 shows the number. */
-#define FAIR_E_LOAD_INFO 4701   /* the second argument of load_nif is not what
-                                   fairnif:load_info/0,1 returned */
-#define FAIR_E_RUNTIME   4702   /* that value's runtime is not there */
-#define FAIR_E_ABI       4703   /* header and runtime do not fit together */
-#define FAIR_E_NIFS      4704   /* a bad entry: unknown mode, bad option */
-#define FAIR_E_NOMEM     4705
-
-/* The runtime's functions.  Appended to, never reordered, within a major
- * version. */
-struct fair__ops {
-    uint32_t size;
-    uint16_t abi_major, abi_minor;
-    ERL_NIF_TERM (*enter)(struct fair__nif *nif, ErlNifEnv *env, int argc,
-                          const ERL_NIF_TERM argv[]);
-    void (*tick)(fair_task *t, size_t units);
-    void (*keep)(fair_task *t, unsigned slot, ERL_NIF_TERM term);
-    ERL_NIF_TERM (*kept)(fair_task *t, unsigned slot);
-    int (*inspect_bin)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
-    int (*inspect_iolist)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
-    int (*new_bin)(fair_task *t, size_t size, fair_bin *bin);
-    int (*resize_bin)(fair_task *t, fair_bin *bin, size_t size);
-    void (*release_bin)(fair_task *t, fair_bin *bin);
-    ERL_NIF_TERM (*bin_term)(fair_task *t, fair_bin *bin);
-    int (*list_length)(fair_task *t, ERL_NIF_TERM list, size_t *length);
-    int (*list_next)(fair_task *t, unsigned slot, ERL_NIF_TERM *head);
-    void (*list_push)(fair_task *t, unsigned slot, ERL_NIF_TERM head);
-    int (*list_reverse)(fair_task *t, unsigned slot);
-    int (*string)(fair_task *t, ERL_NIF_TERM list, char **chars,
-                  size_t *length);
-    int (*resource)(fair_task *t, ERL_NIF_TERM term, ErlNifResourceType *type,
-                    void **obj);
-    void *(*alloc)(fair_task *t, size_t size);
-    void *(*realloc)(fair_task *t, void *ptr, size_t size);
-    void (*free)(fair_task *t, void *ptr);
-    int (*defer)(fair_task *t, void (*fn)(void *), void *ptr);
-    int (*undefer)(fair_task *t, void (*fn)(void *), void *ptr);
-    ERL_NIF_TERM (*raise)(fair_task *t, ERL_NIF_TERM reason);
-    void (*move)(fair_task *t, enum fair_mode where);
-    enum fair_mode (*where)(const fair_task *t);
-    void (*call)(fair_task *t, size_t units, void (*fn)(void *), void *arg);
-    void (*blocking)(fair_task *t, void (*fn)(void *), void *arg);
-    void (*held_lock)(int change);
-    ERL_NIF_TERM (*seen_arg)(fair_task *t, ERL_NIF_TERM term);
-    /* 1.1 */
-    void (*offload)(fair_task *t, void (*fn)(void *), void *arg);
-    int (*wait)(fair_task *t, int fd, unsigned events, int timeout_ms);
-    ERL_NIF_TERM (*fd_term)(fair_task *t, int fd);
-    int (*fd_get)(fair_task *t, ERL_NIF_TERM term, int *fd);
-    int (*fd_close)(fair_task *t, ERL_NIF_TERM term);
-    int (*lock)(fair_task *t, fair_mutex *m, int wait);
-    int (*unlock)(fair_task *t, fair_mutex *m);
-    void (*caller)(fair_task *t, ErlNifPid *pid);
-    void *(*priv_data)(ErlNifEnv *env);
-    ErlNifPid *(*self)(ErlNifEnv *env, ErlNifPid *pid);
-    int (*is_alive)(ErlNifEnv *env);
-    int (*consume)(ErlNifEnv *env, int percent);
-    int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
-                ERL_NIF_TERM msg);
-    ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
-    /* 1.2 */
-    unsigned (*running)(struct fair__running *list, size_t item_size,
-                        unsigned most);
-};
-
-/* ------------------------------------------------------------------------
- * Giving way
- * ------------------------------------------------------------------------ */
+/* -- giving way ----------------------------------------------------------- */
 
 /* Says that `units` of work were done since the last tick: bytes, rows,
  * rounds, whatever the body does much of.  One subtraction and one branch;
@@ -470,9 +326,7 @@ static inline void fair_caller(fair_task *t, ErlNifPid *pid)
     t->ops->caller(t, pid);
 }
 
-/* ------------------------------------------------------------------------
- * Environment, arguments, roots
- * ------------------------------------------------------------------------ */
+/* -- environment, arguments, roots ---------------------------------------- */
 
 /* The environment of the current slice, for enif_make_ and enif_get_
  * functions.  Ask again after each pause. */
@@ -548,9 +402,7 @@ static inline int fair_get_resource(fair_task *t, unsigned i,
     return i < t->argc && t->ops->resource(t, t->argv[i], type, obj);
 }
 
-/* ------------------------------------------------------------------------
- * Binaries, iolists, strings
- * ------------------------------------------------------------------------ */
+/* -- binaries, iolists, strings ------------------------------------------- */
 
 /* The bytes of argument i; 0 when it is no binary or memory is out.  Up to 64
  * bytes are copied, of longer ones only the address is taken.  (The exception
@@ -622,9 +474,7 @@ static inline void fair_release_bin(fair_task *t, fair_bin *bin)
     t->ops->release_bin(t, bin);
 }
 
-/* ------------------------------------------------------------------------
- * Lists, in slices.  The list stands in a root slot.
- * ------------------------------------------------------------------------ */
+/* -- lists, in slices.  The list stands in a root slot. ------------------- */
 
 /* Takes the head off the list in `slot`: 1 and *head (valid until the next
  * pause), or 0 when the slot holds no non-empty list: at the end it holds [],
@@ -656,9 +506,7 @@ static inline int fair_get_list_length(fair_task *t, unsigned i,
     return i < t->argc && t->ops->list_length(t, t->argv[i], length);
 }
 
-/* ------------------------------------------------------------------------
- * Memory and clean-up
- * ------------------------------------------------------------------------ */
+/* -- memory and clean-up -------------------------------------------------- */
 
 /* Memory that goes with the task, aligned for any type; NULL when out of
  * memory.  fair_realloc and fair_free take only what these returned. */
@@ -717,22 +565,7 @@ static inline ERL_NIF_TERM fair_enomem(fair_task *t)
     return t->ops->raise(t, enif_make_atom(t->env, "enomem"));
 }
 
-/* ------------------------------------------------------------------------
- * Registering functions
- * ------------------------------------------------------------------------ */
-
-/* How many FAIR_NIF entries one library may have; plain ones do not count. */
-#define FAIR_MAX_NIFS 128
-/* How many instances of one library file there may be at once: the current
- * one, the old one, one whose on_load runs, one that waits for its last task
- * to be destroyed. */
-#define FAIR__INSTANCES 4
-
-#define FAIR__MARK      0xFA170000u
-#define FAIR__MARK_MASK 0xFFFF0000u
-#define FAIR__OPTIONS   0x00000100u
-
-typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
+/* -- registering functions ------------------------------------------------ */
 
 /* An entry of the ErlNifFunc table.  Used with ERL_NIF_INIT instead of
  * FAIR_NIF_INIT, the VM refuses the library ("Illegal flags field"). */
@@ -748,313 +581,12 @@ typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
      (fair__entry)(uintptr_t)(1 ? (OPTIONS) : (const fair_options *)0),     \
      FAIR__MARK | FAIR__OPTIONS | (unsigned)(MODE)}
 
-/* The VM calls a NIF without saying which one it is, nor of which instance of
- * the library: so each entry of each instance needs a C function of its own,
- * 4 x 128 of them, about 20 bytes each. */
-#define FAIR__X16(M, I, P)                                                  \
-    M(I, P##0) M(I, P##1) M(I, P##2) M(I, P##3)                             \
-    M(I, P##4) M(I, P##5) M(I, P##6) M(I, P##7)                             \
-    M(I, P##8) M(I, P##9) M(I, P##A) M(I, P##B)                             \
-    M(I, P##C) M(I, P##D) M(I, P##E) M(I, P##F)
-#define FAIR__X128(M, I)                                                    \
-    FAIR__X16(M, I, 0x0) FAIR__X16(M, I, 0x1) FAIR__X16(M, I, 0x2)          \
-    FAIR__X16(M, I, 0x3) FAIR__X16(M, I, 0x4) FAIR__X16(M, I, 0x5)          \
-    FAIR__X16(M, I, 0x6) FAIR__X16(M, I, 0x7)
-#define FAIR__ENTRY(I, N)                                                   \
-    static ERL_NIF_TERM fair__entry_##I##_##N(ErlNifEnv *env, int argc,     \
-                                              const ERL_NIF_TERM argv[])    \
-    {                                                                       \
-        return fair__libs[I].ops->enter(&fair__nifs[I][N], env, argc, argv);\
-    }
-#define FAIR__ENTRY_NAME(I, N) fair__entry_##I##_##N,
-
-typedef int (*fair__load_fn)(ErlNifEnv *, void **, ERL_NIF_TERM);
-typedef int (*fair__upgrade_fn)(ErlNifEnv *, void **, void **, ERL_NIF_TERM);
-typedef void (*fair__unload_fn)(ErlNifEnv *, void *);
-
-/* Takes {fairnif, Version, Runtime, AuthorsInfo} apart and binds the library
- * to the runtime; 0 or an error number. */
-static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
-                             const char *module, struct fair__nif *nifs,
-                             unsigned nif_count, struct fair__handshake *hs,
-                             ERL_NIF_TERM *authors_info)
-{
-    const ERL_NIF_TERM *elems;
-    int arity;
-    ERL_NIF_TERM fairnif = enif_make_atom(env, "fairnif");
-
-    if (!enif_get_tuple(env, load_info, &arity, &elems) || arity != 4
-        || !enif_is_identical(elems[0], fairnif)) {
-        fprintf(stderr, "fairnif: %s: the second argument of load_nif is not "
-                "what fairnif:load_info/0 answers: call "
-                "erlang:load_nif(fairnif:path(?MODULE), "
-                "fairnif:load_info())\n", module);
-        return FAIR_E_LOAD_INFO;
-    }
-    memset(hs, 0, sizeof *hs);
-    hs->size = (uint32_t)sizeof *hs;
-    hs->abi_major = FAIR_ABI_MAJOR;
-    hs->abi_minor = FAIR_ABI_MINOR;
-    hs->task_size = (uint32_t)sizeof(struct fair_task);
-    hs->options_size = (uint32_t)sizeof(fair_options);
-    hs->nif_size = (uint32_t)sizeof(struct fair__nif);
-    hs->ops_size = (uint32_t)sizeof(struct fair__ops);
-    hs->module = module;
-    hs->nifs = nifs;
-    hs->nif_count = nif_count;
-    *authors_info = elems[3];
-    if (enif_dynamic_resource_call(env, fairnif,
-                                   enif_make_atom(env, "fairnif_runtime"),
-                                   elems[2], hs) != 0) {
-        fprintf(stderr, "fairnif: %s: the runtime of this load_info is not "
-                "there: call fairnif:load_info/0 in the node, and when the "
-                "library is loaded\n", module);
-        return FAIR_E_RUNTIME;
-    }
-    return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
-}
-
-/* The callbacks of one instance. */
-#define FAIR__INSTANCE(I)                                                   \
-static int fair__load_##I(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)   \
-{                                                                           \
-    struct fair__handshake hs;                                              \
-    int error = fair__bind(env, info, fair__module, fair__nifs[I],          \
-                           FAIR_MAX_NIFS, &hs, &info);                      \
-    if (!error && fair__authors_load)                                       \
-        error = fair__authors_load(env, priv, info);                        \
-    return fair__loaded(&fair__libs[I], &hs, error);                        \
-}                                                                           \
-static int fair__upgrade_##I(ErlNifEnv *env, void **priv, void **old_priv,  \
-                             ERL_NIF_TERM info)                             \
-{                                                                           \
-    struct fair__handshake hs;                                              \
-    int error = fair__bind(env, info, fair__module, fair__nifs[I],          \
-                           FAIR_MAX_NIFS, &hs, &info);                      \
-    if (!error && fair__authors_upgrade)                                    \
-        error = fair__authors_upgrade(env, priv, old_priv, info);           \
-    return fair__loaded(&fair__libs[I], &hs, error);                        \
-}                                                                           \
-static void fair__unload_##I(ErlNifEnv *env, void *priv)                    \
-{                                                                           \
-    if (fair__authors_unload)                                               \
-        fair__authors_unload(env, priv);                                    \
-    fair__libs[I].state = FAIR__FREE;                                       \
-}
-
-/* Replaces ERL_NIF_INIT; the same arguments.  The author's load and upgrade
+/* FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD), in fairnif_abi.h,
+ * replaces ERL_NIF_INIT; the same arguments.  The author's load and upgrade
  * are called with the term that was given to fairnif:load_info/1 (undefined
  * without).  As with ERL_NIF_INIT an upgrade is refused without an upgrade
  * function, but not if there is no load function either: then there is no
- * state to carry over.  No name of the author's is used where a name of ours
- * could hide it. */
-#define FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD)           \
-static struct fair__lib fair__libs[FAIR__INSTANCES];                        \
-static struct fair__nif fair__nifs[FAIR__INSTANCES][FAIR_MAX_NIFS];         \
-enum { fair__count = sizeof(FUNCS) / sizeof(*FUNCS) };                      \
-static ErlNifFunc fair__funcs[FAIR__INSTANCES][fair__count];                \
-static const ErlNifFunc *const fair__table = FUNCS;                         \
-static const char *const fair__module = #NAME;                              \
-static const fair__load_fn fair__authors_load = LOAD;                       \
-static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
-static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
-FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
-FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
-static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
-    {FAIR__X128(FAIR__ENTRY_NAME, 0)}, {FAIR__X128(FAIR__ENTRY_NAME, 1)},   \
-    {FAIR__X128(FAIR__ENTRY_NAME, 2)}, {FAIR__X128(FAIR__ENTRY_NAME, 3)}    \
-};                                                                          \
-FAIR__INSTANCE(0) FAIR__INSTANCE(1) FAIR__INSTANCE(2) FAIR__INSTANCE(3)     \
-static const fair__load_fn fair__loads[] = {                                \
-    fair__load_0, fair__load_1, fair__load_2, fair__load_3                  \
-};                                                                          \
-static const fair__upgrade_fn fair__upgrades[] = {                          \
-    fair__upgrade_0, fair__upgrade_1, fair__upgrade_2, fair__upgrade_3      \
-};                                                                          \
-static const fair__unload_fn fair__unloads[] = {                            \
-    fair__unload_0, fair__unload_1, fair__unload_2, fair__unload_3          \
-};                                                                          \
-static ErlNifEntry *fair__init(int (*reload)(ErlNifEnv *, void **,          \
-                                             ERL_NIF_TERM))                 \
-{                                                                           \
-    static ErlNifEntry entries[FAIR__INSTANCES];                            \
-    int i = fair__claim(fair__libs);                                        \
-    ErlNifEntry *entry = &entries[i < 0 ? 0 : i];                           \
-    if (i < 0 || !fair__fill(&fair__libs[i], fair__nifs[i],                 \
-                             fair__funcs[i], fair__entries[i],              \
-                             fair__table, fair__count))                     \
-        return NULL;                                                        \
-    entry->major = ERL_NIF_MAJOR_VERSION;                                   \
-    entry->minor = ERL_NIF_MINOR_VERSION;                                   \
-    entry->name = fair__module;                                             \
-    entry->num_of_funcs = fair__count;                                      \
-    entry->funcs = fair__funcs[i];                                          \
-    entry->load = fair__loads[i];                                           \
-    entry->reload = reload;                                                 \
-    entry->upgrade = fair__authors_upgrade || !fair__authors_load           \
-        ? fair__upgrades[i] : NULL;                                         \
-    entry->unload = fair__unloads[i];                                       \
-    entry->vm_variant = ERL_NIF_VM_VARIANT;                                 \
-    entry->options = 1;                                                     \
-    entry->sizeof_ErlNifResourceTypeInit = sizeof(ErlNifResourceTypeInit);  \
-    entry->min_erts = ERL_NIF_MIN_ERTS_VERSION;                             \
-    return entry;                                                           \
-}                                                                           \
-ERL_NIF_INIT_PROLOGUE                                                       \
-ERL_NIF_INIT_GLOB                                                           \
-ERL_NIF_INIT_DECL(NAME);                                                    \
-ERL_NIF_INIT_DECL(NAME)                                                     \
-{                                                                           \
-    ERL_NIF_INIT_BODY;                                                      \
-    return fair__init(RELOAD);                                              \
-}                                                                           \
-ERL_NIF_INIT_EPILOGUE
-
-/* ------------------------------------------------------------------------
- * After a wait a body runs from another module's NIF, in FAIR_THREADED in an
- * environment of its own: there these functions of the VM answer for the wrong
- * library, or end the node.  So they go through the runtime, which knows the
- * task.  Everywhere else they are the VM's.
- * ------------------------------------------------------------------------ */
-/* One for all the files of a library, and for all libraries of an emulator into
- * which they are linked: they have one runtime. */
-__attribute__((weak, visibility("hidden")))
-const struct fair__ops *fair__lib_ops;
-
-#define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
-    static inline TYPE fair__vm_##NAME PARAMS                                  \
-    {                                                                       \
-        return fair__lib_ops ? fair__lib_ops->OP ARGS : enif_##NAME ARGS;   \
-    }
-FAIR__THROUGH(void *, priv_data, priv_data, (ErlNifEnv *env), (env))
-FAIR__THROUGH(ErlNifPid *, self, self, (ErlNifEnv *env, ErlNifPid *pid),
-              (env, pid))
-FAIR__THROUGH(int, is_current_process_alive, is_alive, (ErlNifEnv *env),
-              (env))
-FAIR__THROUGH(int, consume_timeslice, consume, (ErlNifEnv *env, int percent),
-              (env, percent))
-FAIR__THROUGH(int, send, send, (ErlNifEnv *env, const ErlNifPid *to,
-                                ErlNifEnv *msg_env, ERL_NIF_TERM msg),
-              (env, to, msg_env, msg))
-#undef FAIR__THROUGH
-
-/* The VM has no time for threads that are not its own. */
-static inline ErlNifTime fair__vm_monotonic_time(ErlNifTimeUnit unit)
-{
-    ErlNifTime now = enif_monotonic_time(unit);
-
-    return now == ERL_NIF_TIME_ERROR && fair__lib_ops
-        ? fair__lib_ops->monotonic_time(unit) : now;
-}
-
-#ifndef FAIR__RUNTIME
-#  undef enif_monotonic_time
-#  undef enif_priv_data
-#  undef enif_self
-#  undef enif_is_current_process_alive
-#  undef enif_consume_timeslice
-#  undef enif_send
-#  define enif_monotonic_time(U) fair__vm_monotonic_time(U)
-#  define enif_priv_data(E) fair__vm_priv_data(E)
-#  define enif_self(E, P) fair__vm_self(E, P)
-#  define enif_is_current_process_alive(E) fair__vm_is_current_process_alive(E)
-#  define enif_consume_timeslice(E, N) fair__vm_consume_timeslice(E, N)
-#  define enif_send(E, P, M, T) fair__vm_send(E, P, M, T)
-#endif
-
-/* ------------------------------------------------------------------------
- * Compiled with -DFAIR_DEBUG, a library reports ticks taken while one of the
- * VM's mutexes is held, and with fairnif:debug/1's check_terms also arguments
- * kept across a tick.  (The switches of fairnif:debug/1 need no compilation.)
- * ------------------------------------------------------------------------ */
-#ifdef FAIR_DEBUG
-static inline void fair__locked(int change)
-{
-    if (fair__lib_ops)
-        fair__lib_ops->held_lock(change);
-}
-static inline int fair__tried(int error)
-{
-    if (!error)
-        fair__locked(1);
-    return error;
-}
-#  define enif_mutex_lock(M) (enif_mutex_lock(M), fair__locked(1))
-#  define enif_mutex_trylock(M) fair__tried(enif_mutex_trylock(M))
-#  define enif_mutex_unlock(M) (fair__locked(-1), enif_mutex_unlock(M))
-#  define enif_rwlock_rlock(L) (enif_rwlock_rlock(L), fair__locked(1))
-#  define enif_rwlock_tryrlock(L) fair__tried(enif_rwlock_tryrlock(L))
-#  define enif_rwlock_runlock(L) (fair__locked(-1), enif_rwlock_runlock(L))
-#  define enif_rwlock_rwlock(L) (enif_rwlock_rwlock(L), fair__locked(1))
-#  define enif_rwlock_tryrwlock(L) fair__tried(enif_rwlock_tryrwlock(L))
-#  define enif_rwlock_rwunlock(L) (fair__locked(-1), enif_rwlock_rwunlock(L))
-#endif
-
-/* Loads are serialised by the VM.  An instance that is claimed still was
- * refused by the VM before its load was called. */
-static inline int fair__claim(struct fair__lib *libs)
-{
-    int i;
-
-    for (i = 0; i < FAIR__INSTANCES; i++) {
-        if (libs[i].state != FAIR__LOADED) {
-            libs[i].state = FAIR__CLAIMED;
-            return i;
-        }
-    }
-    fprintf(stderr, "fairnif: this library file is loaded %d times already: "
-            "let the old code's calls end and purge it\n", FAIR__INSTANCES);
-    return -1;
-}
-
-/* `ops` and `type` are set when nothing can fail any more. */
-static inline int fair__loaded(struct fair__lib *lib,
-                               const struct fair__handshake *hs, int error)
-{
-    if (!error) {
-        lib->ops = hs->ops;
-        lib->type = hs->type;
-        fair__lib_ops = hs->ops;
-    }
-    lib->state = error ? FAIR__FREE : FAIR__LOADED;
-    return error;
-}
-
-/* The VM's table of one instance, and ours of its fair functions, from the
- * author's. */
-static inline int fair__fill(struct fair__lib *lib, struct fair__nif *nifs,
-                             ErlNifFunc *funcs, const fair__entry *entries,
-                             const ErlNifFunc *table, int count)
-{
-    int fair = 0, i;
-
-    memset(nifs, 0, FAIR_MAX_NIFS * sizeof *nifs);
-    for (i = 0; i < count; i++) {
-        struct fair__nif *nif = &nifs[fair];
-
-        funcs[i] = table[i];
-        if ((table[i].flags & FAIR__MARK_MASK) != FAIR__MARK)
-            continue;
-        if (fair == FAIR_MAX_NIFS) {
-            fprintf(stderr, "fairnif: FAIR_NIF_INIT takes at most %d FAIR_NIF "
-                    "entries\n", FAIR_MAX_NIFS);
-            return 0;
-        }
-        if (table[i].flags & FAIR__OPTIONS) {
-            nif->options = (const fair_options *)(uintptr_t)table[i].fptr;
-            nif->body = nif->options->body;
-        } else {
-            nif->body = (fair_body)(void (*)(void))table[i].fptr;
-        }
-        nif->name = table[i].name;
-        nif->arity = table[i].arity;
-        nif->mode = table[i].flags & 0xFFu;
-        nif->lib = lib;
-        funcs[i].fptr = entries[fair++];
-        funcs[i].flags = 0;
-    }
-    return 1;
-}
+ * state to carry over. */
 
 #ifdef __cplusplus
 }

@@ -89,7 +89,8 @@ counter_rows(Root) ->
 
 %% fair_name and FAIR_NAME; what begins with fair__ is the runtime's own.
 header_names(Root) ->
-    Header = read(Root, "apps/fairnif/c_include/fairnif.h"),
+    Header = [read(Root, "apps/fairnif/c_include/" ++ File)
+              || File <- ["fairnif.h", "fairnif_abi.h"]],
     Found = names("\\b((?:fair|FAIR)_[A-Za-z0-9]\\w*)", Header),
     Getters = ["fair_get_" ++ Type
                || [Type] <- matches("^FAIR__GETTER\\((\\w+),", Header)],
