@@ -41,12 +41,12 @@ commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
 eunit         = $(REBAR) as eunit eunit --module=$(call commas,$(basename $(notdir $(1))))
 ct            = $(REBAR) ct --suite $(call commas,$(1))
 
-.PHONY: help deps deps-test deps-http compile page demo http test test-beside test-alone check-fast \
+.PHONY: help deps deps-test deps-http compile examples page all demo http test test-beside test-alone check-fast \
 	test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
 	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
 	test-examples test-elixir test-elixir-beside test-elixir-alone \
 	test-stranger test-stranger-beside test-stranger-alone test-otp test-newest \
-	test-erlang test-erlang-eunit test-erlang-ct compile-erlang \
+	test-erlang test-erlang-eunit test-erlang-ct \
 	bench bench-json zoo manners soak sanitize lint lint-fast \
 	docs clean
 
@@ -57,9 +57,10 @@ help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=bytes]
+	@(cd examples/bitwise && $(REBAR) compile) >&2
 	@bin/fairnif demo --size $(SIZE)
 
-http: deps-http compile  ## a web server under load beside native code, six minutes
+http: deps-http examples  ## a web server under load beside native code, six minutes
 	@bin/fairnif lab http
 
 # What is not about time runs abreast, one target more than there are processors, since most wait as
@@ -68,17 +69,17 @@ http: deps-http compile  ## a web server under load beside native code, six minu
 test: test-beside test-alone  ## all tests and lint
 
 # The longest first.
-test-beside: deps-test deps-http compile
+test-beside: deps-test deps-http all
 	@tools/setup platforms
 	@tools/setup browser
 	@tools/abreast $(ABREAST) test-ct-beside test-eunit-beside test-c test-platforms \
 		test-stranger-beside test-page-beside test-examples test-elixir-beside lint
 
-test-alone: deps-test deps-http compile
+test-alone: deps-test deps-http all
 	@tools/abreast 1 test-eunit-alone test-ct-alone test-elixir-alone \
 		test-stranger-alone test-page-alone
 
-check-fast: deps-test compile  ## lint but dialyzer, C under ASan and UBSan, EUnit without nodes: 3 minutes
+check-fast: deps-test all  ## lint but dialyzer, C under ASan and UBSan, EUnit without nodes: 3 minutes
 	@tools/abreast $(ABREAST) test-c-fast lint-fast test-eunit-fast
 
 test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
@@ -97,17 +98,17 @@ test-newest:    ## as root: what Erlang there is to test and not about time, on 
 # Without the pages, which no release changes; nor do storms and soaks have to do with one.
 test-erlang: test-erlang-eunit test-erlang-ct
 
-test-erlang-eunit: deps-test deps-http compile-erlang
+test-erlang-eunit: deps-test deps-http examples
 	$(call eunit,$(call beside,$(EUNIT_TESTS)))
 
-test-erlang-ct: deps-test deps-http compile-erlang
+test-erlang-ct: deps-test deps-http examples
 	$(call ct,$(filter-out %_soak_SUITE.erl %_storm_SUITE.erl,$(call beside,$(SUITES))))
 
-bench: compile  ## side by side with other ways to do the same work
+bench: examples  ## side by side with other ways to do the same work
 	@$(MAKE) -s -C bench >&2
 	@bin/fairnif bench
 
-bench-json: compile  ## the same, as JSON on stdout
+bench-json: examples  ## the same, as JSON on stdout
 	@$(MAKE) -s -C bench >&2
 	@bin/fairnif bench --json -
 
@@ -124,7 +125,7 @@ lint: lint-fast  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
 	$(REBAR) dialyzer
 	@echo "lint: nothing found"
 
-lint-fast: deps-test compile
+lint-fast: deps-test all
 	@tools/check_style
 	@tools/check_layers
 	@tools/check_workflows
@@ -149,7 +150,7 @@ clean:          ## removes everything built
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock
 
-soak: deps-test compile  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_HOLDS=200 WATCH_STARTS=300 WATCH_NAMES=1000]
+soak: deps-test all  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_HOLDS=200 WATCH_STARTS=300 WATCH_NAMES=1000]
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
 		WATCH_SECONDS=$(WATCH_SECONDS) WATCH_HOLDS=$(WATCH_HOLDS) WATCH_STARTS=$(WATCH_STARTS) \
 		WATCH_NAMES=$(WATCH_NAMES) \
@@ -163,13 +164,16 @@ sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer 
 	$(MAKE) -C apps/fairnif/c_src sanitize
 	WATCH_STORM=4 $(MAKE) -C apps/fairnif_watch/c_src/test test
 
-# Who has no Node.js and cannot install it still gets everything but the page.
-compile: compile-erlang  ## the applications, the examples, the pages
-	@$(MAKE) -s page || echo "the pages are not built: all works but --html and --http" >&2
-
-compile-erlang: deps
+compile: deps   ## the applications
 	@$(REBAR) compile >&2
+
+examples: compile  ## the examples, which some experiments of the lab call
+	@tools/setup examples
 	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
+
+# Who has no Node.js and cannot install it still gets everything but the pages.
+all: examples   ## the applications, the examples, the pages
+	@$(MAKE) -s page || echo "the pages are not built: all works but --html and --http" >&2
 
 page:           ## the report page and the live page; needs Node.js 18 and npm
 	@tools/setup page
@@ -199,35 +203,35 @@ test-platforms:  ## the C tests for other processors, C libraries, systems
 	$(MAKE) -C apps/fairnif/c_src platforms
 
 # The experiments of the lab run the examples.
-test-eunit: deps-test deps-http compile
+test-eunit: deps-test deps-http all
 	$(REBAR) eunit
 
-test-eunit-beside: deps-test deps-http compile
+test-eunit-beside: deps-test deps-http all
 	$(call eunit,$(call beside,$(EUNIT_TESTS)))
 
-test-eunit-alone: deps-test deps-http compile
+test-eunit-alone: deps-test deps-http all
 	$(call eunit,$(call alone,$(EUNIT_TESTS)))
 
-test-eunit-fast: deps-test compile
+test-eunit-fast: deps-test all
 	$(call eunit,$(call fast,$(EUNIT_TESTS)))
 
-test-ct: deps-test compile
+test-ct: deps-test all
 	$(REBAR) ct
 
-test-ct-beside: deps-test compile
+test-ct-beside: deps-test all
 	$(call ct,$(call beside,$(SUITES)))
 
-test-ct-alone: deps-test compile
+test-ct-alone: deps-test all
 	$(call ct,$(call alone,$(SUITES)))
 
 # Every experiment, quick, and checks: their reports, and live nodes, looked at in Chromium.
 test-page: test-page-beside test-page-alone
 
-test-page-beside: deps-test deps-http compile
+test-page-beside: deps-test deps-http all
 	@tools/setup browser
 	$(MAKE) -C page test-reports
 
-test-page-alone: deps-test compile
+test-page-alone: deps-test all
 	@tools/setup browser
 	$(MAKE) -C page test-live
 
@@ -241,7 +245,7 @@ test-elixir: test-elixir-beside test-elixir-alone  ## the Mix projects: elixir/ 
 
 test-elixir-beside: TESTED = $(filter-out $(JUDGING),$(MIX_PROJECTS))
 test-elixir-alone: TESTED = $(JUDGING)
-test-elixir-beside test-elixir-alone: deps-test compile
+test-elixir-beside test-elixir-alone: deps-test all
 	@for project in $(TESTED); do \
 		echo "$$project:"; \
 		(cd $$project && MIX_ENV=test $(MIX) compile --warnings-as-errors && $(MIX) test) \

@@ -37,9 +37,8 @@ needs(Examples, Fun) ->
         [] ->
             Fun();
         [Missing | _] ->
-            {error, {failed, io_lib:format("the example ~s is not built "
-                                           "(rebar3 compile in examples/~s)",
-                                           [Missing, Missing])}}
+            {error, {failed, io_lib:format("the example ~s is not built: run `make examples' in "
+                                           "fairnif's repository", [Missing])}}
     end.
 
 %% @doc Calls one function in a node of its own, started with these emulator

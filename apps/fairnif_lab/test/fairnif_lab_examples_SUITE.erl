@@ -22,7 +22,7 @@ all() ->
 
 init_per_suite(Config) ->
     case filelib:wildcard(filename:join(root(?FILE), "examples/*/_build/default/lib/*/ebin")) of
-        [] -> ct:fail("the examples are not built: make compile");
+        [] -> ct:fail("the examples are not built: make examples");
         Paths -> [{paths, Paths} | Config]
     end.
 
