@@ -96,7 +96,7 @@ defmodule FairnifLab.MixProject do
       licenses: Enum.map(@properties[:licenses], &to_string/1),
       links: %{"GitHub" => @url},
       build_tools: ["mix", "rebar3"],
-      files: ~w(lib src/*.erl src/*.app.src c_src/Makefile c_src/*.c c_src/*.h
+      files: ~w(lib src c_src/Makefile c_src/*.c c_src/*.h
         page/report.html mix.exs rebar.config .formatter.exs README.md LICENSE)
     ]
   end
