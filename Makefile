@@ -131,6 +131,7 @@ lint-fast: deps-test all
 	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) xref
+	@tools/check_calls
 	@tools/docs >/dev/null
 	@tools/setup page
 	@$(MAKE) -s -C page check

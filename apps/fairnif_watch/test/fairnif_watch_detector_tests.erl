@@ -266,7 +266,7 @@ the_jobs_seen_in_the_pool_are_named_test() ->
 top(Functions) -> [#{function => F, label => label(F), samples => 10, share => 0.5, ns_per_s => Ns}
                    || {F, Ns} <- Functions].
 
-label({M, F, A}) -> fairnif_watch_finding:mfa(M, F, A);
+label({M, F, A}) -> fairnif_watch_culprit:mfa(M, F, A);
 label({Library, _}) -> Library.
 
 undercharged(Functions, ReductionsPerSecond) ->

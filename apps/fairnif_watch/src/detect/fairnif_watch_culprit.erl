@@ -5,7 +5,7 @@
 -module(fairnif_watch_culprit).
 
 -export([none/0, of_event/1, is_called/1, os/1, complete/2, label/1, total/1,
-         unlabelled/1]).
+         unlabelled/1, mfa/3, remedy/1]).
 
 -export_type([facts/0]).
 
@@ -31,7 +31,7 @@ os(Name) ->
 -spec of_event(map()) -> fairnif_watch_finding:culprit().
 of_event(#{fairnif := #{function := {M, F, A} = Function} = Fair} = Event) ->
     Frame = frame(maps:get(stack, Event, [])),
-    (from_frame(Frame, Event))#{kind := fairnif, name := fairnif_watch_finding:mfa(M, F, A),
+    (from_frame(Frame, Event))#{kind := fairnif, name := mfa(M, F, A),
                                 mfa := Function, module := M, pid := maps:get(owner, Fair, none)};
 of_event(Event) ->
     from_frame(frame(maps:get(stack, Event, [])), Event).
@@ -94,7 +94,7 @@ from_frame({library, Frame}, Event) ->
     Base = place(Frame, base(Event)),
     case maps:get(nif, Frame, none) of
         {M, F, A} = Mfa ->
-            Base#{kind := nif, mfa := Mfa, module := M, name := fairnif_watch_finding:mfa(M, F, A)};
+            Base#{kind := nif, mfa := Mfa, module := M, name := mfa(M, F, A)};
         {M} ->
             Base#{kind := nif, module := M,
                   name := iolist_to_binary([atom_to_binary(M), " (", label(Frame), ")"])};
@@ -106,7 +106,7 @@ from_frame({emulator, Frame}, Event) ->
     case bif(maps:get(symbol, Frame, none)) of
         none -> Base#{kind := emulator, name := label(Frame)};
         {M, F, A} = Mfa ->
-            Base#{kind := bif, mfa := Mfa, module := M, name := fairnif_watch_finding:mfa(M, F, A)}
+            Base#{kind := bif, mfa := Mfa, module := M, name := mfa(M, F, A)}
     end.
 
 destructor(M, Type, #{library := Library}) ->
@@ -223,3 +223,27 @@ total(#{name := Name}) ->
 %% @doc What all places of a file that no symbol covers are called together.
 -spec unlabelled(File :: binary()) -> binary().
 unlabelled(File) -> <<File/binary, " (no symbol)">>.
+
+%% @doc `m:f/1', as Erlang would write it.
+-spec mfa(module(), atom(), arity()) -> binary().
+mfa(M, F, A) ->
+    unicode:characters_to_binary(io_lib:format("~tp:~tp/~b", [M, F, A])).
+
+%% @doc What to do about a culprit of that kind, which may become known later.
+-spec remedy(atom()) -> binary().
+remedy(fairnif) ->
+    <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
+      "FAIR_THREADED.">>;
+remedy(destructor) ->
+    <<"Free what takes long before the last reference goes, in a call of its own that yields or is "
+      "dirty; or let the destructor hand it to a thread.">>;
+remedy(driver) ->
+    <<"Put the callback's work off: fairdrv.h, or driver_async.">>;
+remedy(Kind) when Kind =:= bif; Kind =:= emulator ->
+    <<"The emulator's own code: give it less in one call, or call it where nothing else waits.">>;
+remedy(gc) ->
+    <<"Keep that process's heap small: hand large terms to short-lived processes, or keep them in "
+      "binaries or ETS.">>;
+remedy(_) ->
+    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: "
+      "ERL_NIF_DIRTY_JOB_CPU_BOUND, or _IO_BOUND where it sleeps.">>.

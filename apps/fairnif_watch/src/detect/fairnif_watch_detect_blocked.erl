@@ -4,7 +4,6 @@
 -behaviour(fairnif_watch_detector).
 
 -export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
--export([words/1]).
 
 %% @private
 -spec name() -> scheduler_blocked.
@@ -30,25 +29,7 @@ thresholds() ->
 
 %% @private
 -spec remedy() -> binary().
-remedy() -> remedy(nif).
-
-%% By the kind of culprit, which may become known later.
-remedy(fairnif) ->
-    <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
-      "FAIR_THREADED.">>;
-remedy(destructor) ->
-    <<"Free what takes long before the last reference goes, in a call of its own that yields or is "
-      "dirty; or let the destructor hand it to a thread.">>;
-remedy(driver) ->
-    <<"Put the callback's work off: fairdrv.h, or driver_async.">>;
-remedy(Kind) when Kind =:= bif; Kind =:= emulator ->
-    <<"The emulator's own code: give it less in one call, or call it where nothing else waits.">>;
-remedy(gc) ->
-    <<"Keep that process's heap small: hand large terms to short-lived processes, or keep them in "
-      "binaries or ETS.">>;
-remedy(_) ->
-    <<"Make the call yield (fair_tick), or run it on a dirty scheduler: "
-      "ERL_NIF_DIRTY_JOB_CPU_BOUND, or _IO_BOUND where it sleeps.">>.
+remedy() -> fairnif_watch_culprit:remedy(nif).
 
 %% State: by scheduler, so that it is bounded whatever comes: when it was last told of, the event,
 %% the issue.
@@ -100,27 +81,7 @@ issue(#{id := Id, number := N, held_ns := Held} = Event, Ongoing, Now, Limits) -
               evidence => maps:with([held_ns, cpu_ns, delay_ns, state, syscall, stack_note, native,
                                      cause | [process || maps:get(kind, Culprit) =/= destructor]],
                                     Event)},
-    maps:merge(Issue, words(Issue)).
+    maps:merge(Issue, fairnif_watch_finding:held(Issue)).
 
 severity(Held, #{error_ms := Error}) when Held >= Error * 1000000 -> error;
 severity(_, _) -> warning.
-
-%% @private The sentence and the remedy of an issue or a finding, from the rest of it.
--spec words(map()) -> #{sentence => binary(), remedy => binary()}.
-words(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
-        culprit := #{kind := Kind} = Culprit} = About) ->
-    Held = case Ongoing of true -> " has been held for "; false -> " was held for " end,
-    #{sentence => iolist_to_binary(["Scheduler ", integer_to_binary(N), Held,
-                                    fairnif_watch_finding:ms(round(Ms * 1.0e6)), by(Culprit),
-                                    how(maps:get(evidence, About, #{}), Culprit), "."]),
-      remedy => remedy(Kind)};
-words(_) ->
-    #{}.
-
-by(#{name := <<"unknown">>}) -> " by an unknown call";
-by(#{name := Name}) -> [" by ", Name].
-
-how(#{state := State}, #{syscall := Call}) when State =:= sleeping; State =:= disk ->
-    [", asleep", [[" in the system call ", atom_to_binary(Call)] || Call =/= none]];
-how(_, _) ->
-    [].

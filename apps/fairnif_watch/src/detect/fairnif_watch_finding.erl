@@ -1,7 +1,7 @@
 %% What a finding is, and the words of one. Pure: asks nobody anything.
 -module(fairnif_watch_finding).
 
--export([new/3, update/3, worded/1, finish/2, mfa/3, ms/1, subject/1, line/1]).
+-export([new/3, update/3, worded/1, held/1, finish/2, ms/1, subject/1, line/1]).
 
 -export_type([finding/0, issue/0, culprit/0, subject/0, severity/0]).
 
@@ -99,9 +99,29 @@ rank(_, _) -> 5.
 %% last, nor have the name that it had when it came.
 -spec worded(finding()) -> finding().
 worded(#{detector := scheduler_blocked} = Finding) ->
-    maps:merge(Finding, fairnif_watch_detect_blocked:words(Finding));
+    maps:merge(Finding, held(Finding));
 worded(Finding) ->
     Finding.
+
+%% @doc The sentence and the remedy of a held scheduler, an issue or a finding, from the rest of it.
+-spec held(map()) -> #{sentence => binary(), remedy => binary()}.
+held(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
+        culprit := #{kind := Kind} = Culprit} = About) ->
+    Held = case Ongoing of true -> " has been held for "; false -> " was held for " end,
+    #{sentence => iolist_to_binary(["Scheduler ", integer_to_binary(N), Held,
+                                    ms(round(Ms * 1.0e6)), by(Culprit),
+                                    how(maps:get(evidence, About, #{}), Culprit), "."]),
+      remedy => fairnif_watch_culprit:remedy(Kind)};
+held(_) ->
+    #{}.
+
+by(#{name := <<"unknown">>}) -> " by an unknown call";
+by(#{name := Name}) -> [" by ", Name].
+
+how(#{state := State}, #{syscall := Call}) when State =:= sleeping; State =:= disk ->
+    [", asleep", [[" in the system call ", atom_to_binary(Call)] || Call =/= none]];
+how(_, _) ->
+    [].
 
 %% @doc The finding, over: for findings whose detector does not see them any more.
 -spec finish(finding(), Now :: integer()) -> finding().
@@ -113,11 +133,6 @@ finish(Finding, Now) ->
 worse(error, _) -> error;
 worse(warning, recheck) -> warning;
 worse(_, New) -> New.
-
-%% @doc `m:f/1', as Erlang would write it.
--spec mfa(module(), atom(), arity()) -> binary().
-mfa(M, F, A) ->
-    unicode:characters_to_binary(io_lib:format("~tp:~tp/~b", [M, F, A])).
 
 %% @doc Nanoseconds as a person reads them: "312 ms", "1.5 s".
 -spec ms(Ns :: integer()) -> binary().

@@ -166,7 +166,7 @@ is_job(running, {M, F, A} = Mfa) when is_integer(A) ->
            catch error:_ -> []
            end,
     case lists:member({F, A}, Nifs) of
-        true -> #{kind => nif, mfa => Mfa, name => fairnif_watch_finding:mfa(M, F, A)};
+        true -> #{kind => nif, mfa => Mfa, name => fairnif_watch_culprit:mfa(M, F, A)};
         false -> none
     end;
 is_job(_, _) ->

@@ -101,7 +101,7 @@ owners(Threads, At, Pools) ->
     lists:foldl(
       fun(#{kind := Kind, number := N, fairnif := #{function := {M, F, A} = Mfa, owner := Pid}}, P)
             when Kind =/= normal, is_pid(Pid) ->
-              job(Pid, #{mfa => Mfa, kind => fairnif, name => fairnif_watch_finding:mfa(M, F, A),
+              job(Pid, #{mfa => Mfa, kind => fairnif, name => fairnif_watch_culprit:mfa(M, F, A),
                          pool => Kind, number => N, certain => true}, At, P);
          (_, P) ->
               P

@@ -31,7 +31,7 @@ apart(Fun) ->
 
 block() ->
     Parent = self(),
-    case fairnif_watch:subscribe(self()) of
+    case fairnif_watch_collector:subscribe(self()) of
         {ok, Ref} ->
             Block = fun() -> Parent ! {Ref, fairnif_watch_probe:block(?BLOCK_MS)} end,
             {Pid, _} = spawn_monitor(Block),

@@ -60,7 +60,7 @@ schedulers(Threads, #{queues := Queues}, _) ->
 
 numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
-running(#{function := {M, F, A}}) -> fairnif_watch_finding:mfa(M, F, A);
+running(#{function := {M, F, A}}) -> fairnif_watch_culprit:mfa(M, F, A);
 running(_) -> none.
 
 %% `verdict' is of now; `found', how many of its findings are kept, of before, too. A finding says

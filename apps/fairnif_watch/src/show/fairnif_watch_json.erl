@@ -27,7 +27,7 @@ encode(#{} = Map) ->
     [${, lists:join($,, [[string(key(K)), $:, encode(V)]
                          || {K, V} <- lists:keysort(1, maps:to_list(Map))]), $}];
 encode({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
-    string(fairnif_watch_finding:mfa(M, F, A));
+    string(fairnif_watch_culprit:mfa(M, F, A));
 encode({Kind, Number}) when is_atom(Kind), is_integer(Number) ->
     encode(#{kind => Kind, number => Number});
 encode({process, Pid}) when is_pid(Pid) ->

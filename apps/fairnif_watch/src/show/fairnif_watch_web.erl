@@ -35,6 +35,7 @@
 %% Pages that look at the same time. The others of the HTTP server's connections are for the rest.
 -define(STREAMS, 32).
 -define(CLIENTS, 64).
+-define(REQUEST_S, 10).
 %% Findings that come one after the other are told together, so many milliseconds apart.
 -define(TOGETHER_MS, 100).
 %% After the last page has gone events are kept for so long, should it come back.
@@ -199,8 +200,11 @@ httpd(#{ip := Ip, port := Port, token := Token, source := Source}) ->
               %% Both must be there; nothing is served from them.
               {server_root, code:lib_dir(kernel)}, {document_root, code:lib_dir(kernel)},
               %% Supervisors print their children's arguments, and of a fun not what is in it.
-              {modules, [fairnif_watch_web_http]}, {fairnif_watch_web_http, fun() -> Web end}
-              | fairnif_watch_web_http:limits(?CLIENTS)],
+              {modules, [fairnif_watch_web_http]}, {fairnif_watch_web_http, fun() -> Web end},
+              %% No request of unlimited size, time or number.
+              {max_clients, ?CLIENTS}, {keep_alive_timeout, ?REQUEST_S},
+              {max_uri_size, 2048}, {max_header_size, 8192},
+              {max_body_size, 1024}, {max_content_length, 1024}],
     %% Asked first, since a start that fails is some screens of reports.
     case gen_tcp:listen(Port, [family(Ip), {ip, Ip}, {reuseaddr, true}]) of
         {ok, Socket} ->
@@ -323,7 +327,7 @@ event(Name, Id, Data) ->
     ["event: ", atom_to_binary(Name), "\nid: ", Id, "\ndata: ", json(Data), "\n\n"].
 
 json(Data) ->
-    fairnif_watch:json(Data#{schema_version => 1}).
+    fairnif_watch_json:encode(Data#{schema_version => 1}).
 
 trim(#state{kept = Kept, bytes = Bytes} = State) ->
     case queue:len(Kept) > ?KEPT orelse Bytes > ?KEPT_BYTES of

@@ -7,25 +7,16 @@
 %% for a reader longer than the socket's send_timeout: one that does not read is closed.
 -module(fairnif_watch_web_http).
 
--export([do/1, limits/1]).
+-export([do/1]).
 
 -include_lib("inets/include/httpd.hrl").
 
 %% A page that has heard nothing for a few seconds takes the connection for lost.
 -define(BEAT_MS, 2000).
 -define(SEND_MS, 5000).
--define(REQUEST_S, 10).
 
 -type config() :: #{server := pid(), token := binary() | none, loopback := boolean(),
                     metrics := none | fun(() -> iodata())}.
-
-%% @private Of the HTTP server: no request of unlimited size, time or number.
--spec limits(pos_integer()) -> [{atom(), term()}].
-limits(Clients) ->
-    [{max_clients, Clients},
-     {keep_alive_timeout, ?REQUEST_S},
-     {max_uri_size, 2048}, {max_header_size, 8192},
-     {max_body_size, 1024}, {max_content_length, 1024}].
 
 %% Of the connection, before anything is sent that a reader could refuse to take. (As socket_type in
 %% the server's configuration OTP 25 takes them for port 0 only.)
