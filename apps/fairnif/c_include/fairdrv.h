@@ -28,8 +28,7 @@
  *     };
  *     FAIR_DRIVER_INIT(squeeze, entry, NULL)
  *
- * and, in Erlang:
- *
+ *     %% In Erlang:
  *     ok = fairnif:load_driver(Dir, "squeeze"),
  *     Port = open_port({spawn_driver, "squeeze"}, [binary]),
  *     fairnif:port_control(Port, 1, Data)
@@ -49,8 +48,7 @@
  * answers 1 in what runs, which is expected to return then.  `stop` is called
  * when it has.
  *
- * The reference is docs/manual/driver-api.md; why it is built so is in
- * docs/internals/drivers.md.
+ * Reference: docs/manual/driver-api.md; why so: docs/internals/drivers.md.
  */
 #ifndef FAIRDRV_H
 #define FAIRDRV_H
