@@ -19,7 +19,7 @@ flags() -> fairnif_bench_calls:flags().
 %% with ` cpu' after it CPU time, and with ` gc' what went into collections.
 -spec run() -> fairnif_bench_series:samples().
 run() ->
-    ok = code:ensure_modules_loaded([fair_lists, fairnif_bench_nif, lists, maps]),
+    ok = code:ensure_modules_loaded([big_lists, fairnif_bench_nif, lists, maps]),
     Ints = literal(ints, random_ints(?COUNT)),
     Pairs = literal(pairs, [{X, X} || X <- Ints]),
     lists:foldl(fun maps:merge/2, #{},
@@ -36,7 +36,7 @@ calls(Ints, Pairs) ->
      {<<"to_map">>, 1, forms(to_map, unfair_to_map, {maps, from_list}, [Pairs])}].
 
 forms(Fair, Plain, {M, F}, Args) ->
-    [{<<"fair">>, {fair_lists, Fair, Args}}, {<<"plain">>, {fair_lists, Plain, Args}},
+    [{<<"fair">>, {big_lists, Fair, Args}}, {<<"plain">>, {big_lists, Plain, Args}},
      {<<"erlang">>, {M, F, Args}}].
 
 timed(Series, Times, {M, F, Args}) ->

@@ -115,7 +115,9 @@ kill_calls() ->
          Slot = fairnif_test_probe:new_slot(),
          {Pid, Monitor} = spawn_monitor(
                             fun() -> fairnif_test_nif:run(spin, Mode, [Slot, 20000000, []]) end),
-         ok = fairnif_test:eventually(fun() -> fairnif:tasks() =/= [] end),
+         %% One that is killed before its body has begun never begins.
+         Begun = fun() -> maps:get(begun, fairnif_test_probe:slot(Slot)) =:= 1 end,
+         ok = fairnif_test:eventually(Begun),
          timer:sleep(10),
          exit(Pid, kill),
          killed = fairnif_test:down(Monitor, 20000),

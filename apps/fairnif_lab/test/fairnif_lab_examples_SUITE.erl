@@ -55,7 +55,7 @@ levenshtein(Config) ->
 
 lists(Config) ->
     [well_behaved(Config, Call, #{init => "lists:reverse(lists:seq(1, N))", sizes => [300000]})
-     || Call <- ["fair_lists:sum(Init)", "fair_lists:sort(Init)"]].
+     || Call <- ["big_lists:sum(Init)", "big_lists:sort(Init)"]].
 
 %% A box of libsodium is one call into a library: fair_call takes it to a dirty scheduler when it is
 %% long, and nothing stops it there before its end.
@@ -67,7 +67,7 @@ sodium(Config) ->
 
 spinsleep(Config) ->
     [well_behaved(Config, io_lib:format("spinsleep:~s(N)", [F]), #{sizes => [30000]})
-     || F <- [fair_spinsleep, fair_spinwork_yield, fair_spinwork_dirty_yield]],
+     || F <- [spinsleep_fair, spinwork_fair_yield, spinwork_fair_dirty_yield]],
     well_behaved(Config, "spinsleep:spinsleep_threaded(N)", on_threads(#{sizes => [30000]})).
 
 %% The NIF itself answers a pending value; wrapped in the expression it is judged like any other.

@@ -19,7 +19,7 @@ a_quick_run_has_all_sequences_and_goes_on_when_one_fails_test_() ->
     {timeout, 300, fun() ->
         {ok, #{ok := Ok, rows := Rows, job_us := JobUs} = Result} =
             fairnif_lab_stand_in:with_spinsleep(
-              [{fair_spinwork, "error({oops, Us})"}],
+              [{spinwork_fair, "error({oops, Us})"}],
               fun() -> ?C:run(#{scale => quick, n => 8, r => 4}) end),
         ?assertNot(Ok),
         ?assert(is_integer(JobUs) andalso JobUs > 0),

@@ -27,7 +27,7 @@ stops_the_server() ->
     [?assertMatch(#{finding := undefined, light := #{failed := 0, unanswered := 0}}, R)
      || R <- [Idle, Auto]],
     assert_row(Idle, undefined),
-    assert_row(Auto, fair_spinwork),
+    assert_row(Auto, spinwork_fair),
     ?assert(iolist_size(fairnif_lab_json:encode(Result)) > 1000),
     Text = unicode:characters_to_binary(?H:format(Result)),
     [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
@@ -52,7 +52,7 @@ assert_scheduling(#{use := Use, dirty_cpu_use := Dirty, queues := Queues, dirty_
 
 what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
     fairnif_lab_examples:with([{timeout, 120, fun() ->
-        Bad = [{spinwork, "halt(7)"}, {fair_spinwork, "error({oops, Us})"},
+        Bad = [{spinwork, "halt(7)"}, {spinwork_fair, "error({oops, Us})"},
                {spinwork_threaded, absent}],
         {ok, #{ok := Ok, rows := Rows} = Result} =
             fairnif_lab_stand_in:with_spinsleep(

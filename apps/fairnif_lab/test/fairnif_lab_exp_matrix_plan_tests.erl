@@ -22,11 +22,11 @@ every_mode_and_both_jobs_are_in_every_scale_test() ->
 a_form_is_named_as_the_example_names_it_test() ->
     Forms = [F || #{form := F} <- ?P:cells(quick)],
     ?assertEqual(lists:sort([spinsleep, spinsleep_dirty, spinsleep_timeslice,
-                             spinsleep_timeslice_dirty, fair_spinsleep,
-                             fair_spinsleep_yield, fair_spinsleep_dirty_yield,
+                             spinsleep_timeslice_dirty, spinsleep_fair,
+                             spinsleep_fair_yield, spinsleep_fair_dirty_yield,
                              spinwork, spinwork_dirty, spinwork_timeslice,
-                             spinwork_timeslice_dirty, fair_spinwork,
-                             fair_spinwork_yield, fair_spinwork_dirty_yield,
+                             spinwork_timeslice_dirty, spinwork_fair,
+                             spinwork_fair_yield, spinwork_fair_dirty_yield,
                              spinsleep_threaded, spinwork_threaded]),
                  lists:usort(Forms)).
 

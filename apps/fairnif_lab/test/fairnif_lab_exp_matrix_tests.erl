@@ -9,7 +9,7 @@ a_quick_run_measures_what_was_planned_and_survives_what_fails_test_() ->
     {timeout, 300, fun() ->
         Bad = [{spinwork_dirty, "error({oops, Us})"},
                {spinsleep_timeslice_dirty, "halt(7)"},
-               {fair_spinsleep_yield, "timer:sleep(Us div 10000 * 600000)"}],
+               {spinsleep_fair_yield, "timer:sleep(Us div 10000 * 600000)"}],
         {ok, #{ok := Ok, rows := Rows, others := Others} = Result} =
             fairnif_lab_stand_in:with_spinsleep(
               Bad, fun() -> ?M:run(#{scale => quick, limit_ms => 5000}) end),
@@ -29,14 +29,14 @@ assert_row(spinwork_dirty, _, undefined, Row) ->
     ?assertMatch(#{status := failed, why := <<"a call ended with {{oops", _/binary>>}, Row);
 assert_row(spinsleep_timeslice_dirty, _, undefined, Row) ->
     ?assertMatch(#{status := failed, why := <<"the peer node ended", _/binary>>}, Row);
-assert_row(fair_spinsleep_yield, 10000, undefined, Row) ->
+assert_row(spinsleep_fair_yield, 10000, undefined, Row) ->
     ?assertMatch(#{status := timeout}, Row);
 assert_row(_, _, undefined, #{job := Job, duration_us := Us} = Row) ->
     ?assertMatch(#{status := measured, elapsed := [_ | _], extra := _,
                    processes := _}, Row),
     %% A stand-in cannot be done before its deadline.
     #{elapsed := Elapsed, extra := Extra, form := Form} = Row,
-    Sleeps = Job =:= spinsleep andalso Form =/= fair_spinsleep_yield,
+    Sleeps = Job =:= spinsleep andalso Form =/= spinsleep_fair_yield,
     ?assert(lists:min(Elapsed) >= 1000 * Us orelse not Sleeps),
     ?assert(Extra >= 0 orelse not Sleeps);
 assert_row(_, _, _, Row) ->

@@ -5,10 +5,10 @@
 -export([with_spinsleep/2]).
 
 -define(FORMS, [spinsleep, spinsleep_dirty, spinsleep_timeslice,
-                spinsleep_timeslice_dirty, fair_spinsleep, fair_spinsleep_yield,
-                fair_spinsleep_dirty_yield, spinwork, spinwork_dirty,
-                spinwork_timeslice, spinwork_timeslice_dirty, fair_spinwork,
-                fair_spinwork_yield, fair_spinwork_dirty_yield,
+                spinsleep_timeslice_dirty, spinsleep_fair, spinsleep_fair_yield,
+                spinsleep_fair_dirty_yield, spinwork, spinwork_dirty,
+                spinwork_timeslice, spinwork_timeslice_dirty, spinwork_fair,
+                spinwork_fair_yield, spinwork_fair_dirty_yield,
                 spinsleep_threaded, spinwork_threaded]).
 
 %% Calls Fun while there is a module `spinsleep'.  Its forms spin until their

@@ -10,7 +10,7 @@ defmodule FairnifWatchTest do
   end
 
   test "it is the application that rebar3 builds" do
-    sources = for file <- Path.wildcard("src/*.erl"), do: Path.basename(file, ".erl")
+    sources = for file <- Path.wildcard("src/**/*.erl"), do: Path.basename(file, ".erl")
     modules = Application.spec(:fairnif_watch, :modules)
     assert Enum.sort(sources) == modules |> Enum.map(&to_string/1) |> Enum.sort()
     {:ok, [{:application, :fairnif_watch, resource}]} = :file.consult('src/fairnif_watch.app.src')

@@ -162,12 +162,12 @@ static inline ERL_NIF_TERM fair(fair_task *t, step_fn step)
     return took(fair_env(t), &job);
 }
 
-static ERL_NIF_TERM fair_spinsleep(fair_task *t)
+static ERL_NIF_TERM spinsleep_fair(fair_task *t)
 {
     return fair(t, step_to_deadline);
 }
 
-static ERL_NIF_TERM fair_spinwork(fair_task *t)
+static ERL_NIF_TERM spinwork_fair(fair_task *t)
 {
     return fair(t, step_of_work);
 }
@@ -190,8 +190,8 @@ static ErlNifFunc nifs[] = {
     {"spinsleep", 1, spinsleep, 0},
     {"spinsleep_dirty", 1, spinsleep, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"spinwork", 1, spinwork, 0},
-    FAIR_NIF("fair_spinsleep", 1, fair_spinsleep, FAIR_AUTO),
-    FAIR_NIF("fair_spinwork", 1, fair_spinwork, FAIR_AUTO)
+    FAIR_NIF("spinsleep_fair", 1, spinsleep_fair, FAIR_AUTO),
+    FAIR_NIF("spinwork_fair", 1, spinwork_fair, FAIR_AUTO)
 };
 
 /* Elixir's module Spinsleep, by the name that it has in the VM. */

@@ -22,8 +22,8 @@ defmodule Spinsleep do
   defnif spinsleep_dirty(us)
 
   @doc "Until a deadline, fair: gives way after each slice."
-  @spec fair_spinsleep(microseconds()) :: non_neg_integer()
-  defnif fair_spinsleep(us)
+  @spec spinsleep_fair(microseconds()) :: non_neg_integer()
+  defnif spinsleep_fair(us)
 
   @doc "A fixed amount of work, as a plain NIF."
   @spec spinwork(microseconds()) :: non_neg_integer()
@@ -32,12 +32,12 @@ defmodule Spinsleep do
   @doc """
   A fixed amount of work, fair.
 
-      iex> Spinsleep.fair_spinwork(500) > 0
+      iex> Spinsleep.spinwork_fair(500) > 0
       true
-      iex> Spinsleep.fair_spinwork(-1)
+      iex> Spinsleep.spinwork_fair(-1)
       ** (ArgumentError) argument error
 
   """
-  @spec fair_spinwork(microseconds()) :: non_neg_integer()
-  defnif fair_spinwork(us)
+  @spec spinwork_fair(microseconds()) :: non_neg_integer()
+  defnif spinwork_fair(us)
 end

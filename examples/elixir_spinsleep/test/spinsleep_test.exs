@@ -2,7 +2,7 @@ defmodule SpinsleepTest do
   use ExUnit.Case, async: false
   doctest Spinsleep
 
-  @forms [:spinsleep, :spinsleep_dirty, :fair_spinsleep, :spinwork, :fair_spinwork]
+  @forms [:spinsleep, :spinsleep_dirty, :spinsleep_fair, :spinwork, :spinwork_fair]
 
   for form <- @forms do
     test "#{form} takes no argument but microseconds up to an hour" do
@@ -16,7 +16,7 @@ defmodule SpinsleepTest do
     end
   end
 
-  for form <- [:spinsleep, :spinsleep_dirty, :fair_spinsleep] do
+  for form <- [:spinsleep, :spinsleep_dirty, :spinsleep_fair] do
     test "#{form} lasts until its deadline" do
       {took, answered} = :timer.tc(Spinsleep, unquote(form), [5000])
       assert answered >= 5000
@@ -26,15 +26,15 @@ defmodule SpinsleepTest do
   end
 
   test "a fair call gives way many times, a plain one never" do
-    before = Fairnif.info(&Spinsleep.fair_spinwork/1)
-    Spinsleep.fair_spinwork(50_000)
-    later = Fairnif.info(&Spinsleep.fair_spinwork/1)
+    before = Fairnif.info(&Spinsleep.spinwork_fair/1)
+    Spinsleep.spinwork_fair(50_000)
+    later = Fairnif.info(&Spinsleep.spinwork_fair/1)
     assert later.yields - before.yields >= 10
     assert_raise Fairnif.Error, fn -> Fairnif.info(&Spinsleep.spinwork/1) end
   end
 
   test "a fair call ends when its caller is killed" do
-    {caller, monitor} = spawn_monitor(fn -> Spinsleep.fair_spinsleep(3_600_000_000) end)
+    {caller, monitor} = spawn_monitor(fn -> Spinsleep.spinsleep_fair(3_600_000_000) end)
     assert wait_until(fn -> Enum.any?(Fairnif.tasks(), &(&1.owner == caller)) end)
     Process.exit(caller, :kill)
     assert_receive {:DOWN, ^monitor, :process, ^caller, :killed}, 10_000

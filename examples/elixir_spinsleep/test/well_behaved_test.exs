@@ -3,7 +3,7 @@ defmodule Spinsleep.WellBehavedTest do
   use ExUnit.Case, async: false
   import Fairnif.Test
 
-  test_well_behaved "fair_spinwork", {Spinsleep, :fair_spinwork, [20_000]},
+  test_well_behaved "spinwork_fair", {Spinsleep, :spinwork_fair, [20_000]},
     sizes: [1],
     time_ms: 200
 

@@ -9,7 +9,7 @@
  * nodes in common and a merge takes about a microsecond.  Should a VM hold them
  * in another order, the result is the same and the merges take longer.
  */
-#include "fair_lists.h"
+#include "big_lists.h"
 #include "held.h"
 
 enum {

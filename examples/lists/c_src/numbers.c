@@ -5,7 +5,7 @@
  * the plain NIF does not.  Nothing else may differ between the two: they are
  * measured against each other.
  */
-#include "fair_lists.h"
+#include "big_lists.h"
 
 /* -- sum --------------------------------------------------------------------*/
 

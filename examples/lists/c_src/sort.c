@@ -10,7 +10,7 @@
  * One comparison cannot be divided: enif_compare of two terms that are large
  * and equal for long (strings as lists, deep tuples) takes what it takes.
  */
-#include "fair_lists.h"
+#include "big_lists.h"
 #include "held.h"
 
 enum {

@@ -311,12 +311,12 @@ static inline ERL_NIF_TERM fair(fair_task *t, step_fn step)
     return took(fair_env(t), &job);
 }
 
-static ERL_NIF_TERM fair_spinsleep(fair_task *t)
+static ERL_NIF_TERM spinsleep_fair(fair_task *t)
 {
     return fair(t, step_to_deadline);
 }
 
-static ERL_NIF_TERM fair_spinwork(fair_task *t)
+static ERL_NIF_TERM spinwork_fair(fair_task *t)
 {
     return fair(t, step_of_work);
 }
@@ -358,17 +358,17 @@ static ErlNifFunc nifs[] = {
     {"spinwork_dirty", 1, spinwork, DIRTY},
     {"spinwork_timeslice", 1, spinwork_timeslice, 0},
     {"spinwork_timeslice_dirty", 1, spinwork_timeslice, DIRTY},
-    FAIR_NIF("fair_spinsleep", 1, fair_spinsleep, FAIR_AUTO),
-    FAIR_NIF("fair_spinsleep_yield", 1, fair_spinsleep, FAIR_YIELDING),
-    FAIR_NIF("fair_spinsleep_dirty_yield", 1, fair_spinsleep,
+    FAIR_NIF("spinsleep_fair", 1, spinsleep_fair, FAIR_AUTO),
+    FAIR_NIF("spinsleep_fair_yield", 1, spinsleep_fair, FAIR_YIELDING),
+    FAIR_NIF("spinsleep_fair_dirty_yield", 1, spinsleep_fair,
              FAIR_YIELDING_DIRTY),
-    FAIR_NIF("fair_spinwork", 1, fair_spinwork, FAIR_AUTO),
-    FAIR_NIF("fair_spinwork_yield", 1, fair_spinwork, FAIR_YIELDING),
-    FAIR_NIF("fair_spinwork_dirty_yield", 1, fair_spinwork,
+    FAIR_NIF("spinwork_fair", 1, spinwork_fair, FAIR_AUTO),
+    FAIR_NIF("spinwork_fair_yield", 1, spinwork_fair, FAIR_YIELDING),
+    FAIR_NIF("spinwork_fair_dirty_yield", 1, spinwork_fair,
              FAIR_YIELDING_DIRTY),
     /* their answers go through fairnif:await/1, in spinsleep.erl */
-    FAIR_NIF("nif_spinsleep_threaded", 1, fair_spinsleep, FAIR_THREADED),
-    FAIR_NIF("nif_spinwork_threaded", 1, fair_spinwork, FAIR_THREADED)
+    FAIR_NIF("nif_spinsleep_threaded", 1, spinsleep_fair, FAIR_THREADED),
+    FAIR_NIF("nif_spinwork_threaded", 1, spinwork_fair, FAIR_THREADED)
 };
 
 FAIR_NIF_INIT(spinsleep, nifs, load, NULL, upgrade, NULL)

@@ -14,8 +14,8 @@
          spinsleep_timeslice_dirty/1, spinsleep_original/1,
          spinwork/1, spinwork_dirty/1, spinwork_timeslice/1,
          spinwork_timeslice_dirty/1,
-         fair_spinsleep/1, fair_spinsleep_yield/1, fair_spinsleep_dirty_yield/1,
-         fair_spinwork/1, fair_spinwork_yield/1, fair_spinwork_dirty_yield/1,
+         spinsleep_fair/1, spinsleep_fair_yield/1, spinsleep_fair_dirty_yield/1,
+         spinwork_fair/1, spinwork_fair_yield/1, spinwork_fair_dirty_yield/1,
          spinsleep_threaded/1, spinwork_threaded/1]).
 %% What they await: for measuring.
 -export([nif_spinsleep_threaded/1, nif_spinwork_threaded/1]).
@@ -26,8 +26,8 @@
        spinsleep_timeslice_dirty/1, spinsleep_original/1,
        spinwork/1, spinwork_dirty/1, spinwork_timeslice/1,
        spinwork_timeslice_dirty/1,
-       fair_spinsleep/1, fair_spinsleep_yield/1, fair_spinsleep_dirty_yield/1,
-       fair_spinwork/1, fair_spinwork_yield/1, fair_spinwork_dirty_yield/1,
+       spinsleep_fair/1, spinsleep_fair_yield/1, spinsleep_fair_dirty_yield/1,
+       spinwork_fair/1, spinwork_fair_yield/1, spinwork_fair_dirty_yield/1,
        nif_spinsleep_threaded/1, nif_spinwork_threaded/1]).
 
 -on_load(init/0).
@@ -70,16 +70,16 @@ spinsleep_timeslice_dirty(_Us) -> erlang:nif_error(not_loaded).
 spinsleep_original(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc Mode AUTO.
--spec fair_spinsleep(microseconds()) -> non_neg_integer().
-fair_spinsleep(_Us) -> erlang:nif_error(not_loaded).
+-spec spinsleep_fair(microseconds()) -> non_neg_integer().
+spinsleep_fair(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc Mode YIELDING.
--spec fair_spinsleep_yield(microseconds()) -> non_neg_integer().
-fair_spinsleep_yield(_Us) -> erlang:nif_error(not_loaded).
+-spec spinsleep_fair_yield(microseconds()) -> non_neg_integer().
+spinsleep_fair_yield(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc Mode YIELDING_DIRTY.
--spec fair_spinsleep_dirty_yield(microseconds()) -> non_neg_integer().
-fair_spinsleep_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
+-spec spinsleep_fair_dirty_yield(microseconds()) -> non_neg_integer().
+spinsleep_fair_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc Mode THREADED: on a thread of fairnif's pool, while the caller waits and
 %% holds no scheduler.
@@ -109,16 +109,16 @@ spinwork_timeslice(_Us) -> erlang:nif_error(not_loaded).
 spinwork_timeslice_dirty(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc The one to use: mode AUTO.
--spec fair_spinwork(microseconds()) -> non_neg_integer().
-fair_spinwork(_Us) -> erlang:nif_error(not_loaded).
+-spec spinwork_fair(microseconds()) -> non_neg_integer().
+spinwork_fair(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc Mode YIELDING.
--spec fair_spinwork_yield(microseconds()) -> non_neg_integer().
-fair_spinwork_yield(_Us) -> erlang:nif_error(not_loaded).
+-spec spinwork_fair_yield(microseconds()) -> non_neg_integer().
+spinwork_fair_yield(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc Mode YIELDING_DIRTY.
--spec fair_spinwork_dirty_yield(microseconds()) -> non_neg_integer().
-fair_spinwork_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
+-spec spinwork_fair_dirty_yield(microseconds()) -> non_neg_integer().
+spinwork_fair_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
 
 %% @doc Mode THREADED, as {@link spinsleep_threaded/1}.
 -spec spinwork_threaded(microseconds()) -> non_neg_integer().

@@ -8,10 +8,10 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--define(FAIR_SLEEP, [fair_spinsleep, fair_spinsleep_yield,
-                     fair_spinsleep_dirty_yield]).
--define(FAIR_WORK, [fair_spinwork, fair_spinwork_yield,
-                    fair_spinwork_dirty_yield]).
+-define(FAIR_SLEEP, [spinsleep_fair, spinsleep_fair_yield,
+                     spinsleep_fair_dirty_yield]).
+-define(FAIR_WORK, [spinwork_fair, spinwork_fair_yield,
+                    spinwork_fair_dirty_yield]).
 -define(FAIR, ?FAIR_SLEEP ++ ?FAIR_WORK).
 %% On threads of the pool: 16 at most at once, the others wait.
 -define(THREADED, [spinsleep_threaded, spinwork_threaded]).

@@ -37,7 +37,7 @@ needs(Examples, Fun) ->
         [] ->
             Fun();
         [Missing | _] ->
-            {error, {failed, io_lib:format("the example ~s is not built: run `make examples' in "
+            {error, {failed, io_lib:format("examples/~s is not built: run `make examples' in "
                                            "fairnif's repository", [Missing])}}
     end.
 

@@ -122,7 +122,7 @@ job(blocking, Us) ->
     fun() -> Example:spinwork(Us) end;
 job(fair, Us) ->
     Example = example(),
-    fun() -> Example:fair_spinwork(Us) end;
+    fun() -> Example:spinwork_fair(Us) end;
 job(erlang, Us) ->
     Took = lists:min([begin {T, _} = timer:tc(fun() -> busywait(?ROUNDS) end), T end
                       || _ <- lists:seq(1, ?TRIES)]),

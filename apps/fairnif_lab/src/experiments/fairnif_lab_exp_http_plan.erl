@@ -33,21 +33,21 @@
 -define(AT_MOST, 2.0).
 
 %% In the order of the table: the mode, its title, what it calls of the example
-%% spinsleep as {prefix, suffix} of the job's name, whether it is run for long
+%% spinsleep as the suffix of the job's name, whether it is run for long
 %% calls too, and what is promised of the light route's p99: so many times that
 %% beside ordinary Erlang.
--spec table() -> [{mode(), string(), none | erlang | {string(), string()}, boolean(),
+-spec table() -> [{mode(), string(), none | erlang | string(), boolean(),
                    float() | undefined}].
 table() ->
     [{idle, "nothing", none, true, undefined},
      {erlang, "ordinary Erlang", erlang, true, undefined},
-     {normal, "plain NIF", {"", ""}, false, undefined},
-     {dirty, "dirty CPU NIF", {"", "_dirty"}, false, undefined},
-     {by_hand, "sliced by hand, 1 ms", {"", "_timeslice"}, true, undefined},
-     {yielding, "fairnif YIELDING", {"fair_", "_yield"}, true, ?AT_MOST},
-     {yielding_dirty, "fairnif YIELDING_DIRTY", {"fair_", "_dirty_yield"}, true, undefined},
-     {threaded, "fairnif THREADED", {"", "_threaded"}, true, undefined},
-     {auto, "fairnif AUTO", {"fair_", ""}, true, ?AT_MOST}].
+     {normal, "plain NIF", "", false, undefined},
+     {dirty, "dirty CPU NIF", "_dirty", false, undefined},
+     {by_hand, "sliced by hand, 1 ms", "_timeslice", true, undefined},
+     {yielding, "fairnif YIELDING", "_fair_yield", true, ?AT_MOST},
+     {yielding_dirty, "fairnif YIELDING_DIRTY", "_fair_dirty_yield", true, undefined},
+     {threaded, "fairnif THREADED", "_threaded", true, undefined},
+     {auto, "fairnif AUTO", "_fair", true, ?AT_MOST}].
 
 scale(quick) ->
     #{modes => [idle, erlang, normal, auto], jobs => [spinwork], short => [10], long => [],
@@ -112,7 +112,7 @@ job(Job) -> Job.
 
 work(none, _) -> undefined;
 work(erlang, Job) -> {erlang, Job};
-work({Prefix, Suffix}, Job) -> {nif, list_to_atom(Prefix ++ atom_to_list(Job) ++ Suffix)}.
+work(Suffix, Job) -> {nif, list_to_atom(atom_to_list(Job) ++ Suffix)}.
 
 %% @doc Milliseconds of one run: when the heavy load begins, when the window
 %% does, when it ends, when the light load ends.

@@ -22,19 +22,17 @@
 
 %% In the order of the tables: the mode, its name, the suffix of its forms of
 %% the example spinsleep, whether a call gives way before it is done.
--spec modes() -> [{mode(), Title :: string(), {Prefix :: string(),
-                   Suffix :: string()}, GivesWay :: boolean()}].
+-spec modes() -> [{mode(), Title :: string(), Suffix :: string(), GivesWay :: boolean()}].
 %% @doc The modes, as data.
 modes() ->
-    [{normal, "plain NIF", {"", ""}, false},
-     {dirty, "dirty CPU", {"", "_dirty"}, false},
-     {yielding, "yielding", {"", "_timeslice"}, true},
-     {yielding_dirty, "yielding dirty", {"", "_timeslice_dirty"}, true},
-     {fair_auto, "fairnif AUTO", {"fair_", ""}, true},
-     {fair_yielding, "fairnif YIELDING", {"fair_", "_yield"}, true},
-     {fair_yielding_dirty, "fairnif YIELDING_DIRTY", {"fair_", "_dirty_yield"},
-      true},
-     {fair_threaded, "fairnif THREADED", {"", "_threaded"}, true}].
+    [{normal, "plain NIF", "", false},
+     {dirty, "dirty CPU", "_dirty", false},
+     {yielding, "yielding", "_timeslice", true},
+     {yielding_dirty, "yielding dirty", "_timeslice_dirty", true},
+     {fair_auto, "fairnif AUTO", "_fair", true},
+     {fair_yielding, "fairnif YIELDING", "_fair_yield", true},
+     {fair_yielding_dirty, "fairnif YIELDING_DIRTY", "_fair_dirty_yield", true},
+     {fair_threaded, "fairnif THREADED", "_threaded", true}].
 
 %% Milliseconds; `cell' and `total' are what a cell and a whole run may take.
 %% A mode that does not give way is measured at `short' durations only, as the
@@ -85,11 +83,11 @@ cost_ms(Cells) ->
 durations(true, #{short := Short, long := Long}) -> Short ++ Long;
 durations(false, #{short := Short}) -> Short.
 
-cell(Job, {Mode, _, {Prefix, Suffix}, GivesWay}, Ms, Multiple,
+cell(Job, {Mode, _, Suffix, GivesWay}, Ms, Multiple,
      #{cell := Budgets, runs := Runs}) ->
     Predicted = predicted(Job, GivesWay, Ms, Multiple),
     #{job => Job, mode => Mode,
-      form => list_to_atom(Prefix ++ atom_to_list(Job) ++ Suffix),
+      form => list_to_atom(atom_to_list(Job) ++ Suffix),
       duration_us => 1000 * Ms, multiple => Multiple,
       runs => case Predicted < 100 of true -> Runs; false -> 1 end,
       predicted_ms => Predicted,

@@ -30,7 +30,7 @@ rows(Us) ->
       {fairnif_lab_exp_nif, sliced, [1000, max(1, Us div 1000)]}},
      {nif_dirty, ["dirty NIF: spins ", time(Us)], {?PEER:example(), spinsleep_dirty, [Us]}},
      {nif_fair, ["fair NIF: spins ", time(Us)],
-      {?PEER:example(), fair_spinsleep_yield, [Us]}}].
+      {?PEER:example(), spinsleep_fair_yield, [Us]}}].
 
 %% How long those spin that spin, in us.
 spin_us(quick) -> 50000;

@@ -86,9 +86,9 @@ call(plain) -> spin(spinwork);
 call(dirty) -> spin(spinwork_dirty);
 call({by_hand, Us}) -> fairnif_lab_exp_nif:sliced(Us, max(1, ?CALL_US div Us));
 call(by_hand_dirty) -> spin(spinwork_timeslice_dirty);
-call({yielding, _}) -> spin(fair_spinwork_yield);
-call(auto) -> spin(fair_spinwork);
-call(yielding_dirty) -> spin(fair_spinwork_dirty_yield).
+call({yielding, _}) -> spin(spinwork_fair_yield);
+call(auto) -> spin(spinwork_fair);
+call(yielding_dirty) -> spin(spinwork_fair_dirty_yield).
 
 spin(Form) ->
     Example = example(),

@@ -1,5 +1,5 @@
 /*
- * fair_lists.h - the NIFs, and what they share.
+ * big_lists.h - the NIFs, and what they share.
  */
 #ifndef FAIR_LISTS_H
 #define FAIR_LISTS_H

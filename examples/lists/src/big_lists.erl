@@ -6,7 +6,7 @@
 %% garbage while a list is built, each of which copies what is there already.
 %% So the functions that build something first ask for a heap that has room for
 %% it (room/2); what they make is then written once and never copied.
--module(fair_lists).
+-module(big_lists).
 
 -export([sum/1, range/2, sort/1, to_map/1,
          unfair_sum/1, unfair_range/2, unfair_sort/1, unfair_to_map/1]).

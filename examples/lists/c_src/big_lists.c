@@ -1,7 +1,7 @@
 /*
- * fair_lists.c - the table of the library's functions.
+ * big_lists.c - the table of the library's functions.
  */
-#include "fair_lists.h"
+#include "big_lists.h"
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("sum", 1, sum, FAIR_AUTO),
@@ -14,4 +14,4 @@ static ErlNifFunc nifs[] = {
     {"unfair_to_map", 1, unfair_to_map, 0}
 };
 
-FAIR_NIF_INIT(fair_lists, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(big_lists, nifs, NULL, NULL, NULL, NULL)

@@ -1,6 +1,6 @@
 %% What sum/1, range/2, sort/1 and to_map/1 promise: the answers of lists and
 %% maps, badarg for what they do not take, and a VM that stays usable.
--module(fair_lists_tests).
+-module(big_lists_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -64,7 +64,7 @@ what_is_in_order_already_is_sorted_too_test_() ->
 sorting_does_not_copy_the_elements_test() ->
     Large = lists:seq(1, 1000),
     List = [{I rem 7, Large} || I <- lists:seq(1, 1000)],
-    Sorted = fair_lists:sort(List),
+    Sorted = big_lists:sort(List),
     ?assertEqual(lists:sort(List), Sorted),
     ?assertEqual(erts_debug:size(List), erts_debug:size(Sorted)).
 
@@ -87,7 +87,7 @@ every_answer_is_right_at_the_edges_of_its_blocks_test_() ->
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
     {setup,
      fun() ->
-         {module, _} = code:ensure_loaded(fair_lists),
+         {module, _} = code:ensure_loaded(big_lists),
          fairnif:debug(#{pause_every_tick => true, check_terms => true})
      end,
      fun(ok) ->
@@ -115,18 +115,18 @@ five_million_elements_have_the_right_answers_test_() ->
 
 right_for_many(sum) ->
     L = some_integers(?MANY),
-    fair_lists:sum(L) =:= lists:sum(L);
+    big_lists:sum(L) =:= lists:sum(L);
 right_for_many(range) ->
-    fair_lists:range(-9, ?MANY) =:= lists:seq(-9, ?MANY);
+    big_lists:range(-9, ?MANY) =:= lists:seq(-9, ?MANY);
 right_for_many(sort) ->
     L = some_integers(?MANY),
-    Sorted = fair_lists:sort(L),
+    Sorted = big_lists:sort(L),
     %% no two are alike
     ascending(Sorted) andalso length(Sorted) =:= ?MANY
         andalso lists:sum(Sorted) =:= lists:sum(L);
 right_for_many(to_map) ->
     L = some_integers(?MANY),
-    Map = fair_lists:to_map([{X, -X} || X <- L]),
+    Map = big_lists:to_map([{X, -X} || X <- L]),
     map_size(Map) =:= ?MANY
         andalso lists:all(fun(X) -> maps:get(X, Map) =:= -X end, L).
 
@@ -172,7 +172,7 @@ the_callers_heap_settings_are_as_before_test_() ->
                 fun() ->
                     process_flag(min_heap_size, 1000),
                     Before = min_heap_size(),
-                    _ = try apply(fair_lists, Function, Args)
+                    _ = try apply(big_lists, Function, Args)
                         catch error:badarg -> badarg
                         end,
                     {Before, min_heap_size()}
@@ -187,7 +187,7 @@ the_callers_heap_settings_are_as_before_test_() ->
 a_caller_whose_heap_is_limited_is_not_killed_for_room_test() ->
     Pairs = literal(same_key, 200000),
     {Pid, Ref} =
-        spawn_opt(fun() -> exit({answer, fair_lists:to_map(Pairs)}) end,
+        spawn_opt(fun() -> exit({answer, big_lists:to_map(Pairs)}) end,
                   [monitor, {max_heap_size,
                              #{size => 1100000, kill => true,
                                error_logger => false}}]),
@@ -272,31 +272,31 @@ holds(Times, Property) ->
 
 sums(L) ->
     Sum = lists:sum(L),
-    fair_lists:sum(L) =:= Sum andalso fair_lists:unfair_sum(L) =:= Sum.
+    big_lists:sum(L) =:= Sum andalso big_lists:unfair_sum(L) =:= Sum.
 
 ranges(From, To) ->
     Range = lists:seq(From, To),
-    fair_lists:range(From, To) =:= Range
-        andalso fair_lists:unfair_range(From, To) =:= Range.
+    big_lists:range(From, To) =:= Range
+        andalso big_lists:unfair_range(From, To) =:= Range.
 
 sorts(L) ->
     %% lists:sort/1 of OTP 25 is not stable: of [1, 0, 0.0, 1] it makes
     %% [0.0, 0, 1, 1].
     Sorted = lists:sort(fun erlang:'=<'/2, L),
-    fair_lists:sort(L) =:= Sorted andalso fair_lists:unfair_sort(L) =:= Sorted.
+    big_lists:sort(L) =:= Sorted andalso big_lists:unfair_sort(L) =:= Sorted.
 
 makes_map(L) ->
     Map = maps:from_list(L),
-    fair_lists:to_map(L) =:= Map andalso fair_lists:unfair_to_map(L) =:= Map.
+    big_lists:to_map(L) =:= Map andalso big_lists:unfair_to_map(L) =:= Map.
 
 %% All four, of N elements.
 right(N) ->
     L = some_integers(N),
     ?assert(sums(L)),
     ?assert(ranges(1 - N div 2, N - N div 2)),
-    ?assertEqual(lists:sort(L), fair_lists:sort(L)),
+    ?assertEqual(lists:sort(L), big_lists:sort(L)),
     ?assert(sorts([{X rem 100, X} || X <- lists:sublist(L, 20000)])),
-    Map = fair_lists:to_map([{X, -X} || X <- L]),
+    Map = big_lists:to_map([{X, -X} || X <- L]),
     ?assertEqual(Map, maps:from_list([{X, -X} || X <- L])).
 
 %% In no order, none of them twice.
@@ -304,14 +304,14 @@ some_integers(N) ->
     [X * 2654435761 band (1 bsl 32 - 1) || X <- lists:seq(1, N)].
 
 is_badarg(Form, Args) ->
-    try apply(fair_lists, Form, Args) of
+    try apply(big_lists, Form, Args) of
         _ -> false
     catch
         error:badarg -> true
     end.
 
 counters(Name) ->
-    [maps:get(Name, fairnif:info({fair_lists, F, A})) || {F, A} <- ?NATIVE].
+    [maps:get(Name, fairnif:info({big_lists, F, A})) || {F, A} <- ?NATIVE].
 
 in_fresh_process(Fun) ->
     {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
@@ -392,7 +392,7 @@ beside(Function, Args) ->
                                Parent ! {self(), longest_gap(now_us(), 0)}
                            end),
     receive {Neighbour, ready} -> ok end,
-    {Elapsed, _} = timer:tc(fair_lists, Function, Args),
+    {Elapsed, _} = timer:tc(big_lists, Function, Args),
     Neighbour ! stop,
     receive {Neighbour, Gap} -> {Elapsed, Gap} end.
 
@@ -423,7 +423,7 @@ kill_after(Ms, Function) ->
 
 %% A sum is soon done.
 repeat(Function, Args) ->
-    _ = apply(fair_lists, Function, Args),
+    _ = apply(big_lists, Function, Args),
     repeat(Function, Args).
 
 eventually(Condition) ->
