@@ -188,9 +188,11 @@ bool fair__threaded_on_dirty(const struct fair__task *t)
 {
     long left = COPY_WORDS;
 
+    if (t->where != W_NORMAL)
+        return false;
     for (unsigned i = 0; i < t->pub.argc; i++)
         if (!fits(t->pub.env, t->pub.argv[i], COPY_DEPTH, &left))
-            return t->where == W_NORMAL;
+            return true;
     return false;
 }
 
