@@ -174,28 +174,28 @@ static bool is_at_rest(const struct watch__thread *t,
     return false;
 }
 
-static void pardon(struct watch *w, struct watch__thread *t)
+static void dismiss(struct watch *w, struct watch__thread *t)
 {
-    ADD(w->counters.pardoned, 1);
-    watch__pardon(&t->hold, w->now, t->cpu);
+    ADD(w->counters.dismissed, 1);
+    watch__dismiss(&t->hold, w->now, t->cpu);
     t->id = 0;
 }
 
-static bool is_proven_by_call(struct watch *w, struct watch__thread *t)
+static bool is_confirmed_by_call(struct watch *w, struct watch__thread *t)
 {
     struct watch__shown shown;
 
     if (!watch__shows(w, t, &shown)
         || (!t->fair && !watch__culprit(w->stack)
             && is_at_rest(t, w->stack))) {
-        pardon(w, t);
+        dismiss(w, t);
         return false;
     }
-    switch (watch__proves(&t->hold, &w->limits, &shown, w->now, t->cpu)) {
-    case PROOF_DONE:
+    switch (watch__confirm(&t->hold, &w->limits, &shown, w->now, t->cpu)) {
+    case CONFIRM_DONE:
         return true;
-    case PROOF_OTHER:
-        ADD(w->counters.pardoned, 1);
+    case CONFIRM_OTHER:
+        ADD(w->counters.dismissed, 1);
         return false;
     default:
         return false;
@@ -204,7 +204,7 @@ static bool is_proven_by_call(struct watch *w, struct watch__thread *t)
 
 /* Of one whose heart does not answer: whether that is known to be held, after
  * another stack. */
-static bool is_proven(struct watch *w, struct watch__thread *t)
+static bool is_confirmed(struct watch *w, struct watch__thread *t)
 {
     enum watch__taken taken;
     bool was_late = t->is_late;
@@ -215,13 +215,13 @@ static bool is_proven(struct watch *w, struct watch__thread *t)
     if (has_answered(t))
         return false;
     if (taken == TAKEN || t->fair)
-        t->hold.proven = is_proven_by_call(w, t);
+        t->hold.confirmed = is_confirmed_by_call(w, t);
     else if (taken == TAKEN_LATE)
-        t->hold.proven = works_in_kernel(w, t, was_late);
+        t->hold.confirmed = works_in_kernel(w, t, was_late);
     else if (taken == TAKEN_OFF || taken == TAKEN_DENIED)
         /* No stack of anybody: the clocks are all there is. */
-        t->hold.proven = t->hold.counted >= w->limits.error_ns;
-    return t->hold.proven;
+        t->hold.confirmed = t->hold.counted >= w->limits.error_ns;
+    return t->hold.confirmed;
 }
 
 /* Whom a report is for, and whom that one tells, may have run on the held
@@ -305,9 +305,9 @@ static void report(struct watch *w, struct watch__thread *t)
         tell(w, t);
 }
 
-static void prove(struct watch *w, struct watch__thread *t)
+static void confirm(struct watch *w, struct watch__thread *t)
 {
-    if (is_proven(w, t)
+    if (is_confirmed(w, t)
         && watch__due(&t->hold, &w->limits, w->now) == DO_REPORT)
         tell(w, t);
 }
@@ -356,13 +356,13 @@ void watch__judge_thread(struct watch *w, struct watch__thread *t, uint64_t lost
     }
     does = watch__judge(&t->hold, &w->limits, &seen);
     w->suspects = w->suspects || (t->hold.poked && does != DO_POKE
-                                  && t->hold.counted && !t->hold.proven);
+                                  && t->hold.counted && !t->hold.confirmed);
     switch (does) {
     case DO_POKE:
         poke(w, t);
         break;
     case DO_SHOW:
-        prove(w, t);
+        confirm(w, t);
         break;
     case DO_REPORT:
         report(w, t);

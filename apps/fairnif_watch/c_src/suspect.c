@@ -9,7 +9,7 @@
  *        ^                                                  |  no answer
  *        |                                                  v
  *        '---------------- answered <--------------- its stack is taken, twice:
- *                                                    the same call: proven, told
+ *                                                    the same call: confirmed, told
  *
  * Only what comes after the poke is evidence: CPU time that the thread used, and
  * time that it slept in native code.  That it used any says that it was given a
@@ -41,10 +41,10 @@ static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
 static void know_nothing(struct watch__hold *h)
 {
     h->counted = h->stalled = h->apart = 0;
-    h->is_shown = h->proven = false;
+    h->is_shown = h->confirmed = false;
 }
 
-void watch__pardon(struct watch__hold *h, uint64_t now, uint64_t cpu)
+void watch__dismiss(struct watch__hold *h, uint64_t now, uint64_t cpu)
 {
     h->begin = now;
     h->begin_cpu = cpu;
@@ -149,31 +149,31 @@ static bool says_nothing(const struct watch__shown *s)
  * second of two that are a period apart shows the same call.  If it shows another
  * one, the hold begins anew.  Where stacks say nothing (an emulator without
  * JIT, a libc without unwind tables) the clocks are all there is. */
-enum watch__proof watch__proves(struct watch__hold *h,
-                                const struct watch__limits *limits,
-                                const struct watch__shown *shown,
-                                uint64_t now, uint64_t cpu)
+enum watch__confirms watch__confirm(struct watch__hold *h,
+                                    const struct watch__limits *limits,
+                                    const struct watch__shown *shown,
+                                    uint64_t now, uint64_t cpu)
 {
     if (says_nothing(shown)) {
-        h->proven = h->counted >= limits->error_ns;
-        return h->proven ? PROOF_DONE : PROOF_NOT_YET;
+        h->confirmed = h->counted >= limits->error_ns;
+        return h->confirmed ? CONFIRM_DONE : CONFIRM_NOT_YET;
     }
     if (!h->is_shown || !watch__same_call(&h->shown, shown)) {
         bool other = h->is_shown;
 
         if (other)
-            watch__pardon(h, now, cpu);
+            watch__dismiss(h, now, cpu);
         h->is_shown = true;
         h->shown = *shown;
         h->shown_counted = h->counted;
-        return other ? PROOF_OTHER : PROOF_NOT_YET;
+        return other ? CONFIRM_OTHER : CONFIRM_NOT_YET;
     }
     /* The better of the two: a later one is held against it. */
     if (shown->whole && !h->shown.whole)
         h->shown = *shown;
-    h->proven = less(h->counted, h->shown_counted) >= limits->apart_ns
+    h->confirmed = less(h->counted, h->shown_counted) >= limits->apart_ns
         && h->counted >= limits->warn_ns;
-    return h->proven ? PROOF_DONE : PROOF_NOT_YET;
+    return h->confirmed ? CONFIRM_DONE : CONFIRM_NOT_YET;
 }
 
 /* -- looks ---------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static bool is_to_show(const struct watch__hold *h,
     return h->counted > 0 && h->counted + limits->apart_ns >= limits->warn_ns;
 }
 
-/* What is proven is told of, when it has become worse, and once a second. */
+/* What is confirmed is told of, when it has become worse, and once a second. */
 enum watch__does watch__due(struct watch__hold *h,
                             const struct watch__limits *limits, uint64_t now)
 {
@@ -208,7 +208,7 @@ static enum watch__does still_held(struct watch__hold *h,
                                    const struct watch__seen *seen)
 {
     sum_up(h, seen, seen->now, seen->cpu);
-    if (h->proven)
+    if (h->confirmed)
         return watch__due(h, limits, seen->now);
     /* First: one without a processor does not show its stack either. */
     if (h->delay >= limits->warn_ns && h->delay >= h->held / 2

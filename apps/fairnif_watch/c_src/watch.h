@@ -126,8 +126,8 @@ struct watch__seen {
 enum watch__does {
     DO_NOTHING,
     DO_POKE,
-    DO_SHOW,                    /* its stack is wanted: watch__proves */
-    DO_REPORT,                  /* proven: `level` has gone up, or a second */
+    DO_SHOW,                    /* its stack is wanted: watch__confirm */
+    DO_REPORT,                  /* confirmed: `level` has gone up, or a second */
     DO_STARVED,
     DO_RELEASE                  /* what was reported has come to its end */
 };
@@ -163,7 +163,7 @@ struct watch__hold {
                                    asleep in native code */
     uint64_t stalled;           /* since: ready, but on no processor */
     uint64_t apart;             /* since: time of which nothing is known */
-    bool is_shown, proven;
+    bool is_shown, confirmed;
     struct watch__shown shown;  /* by the stack that the next one is held */
     uint64_t shown_counted;     /* against */
     uint64_t reported_at;       /* 0: not */
@@ -180,21 +180,21 @@ WATCH_HIDDEN enum watch__does watch__judge(struct watch__hold *h,
 /* What was to be reported was not: it is to be again. */
 WATCH_HIDDEN void watch__put_off(struct watch__hold *h);
 /* It was seen not to be held after all: other processes ran. */
-WATCH_HIDDEN void watch__pardon(struct watch__hold *h, uint64_t now,
-                                uint64_t cpu);
+WATCH_HIDDEN void watch__dismiss(struct watch__hold *h, uint64_t now,
+                                 uint64_t cpu);
 /* Of a stack that was taken since the poke, and no answer came before it. */
-enum watch__proof {
-    PROOF_NOT_YET,
-    PROOF_OTHER,                /* it is in another call than it was */
-    PROOF_DONE
+enum watch__confirms {
+    CONFIRM_NOT_YET,
+    CONFIRM_OTHER,              /* it is in another call than it was */
+    CONFIRM_DONE
 };
-WATCH_HIDDEN enum watch__proof watch__proves(struct watch__hold *h,
-                                             const struct watch__limits *limits,
-                                             const struct watch__shown *shown,
-                                             uint64_t now, uint64_t cpu);
+WATCH_HIDDEN enum watch__confirms watch__confirm(struct watch__hold *h,
+                                                 const struct watch__limits *limits,
+                                                 const struct watch__shown *shown,
+                                                 uint64_t now, uint64_t cpu);
 WATCH_HIDDEN bool watch__same_call(const struct watch__shown *a,
                                    const struct watch__shown *b);
-/* Of what is proven: DO_REPORT or DO_NOTHING. */
+/* Of what is confirmed: DO_REPORT or DO_NOTHING. */
 WATCH_HIDDEN enum watch__does watch__due(struct watch__hold *h,
                                          const struct watch__limits *limits,
                                          uint64_t now);
@@ -276,7 +276,7 @@ struct watch__thread {
     COUNTER(held)           /* holds that were reported */                  \
     COUNTER(released)       /* and came to their end */                     \
     COUNTER(starved)        /* reports of no processor given */             \
-    COUNTER(pardoned)       /* holds that were none */                      \
+    COUNTER(dismissed)      /* holds that were none */                      \
     COUNTER(suppressed)     /* events that were not sent */                 \
     COUNTER(events)         /* that were */                                 \
     COUNTER(samples)        /* stacks taken to see what runs */             \
@@ -375,7 +375,7 @@ struct watch {
     struct watch__limits limits;    /* period_ns as it is now */
     uint64_t now, before;
     uint64_t wait_left;         /* for stacks, at this look */
-    bool suspects;              /* one may be held, and is not proven to be */
+    bool suspects;              /* one may be held, and is not confirmed to be */
     struct watch__pace pace;
     uint64_t cpu;               /* its own, so far */
     uint64_t tick;

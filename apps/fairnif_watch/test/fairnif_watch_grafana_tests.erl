@@ -21,7 +21,7 @@
          <<"fairnif_watch_held_total">>,
          <<"fairnif_watch_longest_gap_seconds">>,
          <<"fairnif_watch_looks_total">>,
-         <<"fairnif_watch_pardoned_total">>,
+         <<"fairnif_watch_dismissed_total">>,
          <<"fairnif_watch_period_seconds">>,
          <<"fairnif_watch_pokes_total">>,
          <<"fairnif_watch_released_total">>,

@@ -80,7 +80,7 @@ loaded(What, Seconds) ->
                "holds that were none; waited for a processor ~b % of the time; resident ~b to ~b "
                "MiB",
                [What, Seconds, length(False), counts([D || #{detector := D} <- Findings -- False]),
-                map_get(pokes, Counters), map_get(pardoned, Counters), round(100 * Waited),
+                map_get(pokes, Counters), map_get(dismissed, Counters), round(100 * Waited),
                 mib(lists:min(Resident)), mib(lists:max(Resident))]),
     [] = [Load || {Load, 0} <- maps:to_list(Units)],
     ok = flat(Resident),

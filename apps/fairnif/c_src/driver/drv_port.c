@@ -260,8 +260,8 @@ static void stop(struct fair__drv_port *pub)
 
 /* Puts a callback off that the VM called out of turn.  No memory: it is lost,
  * and the port is closed for it. */
-static struct drv_job *put_off(struct drv_port *p, enum drv_kind kind,
-                               const char *buf, size_t len)
+static struct drv_job *queue_job(struct drv_port *p, enum drv_kind kind,
+                                 const char *buf, size_t len)
 {
     struct drv_job *job = drv__job_new(p, kind, FAIR_DRV_NORMAL, buf, len);
 
@@ -298,7 +298,7 @@ static void queue(struct drv_port *p, struct drv_job *job)
 static void output(struct fair__drv_port *pub, char *buf, ErlDrvSizeT len)
 {
     DIRECT(output, buf, len);
-    struct drv_job *job = put_off(p, K_OUTPUT, buf, len);
+    struct drv_job *job = queue_job(p, K_OUTPUT, buf, len);
 
     if (job)
         queue(p, job);
@@ -307,7 +307,7 @@ static void output(struct fair__drv_port *pub, char *buf, ErlDrvSizeT len)
 static void outputv(struct fair__drv_port *pub, ErlIOVec *ev)
 {
     DIRECT(outputv, ev);
-    struct drv_job *job = put_off(p, K_OUTPUTV, NULL, 0);
+    struct drv_job *job = queue_job(p, K_OUTPUTV, NULL, 0);
 
     if (!job)
         return;
@@ -327,7 +327,7 @@ static void outputv(struct fair__drv_port *pub, ErlIOVec *ev)
 static void timeout(struct fair__drv_port *pub)
 {
     DIRECT(timeout);
-    struct drv_job *job = put_off(p, K_TIMEOUT, NULL, 0);
+    struct drv_job *job = queue_job(p, K_TIMEOUT, NULL, 0);
 
     if (job)
         queue(p, job);
@@ -336,7 +336,7 @@ static void timeout(struct fair__drv_port *pub)
 static void ready_async(struct fair__drv_port *pub, ErlDrvThreadData data)
 {
     DIRECT(ready_async, data);
-    struct drv_job *job = put_off(p, K_READY_ASYNC, NULL, 0);
+    struct drv_job *job = queue_job(p, K_READY_ASYNC, NULL, 0);
 
     if (job) {
         job->thread_data = data;
@@ -347,7 +347,7 @@ static void ready_async(struct fair__drv_port *pub, ErlDrvThreadData data)
 static void process_exit(struct fair__drv_port *pub, ErlDrvMonitor *monitor)
 {
     DIRECT(process_exit, monitor);
-    struct drv_job *job = put_off(p, K_PROCESS_EXIT, NULL, 0);
+    struct drv_job *job = queue_job(p, K_PROCESS_EXIT, NULL, 0);
 
     if (job) {
         job->monitor = *monitor;
@@ -358,7 +358,7 @@ static void process_exit(struct fair__drv_port *pub, ErlDrvMonitor *monitor)
 static void flush(struct fair__drv_port *pub)
 {
     DIRECT(flush);
-    struct drv_job *job = put_off(p, K_FLUSH, NULL, 0);
+    struct drv_job *job = queue_job(p, K_FLUSH, NULL, 0);
 
     if (job)
         queue(p, job);

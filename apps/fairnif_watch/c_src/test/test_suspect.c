@@ -34,8 +34,8 @@ static enum watch__does looked(void)
     if (does != DO_SHOW)
         return does;
     call.cpu = seen.cpu;
-    return watch__proves(&hold, &limits, &call, seen.now, seen.cpu)
-        == PROOF_DONE ? watch__due(&hold, &limits, seen.now) : DO_NOTHING;
+    return watch__confirm(&hold, &limits, &call, seen.now, seen.cpu)
+        == CONFIRM_DONE ? watch__due(&hold, &limits, seen.now) : DO_NOTHING;
 }
 
 /* So many ms pass, of which it runs for so many.  Where its stack is wanted it
@@ -235,13 +235,13 @@ TEST(offline, "asleep in the emulator with an unanswered poke is no hold: its "
     CHECK(beat(5, 0.1, 0) == DO_NOTHING);
 }
 
-TEST(pardoned, "a hold that was none begins anew")
+TEST(dismissed, "a hold that was none begins anew")
 {
     begin();
     pass(5, 5, C_RUNS);
     pass(5, 5, C_RUNS);
     CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    watch__pardon(&hold, seen.now, seen.cpu);
+    watch__dismiss(&hold, seen.now, seen.cpu);
     CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
     CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
     CHECK(about(hold.held, 10, 0.1));
@@ -387,9 +387,9 @@ TEST(apart, "two stacks prove something a period of evidence apart, not before")
     begin();
     CHECK(pass(5, 5, C_RUNS) == DO_POKE);
     CHECK(pass(9, 9, C_RUNS) == DO_NOTHING && hold.is_shown);
-    CHECK(pass(4, 4, C_RUNS) == DO_NOTHING && !hold.proven);
-    CHECK(pass(50, 0.5, C_RUNS) != DO_REPORT && !hold.proven);
-    CHECK(pass(1, 1, C_RUNS) == DO_REPORT && hold.proven);
+    CHECK(pass(4, 4, C_RUNS) == DO_NOTHING && !hold.confirmed);
+    CHECK(pass(50, 0.5, C_RUNS) != DO_REPORT && !hold.confirmed);
+    CHECK(pass(1, 1, C_RUNS) == DO_REPORT && hold.confirmed);
 }
 
 /* Whatever is seen, in whatever order, no number runs under zero. */

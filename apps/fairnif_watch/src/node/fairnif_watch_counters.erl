@@ -35,7 +35,7 @@ list() ->
      {beats, counter, messages, native, "times a heart answered"},
      {classified, counter, threads, native,
       "sleeping threads looked at once: idle, or in native code"},
-     {pardoned, counter, threads, native, "suspect threads that turned out not to be held"},
+     {dismissed, counter, threads, native, "suspect threads that turned out not to be held"},
      {held, counter, blocks, native, "times a normal scheduler was held for warn_ms or longer"},
      {released, counter, blocks, native, "of these, those that have ended"},
      {starved, counter, blocks, native, "times it was the system that gave it no processor"},
