@@ -57,16 +57,12 @@ int watch__thread_stat(int tid, struct watch__stat *t)
     return 0;
 }
 
-/* "running"; "-1 SP PC": asleep, but in no system call (a page fault);
- * "NUMBER six arguments SP PC". */
-int watch__thread_call(int tid, struct watch__call *c)
+int watch__parse_call(const char *text, struct watch__call *c)
 {
     uint64_t n[8] = {0};
-    char text[512], *p = text, *end;
-    int count = 0, error = read_file(tid, "syscall", text, sizeof text);
+    char *p, *end;
+    int count = 0;
 
-    if (error)
-        return error;
     memset(c, 0, sizeof *c);
     c->number = -1;
     if (text[0] == 'r') {
@@ -84,9 +80,18 @@ int watch__thread_call(int tid, struct watch__call *c)
     if (count != 2 && count != 8)
         return EINVAL;
     c->kind = c->number >= 0 ? CALL_IN : CALL_NONE;
+    c->arg = count == 8 ? n[0] : 0;
     c->sp = n[count - 2];
     c->pc = n[count - 1];
     return 0;
+}
+
+int watch__thread_call(int tid, struct watch__call *c)
+{
+    char text[512];
+    int error = read_file(tid, "syscall", text, sizeof text);
+
+    return error ? error : watch__parse_call(text, c);
 }
 
 bool watch__thread_blocks(int tid, int signal)

@@ -16,12 +16,16 @@ struct watch__stat {
 struct watch__call {
     enum { CALL_RUNNING, CALL_NONE, CALL_IN } kind;
     long number;                /* of the system call */
+    uint64_t arg;               /* its first */
     uint64_t sp, pc;
 };
 
 /* 0 or an errno: ENOENT and ESRCH say that there is no such thread. */
 WATCH_HIDDEN int watch__thread_stat(int tid, struct watch__stat *t);
 WATCH_HIDDEN int watch__thread_call(int tid, struct watch__call *c);
+/* What the kernel says there: "running"; "-1 SP PC": asleep, but in no system
+ * call (a page fault); "NUMBER ARG0 ... ARG5 SP PC".  0 or EINVAL. */
+WATCH_HIDDEN int watch__parse_call(const char *text, struct watch__call *c);
 /* Does it block the signal?  True too where that can't be seen. */
 WATCH_HIDDEN bool watch__thread_blocks(int tid, int signal);
 

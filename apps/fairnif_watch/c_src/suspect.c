@@ -18,11 +18,6 @@
  */
 #include "watch.h"
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
 void watch__put_off(struct watch__hold *h)
 {
     h->reported_at = 0;
@@ -60,8 +55,8 @@ static uint64_t began(const struct watch__hold *h,
                       const struct watch__limits *limits,
                       const struct watch__seen *seen)
 {
-    uint64_t since = less(seen->now, h->seen_at);
-    uint64_t used = less(seen->cpu, h->seen_cpu);
+    uint64_t since = watch__less(seen->now, h->seen_at);
+    uint64_t used = watch__less(seen->cpu, h->seen_cpu);
 
     if (seen->class == C_RUNS && used < since - since / 4)
         since = used;
@@ -78,7 +73,7 @@ static enum watch__does poke(struct watch__hold *h,
 {
     h->begin = began(h, limits, seen);
     h->begin_cpu = seen->class == C_RUNS
-        ? less(seen->cpu, less(seen->now, h->begin)) : seen->cpu;
+        ? watch__less(seen->cpu, watch__less(seen->now, h->begin)) : seen->cpu;
     if (h->begin_cpu < h->seen_cpu)
         h->begin_cpu = h->seen_cpu;
     h->begin_waited = seen->waited;
@@ -92,13 +87,13 @@ static void sum_up(struct watch__hold *h, const struct watch__seen *seen,
 {
     uint64_t waited = seen->waited != WATCH__NEVER
         && h->begin_waited != WATCH__NEVER
-        ? less(seen->waited, h->begin_waited) : 0;
+        ? watch__less(seen->waited, h->begin_waited) : 0;
 
-    h->held = less(less(end, h->begin), h->apart);
-    h->used = less(end_cpu, h->begin_cpu);
+    h->held = watch__less(watch__less(end, h->begin), h->apart);
+    h->used = watch__less(end_cpu, h->begin_cpu);
     h->delay = waited > h->stalled ? waited : h->stalled;
-    if (h->delay > less(h->held, h->used))
-        h->delay = less(h->held, h->used);
+    if (h->delay > watch__less(h->held, h->used))
+        h->delay = watch__less(h->held, h->used);
 }
 
 static enum watch__does answered(struct watch__hold *h,
@@ -171,7 +166,7 @@ enum watch__confirms watch__confirm(struct watch__hold *h,
     /* The better of the two: a later one is held against it. */
     if (shown->whole && !h->shown.whole)
         h->shown = *shown;
-    h->confirmed = less(h->counted, h->shown_counted) >= limits->apart_ns
+    h->confirmed = watch__less(h->counted, h->shown_counted) >= limits->apart_ns
         && h->counted >= limits->warn_ns;
     return h->confirmed ? CONFIRM_DONE : CONFIRM_NOT_YET;
 }
@@ -184,7 +179,7 @@ static bool is_to_show(const struct watch__hold *h,
                        const struct watch__limits *limits)
 {
     if (h->is_shown)
-        return less(h->counted, h->shown_counted) >= limits->apart_ns
+        return watch__less(h->counted, h->shown_counted) >= limits->apart_ns
             && h->counted >= limits->warn_ns;
     return h->counted > 0 && h->counted + limits->apart_ns >= limits->warn_ns;
 }
@@ -195,7 +190,7 @@ enum watch__does watch__due(struct watch__hold *h,
 {
     unsigned level = h->held < limits->error_ns ? 1 : 2;
 
-    if (level <= h->level && less(now, h->reported_at) < NS_PER_S)
+    if (level <= h->level && watch__less(now, h->reported_at) < NS_PER_S)
         return DO_NOTHING;
     if (level > h->level)
         h->level = level;
@@ -212,7 +207,7 @@ static enum watch__does still_held(struct watch__hold *h,
         return watch__due(h, limits, seen->now);
     /* First: one without a processor does not show its stack either. */
     if (h->delay >= limits->warn_ns && h->delay >= h->held / 2
-        && (!h->starved_at || less(seen->now, h->starved_at) >= NS_PER_S)) {
+        && (!h->starved_at || watch__less(seen->now, h->starved_at) >= NS_PER_S)) {
         h->starved_at = seen->now;
         return DO_STARVED;
     }
@@ -222,25 +217,25 @@ static enum watch__does still_held(struct watch__hold *h,
 /* Poked, and no answer yet: to whom does the time since the last look belong? */
 static void account(struct watch__hold *h, const struct watch__seen *seen)
 {
-    uint64_t used = less(seen->cpu, h->cpu);
+    uint64_t used = watch__less(seen->cpu, h->cpu);
 
     switch (seen->class) {
     case C_RUNS:
         /* Ready all the time, as far as can be seen. */
         h->counted += used;
-        h->apart += less(seen->lost, used);
-        h->stalled += less(less(seen->gap, seen->lost), used);
+        h->apart += watch__less(seen->lost, used);
+        h->stalled += watch__less(watch__less(seen->gap, seen->lost), used);
         break;
     case C_NATIVE:
         /* When it fell asleep is not known. */
-        h->counted += h->slept_native ? less(seen->gap, seen->lost) : used;
-        h->apart += less(seen->lost, used);
+        h->counted += h->slept_native ? watch__less(seen->gap, seen->lost) : used;
+        h->apart += watch__less(seen->lost, used);
         break;
     default:
         /* Asleep in the emulator with a message for it: its scheduler is
          * offline or blocked by multi_scheduling, or the emulator waits for
          * something of its own.  No native code, no finding. */
-        h->apart += less(seen->gap, used);
+        h->apart += watch__less(seen->gap, used);
     }
 }
 
@@ -249,7 +244,7 @@ enum watch__does watch__judge(struct watch__hold *h,
                               const struct watch__seen *seen)
 {
     enum watch__does does = DO_NOTHING;
-    uint64_t used = less(seen->cpu, h->cpu);
+    uint64_t used = watch__less(seen->cpu, h->cpu);
 
     if (!h->seen_at) {
         gave_way(h, seen->now, seen->cpu);
@@ -266,9 +261,9 @@ enum watch__does watch__judge(struct watch__hold *h,
                 gave_way(h, seen->now, seen->cpu);
         } else if (does == DO_NOTHING
                    && (seen->class == C_NATIVE || used > seen->gap / 2
-                       || less(seen->now, h->seen_at)
+                       || watch__less(seen->now, h->seen_at)
                           > limits->period_ns + limits->period_ns / 2)) {
-            h->seen_at += less(seen->lost, used);
+            h->seen_at += watch__less(seen->lost, used);
             does = poke(h, limits, seen);
         }
     }

@@ -54,27 +54,20 @@ int watch__slurp(int fd, char *text, size_t size)
     return (int)n;
 }
 
-/* "running", or "NUMBER ARG0 ... ARG5 SP PC", or "-1 SP PC" where it sleeps in
- * no system call (a page fault). */
 enum watch__run watch__where(int syscall_fd, struct watch__place *place)
 {
-    char text[256], *p = text;
-    uint64_t word[8];
-    unsigned count = 0;
+    struct watch__call call;
+    char text[256];
 
     *place = (struct watch__place){.syscall = -1};
-    if (syscall_fd < 0 || watch__slurp(syscall_fd, text, sizeof text) <= 0)
+    if (syscall_fd < 0 || watch__slurp(syscall_fd, text, sizeof text) <= 0
+        || watch__parse_call(text, &call) != 0)
         return RUN_UNKNOWN;
-    if (text[0] == 'r')
+    if (call.kind == CALL_RUNNING)
         return RUN_RUNNING;
-    place->syscall = strtol(p, &p, 10);
-    while (count < 8 && *p == ' ')
-        word[count++] = strtoull(p, &p, 16);
-    if (count < 2)
-        return RUN_UNKNOWN;
-    place->arg = count > 2 ? word[0] : 0;
-    place->sp = word[count - 2];
-    place->pc = word[count - 1];
+    *place = (struct watch__place){
+        .syscall = call.number, .arg = call.arg, .sp = call.sp, .pc = call.pc
+    };
     return RUN_SLEEPS;
 }
 
