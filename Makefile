@@ -191,9 +191,10 @@ deps-http: deps
 	@tools/setup http
 	@tools/cowboy
 
+# Compilers and emulators of processors give way to what runs beside them: EUnit gives a test 5 s.
 test-c: deps-test
-	$(MAKE) -C apps/fairnif/c_src test
-	$(MAKE) -C apps/fairnif_watch/c_src/test test
+	nice $(MAKE) -C apps/fairnif/c_src test
+	nice $(MAKE) -C apps/fairnif_watch/c_src/test test
 
 test-c-fast: deps-test
 	$(MAKE) -C apps/fairnif/c_src test
@@ -201,7 +202,7 @@ test-c-fast: deps-test
 
 test-platforms:  ## the C tests for other processors, C libraries, systems
 	@tools/setup platforms
-	$(MAKE) -C apps/fairnif/c_src platforms
+	nice $(MAKE) -C apps/fairnif/c_src platforms
 
 # The experiments of the lab run the examples.
 test-eunit: deps-test deps-http all

@@ -34,8 +34,8 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["N", "--against", "Bim"], "--against: the expression, column 1"}]].
 
 what_does_not_exist_is_exit_2_and_has_its_place_test_() ->
-    {timeout, 60, says(2, ["check", "lists:nothing(Bin)" | ?SHORT],
-                       "column 1: there is no function lists:nothing/1")}.
+    says(2, ["check", "lists:nothing(Bin)" | ?SHORT],
+         "column 1: there is no function lists:nothing/1").
 
 inputs_beyond_all_memory_are_exit_3_test_() ->
     says(3, ["check", "N", "--size", "999999g"], "smaller sizes").
@@ -60,17 +60,18 @@ a_function_that_fails_is_exit_1_and_is_written_down_test_() ->
     end}.
 
 a_node_that_cannot_start_is_exit_1_and_says_why_test_() ->
-    {timeout, 60, says(1, ["check", "N", "--flags", "+S many" | ?SHORT],
-                       "the peer node did not start")}.
+    says(1, ["check", "N", "--flags", "+S many" | ?SHORT], "the peer node did not start").
 
 %% ---- ----
 
+%% With time to load what the command needs, beside others too.
 says(Code, Args, Part) ->
-    fun() ->
-            {Got, Complaint} = fairnif_cli_tests:run(Args),
-            ?assertEqual({Code, Complaint}, {Got, Complaint}),
-            ?assertNotEqual({Complaint, nomatch}, {Complaint, string:find(Complaint, Part)})
-    end.
+    {timeout, 60,
+     fun() ->
+             {Got, Complaint} = fairnif_cli_tests:run(Args),
+             ?assertEqual({Code, Complaint}, {Got, Complaint}),
+             ?assertNotEqual({Complaint, nomatch}, {Complaint, string:find(Complaint, Part)})
+     end}.
 
 with_files(Fun) ->
     Base = lists:concat(["/tmp/fairnif-test-", os:getpid(), "-",
