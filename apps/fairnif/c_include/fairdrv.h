@@ -312,7 +312,6 @@ static inline void fair_drv_free_iovec(ErlIOVec *kept)
 
 /* The entry that the VM gets.  Every callback goes through the runtime where
  * there is one, and straight to the author's where there is none. */
-
 static inline struct fair__drv_port *fair__drv_of(ErlDrvData data)
 {
     return (struct fair__drv_port *)data;

@@ -4,7 +4,8 @@
  * library finds it.
  *
  * Part of fairnif.h, which includes it; no author reads or names what is here,
- * but for FAIR_NIF_INIT and FAIR_E_....  The versions are FAIR_ABI_MAJOR and FAIR_ABI_MINOR.
+ * but for FAIR_NIF_INIT and FAIR_E_....  Its version is FAIR_ABI_MAJOR and
+ * FAIR_ABI_MINOR.
  */
 #ifndef FAIRNIF_ABI_H
 #define FAIRNIF_ABI_H

@@ -114,7 +114,7 @@ static __attribute__((noinline)) void release(struct fair__task *t)
 /* Everything the task holds, locks too; nothing when it is called again. */
 void fair__let_go(struct fair__task *t)
 {
-    if (fair__holds(t) || t->holds)
+    if (fair__has_held(t) || t->holds)
         release(t);
     if (fair_unlikely(t->waits.fd != NULL))
         fair__wait_end(t);

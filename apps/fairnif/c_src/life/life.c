@@ -311,7 +311,6 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->foreign = false;
     SET(t->cancelled, false);
     t->job.state = J_IDLE;
-    t->job.run = fair__run_work;
     t->own_env = NULL;
     t->own_argv = NULL;
     t->error = NULL;

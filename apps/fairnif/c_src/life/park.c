@@ -170,7 +170,7 @@ void fair__offload(fair_task *pub, void (*fn)(void *), void *arg)
 
 /* fair_offload's function.  It may use the task's stack, so the task stays
  * until it has returned, whatever happened to the caller. */
-void fair__run_work(struct fair__job *job)
+static void run_work(struct fair__job *job)
 {
     struct fair__task *t = fair__task_of(job);
     struct fair__thread *th = fair__self();
@@ -270,6 +270,8 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     if (normal)
         fair__charge(env, &t->debt_ns, false);
     ADD(t->stat->waits, 1);
+    if (!t->own_env)
+        t->job.run = run_work;
     t->job.state = J_IDLE;
     t->job.func = t->func;
     t->job.waits = false;

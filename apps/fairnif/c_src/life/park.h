@@ -9,8 +9,6 @@
 extern FAIR_HIDDEN ErlNifResourceType *fair__pending_type;
 FAIR_HIDDEN bool fair__await_open(ErlNifEnv *env);
 FAIR_HIDDEN void fair__offload(fair_task *pub, void (*fn)(void *), void *arg);
-/* A job of the pool: what fair_offload was given. */
-FAIR_HIDDEN void fair__run_work(struct fair__job *job);
 FAIR_HIDDEN ERL_NIF_TERM fair__park(struct fair__task *t,
                                     struct fair__thread *th);
 FAIR_HIDDEN void fair__begin_waiting(struct fair__task *t,

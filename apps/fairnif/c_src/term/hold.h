@@ -23,7 +23,7 @@ FAIR_HIDDEN ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason);
 FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
 /* The task ends: fair__defers_run, then fair__hold_release, on any thread.
  * Nothing when they are called again. */
-static inline bool fair__holds(const struct fair__task *t)
+static inline bool fair__has_held(const struct fair__task *t)
 {
     return t->terms || t->bins || t->defers_used || t->blocks || t->resources
         || t->seen || t->defers != t->inline_defers;

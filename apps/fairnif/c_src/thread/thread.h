@@ -11,8 +11,6 @@
 
 #include "thread/func.h"
 
-struct fair__task;
-
 /* What a thread runs, for readers that must not wait (a watchdog's own OS
  * thread): odd `seq` while it is being written; read seq, fields, seq. */
 struct fair__slot {
