@@ -7,7 +7,7 @@
 %% ---- usage: exit 2, before any work ----
 
 what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
-    [{string:join(Args, " "), says(2, ["check" | Args], Part)}
+    [{string:join(Args, " "), fairnif_cli_tests:says(2, ["check" | Args], Part)}
      || {Args, Part} <-
             [{[], "check needs an expression"},
              {["N", "M"], "what is `M'?"},
@@ -34,11 +34,11 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["N", "--against", "Bim"], "--against: the expression, column 1"}]].
 
 what_does_not_exist_is_exit_2_and_has_its_place_test_() ->
-    says(2, ["check", "lists:nothing(Bin)" | ?SHORT],
-         "column 1: there is no function lists:nothing/1").
+    fairnif_cli_tests:says(2, ["check", "lists:nothing(Bin)" | ?SHORT],
+                           "column 1: there is no function lists:nothing/1").
 
 inputs_beyond_all_memory_are_exit_3_test_() ->
-    says(3, ["check", "N", "--size", "999999g"], "smaller sizes").
+    fairnif_cli_tests:says(3, ["check", "N", "--size", "999999g"], "smaller sizes").
 
 no_two_options_have_one_name_test() ->
     Names = [Name || {Name, _, _, _, _} <- fairnif_cli_check:options()],
@@ -60,18 +60,10 @@ a_function_that_fails_is_exit_1_and_is_written_down_test_() ->
     end}.
 
 a_node_that_cannot_start_is_exit_1_and_says_why_test_() ->
-    says(1, ["check", "N", "--flags", "+S many" | ?SHORT], "the peer node did not start").
+    fairnif_cli_tests:says(1, ["check", "N", "--flags", "+S many" | ?SHORT],
+                           "the peer node did not start").
 
 %% ---- ----
-
-%% With time to load what the command needs, beside others too.
-says(Code, Args, Part) ->
-    {timeout, 60,
-     fun() ->
-             {Got, Complaint} = fairnif_cli_tests:run(Args),
-             ?assertEqual({Code, Complaint}, {Got, Complaint}),
-             ?assertNotEqual({Complaint, nomatch}, {Complaint, string:find(Complaint, Part)})
-     end}.
 
 with_files(Fun) ->
     Base = lists:concat(["/tmp/fairnif-test-", os:getpid(), "-",

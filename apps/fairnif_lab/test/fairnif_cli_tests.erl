@@ -3,19 +3,10 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% For the tests of single commands.
--export([run/1]).
+-export([run/1, says/3]).
 
-%% The first that names an experiment loads the whole lab, which takes seconds on a busy machine; a
-%% test that EUnit ends for its time takes all that follow with it.
 what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
-    [{string:join(Args, " "),
-      {timeout, 60,
-       fun() ->
-               {Code, Complaint} = run(Args),
-               ?assertEqual(2, Code),
-               ?assertNotEqual({Complaint, nomatch},
-                               {Complaint, string:find(Complaint, Part)})
-       end}}
+    [{string:join(Args, " "), says(2, Args, Part)}
      || {Args, Part} <-
             [{[], "Usage"},
              {["frobnicate"], "no command `frobnicate'"},
@@ -96,6 +87,17 @@ said(Args) ->
         unlink(Server),
         exit(Server, kill)
     end.
+
+%% A test: the command ends with that code and complains of that. The first that names an experiment
+%% loads the whole lab, which takes seconds on a busy machine; a test that EUnit ends for its time
+%% takes all that follow with it.
+says(Code, Args, Part) ->
+    {timeout, 60,
+     fun() ->
+             {Got, Complaint} = run(Args),
+             ?assertEqual({Code, Complaint}, {Got, Complaint}),
+             ?assertNotEqual({Complaint, nomatch}, {Complaint, string:find(Complaint, Part)})
+     end}.
 
 %% The exit code, and what went to standard error; standard output is eunit's.
 run(Args) ->
