@@ -34,6 +34,7 @@ EUNIT_TESTS   = apps/*/test/*_tests.erl
 SUITES        = apps/*/test/*_SUITE.erl
 alone         = $(shell grep -lE '^-tests\(alone\)' $(1))
 beside        = $(shell grep -LE '^-tests\(alone\)' $(1))
+TIMED_EXAMPLES = $(patsubst %/test/,%,$(dir $(call alone,examples/*/test/*_tests.erl)))
 fast          = $(shell grep -LE '^-tests\((alone|nodes)\)' $(1))
 empty        :=
 commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
@@ -41,10 +42,10 @@ commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
 eunit         = $(REBAR) as eunit eunit --module=$(call commas,$(basename $(notdir $(1))))
 ct            = $(REBAR) ct --suite $(call commas,$(1))
 
-.PHONY: help deps deps-test deps-http compile examples page all demo http test test-beside test-alone check-fast \
-	test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
+.PHONY: help deps deps-test deps-http compile examples page all demo http test test-beside test-alone \
+	check-fast test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
 	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
-	test-examples test-elixir test-elixir-beside test-elixir-alone \
+	test-examples test-examples-beside test-examples-alone test-elixir test-elixir-beside test-elixir-alone \
 	test-stranger test-stranger-beside test-stranger-alone test-otp test-newest \
 	test-erlang test-erlang-eunit test-erlang-ct \
 	bench bench-json zoo manners soak sanitize lint lint-fast \
@@ -73,10 +74,11 @@ test-beside: deps-test deps-http all
 	@tools/setup platforms
 	@tools/setup browser
 	@tools/abreast $(ABREAST) test-ct-beside test-eunit-beside test-c test-platforms \
-		test-stranger-beside test-page-beside test-examples test-elixir-beside lint
+		test-stranger-beside test-page-beside test-examples-beside \
+		test-elixir-beside lint
 
 test-alone: deps-test deps-http all
-	@tools/abreast 1 test-eunit-alone test-ct-alone test-elixir-alone \
+	@tools/abreast 1 test-eunit-alone test-ct-alone test-examples-alone test-elixir-alone \
 		test-stranger-alone test-page-alone
 
 check-fast: deps-test all  ## lint but dialyzer, C under ASan and UBSan, EUnit without nodes: 3 minutes
@@ -237,8 +239,12 @@ test-page-alone: deps-test all
 	@tools/setup browser
 	$(MAKE) -C page test-live
 
-test-examples: deps-test
-	@for example in $(EXAMPLES); do \
+test-examples: test-examples-beside test-examples-alone
+
+test-examples-beside: TESTED = $(filter-out $(TIMED_EXAMPLES),$(EXAMPLES))
+test-examples-alone: TESTED = $(TIMED_EXAMPLES)
+test-examples-beside test-examples-alone: deps-test
+	@for example in $(TESTED); do \
 		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
 	done
 

@@ -4,6 +4,7 @@
 %% Amounts of work are compared in CPU time, which other programs on the machine
 %% do not take part in; what cannot be is a ratio with room, tried again.
 -module(spinsleep_tests).
+-tests(alone).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
