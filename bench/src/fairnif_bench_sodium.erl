@@ -32,7 +32,7 @@ run() ->
                                   [series(F, S) || F <- functions(), S <- sizes()])
               end);
         {error, _} ->
-            exit('examples/sodium is not built: install libsodium-dev, run make compile')
+            exit('examples/sodium is not built: install libsodium-dev, run make examples')
     end.
 
 series(Function, Size) ->

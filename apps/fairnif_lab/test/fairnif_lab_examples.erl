@@ -1,5 +1,5 @@
 %% What experiments run and is not part of the lab, in the code path of a test:
-%% the examples, which `make compile' builds, and the web server that
+%% the examples, which `make examples' builds, and the web server that
 %% tools/cowboy fetches.
 -module(fairnif_lab_examples).
 

@@ -1,7 +1,7 @@
 %% The examples, judged by the lab as their users would: every fair function is well-behaved, and
 %% the plain NIF beside it, which does the same work, is not.
 %%
-%% `make compile' has built them.
+%% `make examples' has built them.
 -module(fairnif_lab_examples_SUITE).
 -tests(alone).
 

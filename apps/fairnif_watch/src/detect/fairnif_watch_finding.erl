@@ -106,7 +106,7 @@ worded(Finding) ->
 %% @doc The sentence and the remedy of a held scheduler, an issue or a finding, from the rest of it.
 -spec held(map()) -> #{sentence => binary(), remedy => binary()}.
 held(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
-        culprit := #{kind := Kind} = Culprit} = About) ->
+       culprit := #{kind := Kind} = Culprit} = About) ->
     Held = case Ongoing of true -> " has been held for "; false -> " was held for " end,
     #{sentence => iolist_to_binary(["Scheduler ", integer_to_binary(N), Held,
                                     ms(round(Ms * 1.0e6)), by(Culprit),
