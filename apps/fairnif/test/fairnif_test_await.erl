@@ -438,16 +438,18 @@ figures() ->
     Slot = ?PROBE:new_slot(),
     Before = fairnif:info(),
     Calls = [begin
-                 C = spawn_monitor(fun() -> ?MOD:run(offload, [Slot, 400, x]) end),
+                 C = spawn_monitor(fun() -> ?MOD:run(offload, [Slot, 60000, x]) end),
                  fairnif_test:eventually(fun() -> length(fairnif:tasks()) =:= N end),
                  C
              end || N <- lists:seq(1, 4)],
-    timer:sleep(20),
+    fairnif_test:eventually(fun() -> maps:get(jobs_waiting_for_room, fairnif:info()) =:= 1 end),
     Keys = [threads, max_queued, threads_busy, threads_started, jobs_queued,
             jobs_waiting_for_room],
     Full = maps:with(Keys, fairnif:info()),
     Tasks = counted([{S, case W of {P, _} -> P; P -> P end}
                      || #{state := S, where := W} <- fairnif:tasks()]),
+    timer:sleep(800),
+    ?PROBE:finish(Slot),
     [normal = fairnif_test:down(M, 10000) || {_, M} <- Calls],
     threads_busy(0),
     After = fairnif:info(),
