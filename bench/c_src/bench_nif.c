@@ -105,7 +105,8 @@ static ERL_NIF_TERM spin(fair_task *t)
     uint64_t x = 88172645463325252u;
     ErlNifUInt64 rounds, step;
 
-    if (!fair_get_uint64(t, 0, &rounds) || !fair_get_uint64(t, 1, &step))
+    if (!fair_get_uint64(t, fair_arg(t, 0), &rounds)
+        || !fair_get_uint64(t, fair_arg(t, 1), &step))
         return fair_badarg(t);
     if (step == 0) {
         x = work(x, rounds);
@@ -129,7 +130,8 @@ static ERL_NIF_TERM probe(fair_task *t)
     size_t n = 0;
     fair_bin out;
 
-    if (!fair_get_uint64(t, 0, &slices) || !fair_get_uint64(t, 1, &step)
+    if (!fair_get_uint64(t, fair_arg(t, 0), &slices)
+        || !fair_get_uint64(t, fair_arg(t, 1), &step)
         || step == 0 || slices > 1000000)
         return fair_badarg(t);
     if (!fair_new_bin(t, slices * sizeof *ns, &out))
@@ -146,7 +148,7 @@ static ERL_NIF_TERM probe(fair_task *t)
             start = read_clock(CLOCK_THREAD_CPUTIME_ID);
         }
     }
-    return fair_bin_term(t, &out);
+    return fair_make_bin(t, &out);
 }
 
 /* -- endless work ---------------------------------------------------------- */
@@ -249,7 +251,7 @@ static ERL_NIF_TERM flip(fair_task *t)
 {
     unsigned n;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     while (n-- > 0) {
         fair_move(t, FAIR_DIRTY_CPU);
@@ -328,9 +330,9 @@ static ERL_NIF_TERM offload_sleep(fair_task *t)
 {
     unsigned ms;
 
-    if (!fair_get_uint(t, 0, &ms))
+    if (!fair_get_uint(t, fair_arg(t, 0), &ms))
         return fair_badarg(t);
-    fair_offload(t, sleep_ms, &ms);
+    fair_call(t, FAIR_THREADED, 0, sleep_ms, &ms);
     return fair_arg(t, 0);
 }
 
@@ -402,18 +404,18 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("auto_noop", 1, noop, FAIR_AUTO),
     FAIR_NIF("auto_spin", 2, spin, FAIR_AUTO),
     FAIR_NIF("auto_spin_quiet", 2, spin, FAIR_AUTO),
-    FAIR_NIF("yielding_spin", 2, spin, FAIR_YIELDING),
-    FAIR_NIF("yielding_spin_quiet", 2, spin, FAIR_YIELDING),
+    FAIR_NIF("yielding_spin", 2, spin, FAIR_NORMAL),
+    FAIR_NIF("yielding_spin_quiet", 2, spin, FAIR_NORMAL),
     FAIR_NIF("auto_probe", 2, probe, FAIR_AUTO),
-    FAIR_NIF("yielding_probe", 2, probe, FAIR_YIELDING),
+    FAIR_NIF("yielding_probe", 2, probe, FAIR_NORMAL),
     {"slot", 1, slot_nif, 0},
     {"clear_slot", 1, clear_slot, 0},
-    FAIR_NIF("normal_forever", 1, forever, FAIR_NORMAL),
-    FAIR_NIF("yielding_forever", 1, forever, FAIR_YIELDING),
+    FAIR_NIF("normal_forever", 1, forever, FAIR_NORMAL | FAIR_NO_YIELD),
+    FAIR_NIF("yielding_forever", 1, forever, FAIR_NORMAL),
     FAIR_NIF("auto_forever", 1, forever, FAIR_AUTO),
-    FAIR_NIF("dirty_cpu_forever", 1, forever, FAIR_DIRTY_CPU),
-    FAIR_NIF("dirty_io_forever", 1, forever, FAIR_DIRTY_IO),
-    FAIR_NIF("yielding_dirty_forever", 1, forever, FAIR_YIELDING_DIRTY),
+    FAIR_NIF("dirty_cpu_forever", 1, forever, FAIR_DIRTY_CPU | FAIR_NO_YIELD),
+    FAIR_NIF("dirty_io_forever", 1, forever, FAIR_DIRTY_IO | FAIR_NO_YIELD),
+    FAIR_NIF("yielding_dirty_forever", 1, forever, FAIR_DIRTY_CPU),
     {"plain_dirty_forever", 1, forever_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     FAIR_NIF("flip", 1, flip, FAIR_AUTO),
     {"copy", 1, copy, 0},

@@ -116,7 +116,7 @@ thread_noop(Term) ->
     ok = thread_join(Handle),
     Term.
 
-%% @doc A job that waits so many ms, by fair_offload.
+%% @doc A job that waits so many ms, by fair_call on a thread.
 -spec offload_sleep(non_neg_integer()) -> non_neg_integer().
 offload_sleep(Ms) -> fairnif:await(nif_offload_sleep(Ms)).
 

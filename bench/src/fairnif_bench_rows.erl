@@ -269,7 +269,7 @@ threads() ->
      #{id => <<"jobs-delay">>, run => jobs,
        what => "wake-up delay beside 1,000 jobs that wait 100 ms", peer => "idle",
        value => {ratio, <<"offloaded">>, <<"idle">>}, unit => times, bound => {at_most, 2},
-       how => "p99 lateness of a 1 ms sleeper beside 1,000 callers of fair_offload, "
+       how => "p99 lateness of a 1 ms sleeper beside 1,000 callers of fair_call on threads, "
               "2 schedulers"}].
 
 %% ---- libsodium ----

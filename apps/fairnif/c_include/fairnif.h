@@ -13,8 +13,8 @@
  *         fair_bin in, out;
  *         unsigned byte;
  *
- *         if (!fair_get_bin(t, 0, &in) || !fair_get_uint(t, 1, &byte)
- *             || byte > 255)
+ *         if (!fair_get_bin(t, fair_arg(t, 0), &in)
+ *             || !fair_get_uint(t, fair_arg(t, 1), &byte) || byte > 255)
  *             return fair_badarg(t);
  *         if (!fair_new_bin(t, in.size, &out))
  *             return fair_enomem(t);
@@ -23,7 +23,7 @@
  *             xor_block(out.data + i, in.data + i, byte, n);
  *             fair_tick(t, n);
  *         }
- *         return fair_bin_term(t, &out);
+ *         return fair_make_bin(t, &out);
  *     }
  *
  *     static ErlNifFunc nifs[] = {
@@ -44,7 +44,7 @@
  * another thread, and the process heap may have been moved by the garbage
  * collector.  Therefore these do not survive a pause:
  *   - ERL_NIF_TERM values in C variables (re-read arguments with `fair_arg`,
- *     keep others with `fair_keep`/`fair_kept`), and pointers into terms
+ *     keep others in roots, `fair_root`), and pointers into terms
  *     (enif_get_tuple, enif_inspect_binary);
  *   - an ErlNifEnv (ask `fair_env` again);
  *   - addresses of thread-local variables, errno among them (the compiler may
@@ -82,45 +82,47 @@ extern "C" {
 
 /* The binary interface between this header and the runtime.  A library loads
  * when the major versions are equal and its minor one is not newer. */
-#define FAIR_ABI_MAJOR 1
-#define FAIR_ABI_MINOR 2
+#define FAIR_ABI_MAJOR 2
+#define FAIR_ABI_MINOR 0
 
 /* ------------------------------------------------------------------------
- * Modes: how a function runs.  One body can be registered in several.  On a
- * platform without tasks (fairnif:info/0 has stack_switch => none) each mode
- * is a plain dirty NIF: FAIR_DIRTY_IO on a dirty I/O scheduler, the others on
- * a dirty CPU scheduler.
+ * Modes: where a function begins.  It gives way to other work after each slice,
+ * on normal schedulers of about 25 us, elsewhere of 1 ms.  One body can be
+ * registered in several.  On a platform without tasks (fairnif:info/0 has
+ * stack_switch => none) each mode is a plain dirty NIF: FAIR_DIRTY_IO and
+ * FAIR_THREADED on a dirty I/O scheduler, the others on a dirty CPU scheduler.
  * ------------------------------------------------------------------------ */
 
 enum fair_mode {
-    /* On the caller's scheduler to the end, as a plain NIF.  Ticks count; they
-     * never give way.  The call is charged one turn (4000 reductions) at most,
-     * and the caller's death waits until it ends, since the VM tells a process
-     * of it only between two turns. */
+    /* On the caller's scheduler, at once. */
     FAIR_NORMAL = 1,
-    /* On normal schedulers, giving way after each slice (about 25 us). */
-    FAIR_YIELDING = 2,
-    /* On a dirty CPU scheduler to the end.  Gives way only while fairnif
-     * tasks hold every dirty CPU scheduler: the VM collects garbage there. */
-    FAIR_DIRTY_CPU = 3,
-    /* On a dirty I/O scheduler to the end. */
-    FAIR_DIRTY_IO = 4,
-    /* On dirty CPU schedulers, giving way after each dirty slice (1 ms). */
-    FAIR_YIELDING_DIRTY = 5,
-    /* The default choice: starts at once on the caller's scheduler, gives
-     * way like FAIR_YIELDING, and moves a function to the dirty CPU
-     * schedulers when its ticks prove to lie too far apart. */
-    FAIR_AUTO = 6,
+    /* On a dirty CPU scheduler. */
+    FAIR_DIRTY_CPU = 2,
+    /* On a dirty I/O scheduler. */
+    FAIR_DIRTY_IO = 3,
     /* On a thread of the runtime's pool: the caller holds no scheduler.  The
      * call answers a pending value, for fairnif:await/1.  Gives way to other
-     * work of the pool after each dirty slice, where some waits. */
-    FAIR_THREADED = 7
+     * work of the pool, where some waits. */
+    FAIR_THREADED = 4,
+    /* The default choice: FAIR_NORMAL, until the function's ticks prove to lie
+     * too far apart; from then on FAIR_DIRTY_CPU. */
+    FAIR_AUTO = 5
 };
+
+/* Or-ed to a mode: the function runs to its end where it begins.  Ticks count;
+ * they do not give way, unless
+ *   - it made terms on a dirty scheduler, where they are garbage to nobody;
+ *   - fairnif's tasks hold every dirty CPU scheduler: the VM collects there;
+ *   - it was moved (fair_move).
+ * On a normal scheduler such a call is charged one turn (4000 reductions) at
+ * most, and the caller's death waits until it ends, since the VM tells a
+ * process of it only between two turns. */
+#define FAIR_NO_YIELD 0x40u
 
 /* Or-ed to a mode: the Erlang function hands what the NIF answers to
  * fairnif:await/1, so calls may wait without holding a scheduler.  What waits
- * (fair_offload, fair_wait, fair_lock, and the limit max_tasks, which else
- * raises overloaded) needs it; FAIR_THREADED implies it.
+ * (fair_call in FAIR_THREADED, fair_wait, fair_mutex_lock, and the limit
+ * max_tasks, which else raises overloaded) needs it; FAIR_THREADED implies it.
  *
  *     FAIR_NIF("nif_fetch", 1, fetch, FAIR_AUTO | FAIR_AWAITED)
  *
@@ -165,8 +167,11 @@ typedef struct {
                                raises error:overloaded without */
 } fair_options;
 
-/* How many FAIR_NIF entries one library may have; plain ones do not count. */
-#define FAIR_MAX_NIFS 128
+/* How many entries the table of a library may have.  A larger library defines
+ * it, up to 4096, before it includes this file; it costs compile time only. */
+#ifndef FAIR_MAX_NIFS
+#  define FAIR_MAX_NIFS 256
+#endif
 
 /* What else the runtime and a library know of each other: not for authors, but
  * for FAIR_NIF_INIT, and FAIR_E_..., the numbers that a load fails with. */
@@ -194,41 +199,46 @@ static inline uint64_t fair_yields(const fair_task *t)
 }
 
 /* Goes on, from this line, on another kind of scheduler: FAIR_NORMAL,
- * FAIR_DIRTY_CPU or FAIR_DIRTY_IO; it then gives way as that kind needs.  A
- * FAIR_THREADED body stays on its thread.  Any other mode raises
- * error:{fairnif, {bad_move, Function}}.  Costs about one dirty call.
- * Pauses. */
+ * FAIR_DIRTY_CPU or FAIR_DIRTY_IO.  A FAIR_THREADED body stays on its thread.
+ * Any other mode raises error:{fairnif, {bad_mode, Function}}.  Costs about one
+ * dirty call.  Pauses. */
 static inline void fair_move(fair_task *t, enum fair_mode where)
 {
     t->ops->move(t, where);
 }
 
-/* Where the body is running now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO,
- * FAIR_THREADED. */
+/* Where the body is running now: any mode but FAIR_AUTO. */
 static inline enum fair_mode fair_where(const fair_task *t)
 {
     return t->ops->where(t);
 }
 
-/* Runs fn(arg), code that cannot tick, on a scheduler's own (large) stack:
- * here while that many units are learned to cost little beside a trip to a
- * dirty scheduler (a tenth of it is lost at most), else on a dirty CPU
- * scheduler.  What a call costs need not be proportional to its units: it is
- * learned for each power of two of them, and one call corrects a wrong guess.
- * The first call of a size goes dirty, unless a larger one was short.  `fn`
- * must not use the task: a tick in it does nothing, and is reported.  May pause
- * before and after, never during fn. */
-static inline void fair_call(fair_task *t, size_t units, void (*fn)(void *),
-                             void *arg)
+/* Runs fn(arg), code that cannot tick, elsewhere, and comes back.  `fn` must
+ * not use the task: a tick in it does nothing, and is reported.  It has a large
+ * stack, of a scheduler or thread.  `where` says on what it runs:
+ *   FAIR_AUTO       for code that computes: here while so many units are learned
+ *                   to cost little beside a trip to a dirty scheduler (a tenth
+ *                   of it is lost at most), else on a dirty CPU scheduler.  What
+ *                   a call costs need not be proportional to its units: it is
+ *                   learned for each power of two of them, and one call corrects
+ *                   a wrong guess.  The first call of a size goes dirty, unless
+ *                   a larger one was short.
+ *   FAIR_DIRTY_CPU  on a dirty CPU scheduler
+ *   FAIR_DIRTY_IO   on a dirty I/O scheduler: code that waits
+ *   FAIR_THREADED   on a thread of the runtime's pool: code that waits or
+ *                   computes for long.  The caller holds no scheduler; FAIR_AWAITED
+ *                   is needed.  `fn` runs to its end also when the caller dies,
+ *                   and what it uses stays until then.  When the pool's queue
+ *                   is full the caller waits its turn, and raises
+ *                   error:overloaded when that takes too long (fairnif's
+ *                   `overload_ms`).
+ *   FAIR_NORMAL     on a normal scheduler: code that is short
+ * In a FAIR_THREADED body it runs in place.  Only FAIR_AUTO looks at `units`.
+ * Pauses before and after, in FAIR_AUTO it may; never during fn. */
+static inline void fair_call(fair_task *t, enum fair_mode where, size_t units,
+                             void (*fn)(void *), void *arg)
 {
-    t->ops->call(t, units, fn, arg);
-}
-
-/* Runs fn(arg), code that waits, on a dirty I/O scheduler, and comes back.
- * `fn` must not use the task.  Pauses before and after. */
-static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
-{
-    t->ops->blocking(t, fn, arg);
+    t->ops->call(t, where, units, fn, arg);
 }
 
 /* ------------------------------------------------------------------------
@@ -237,18 +247,6 @@ static inline void fair_blocking(fair_task *t, void (*fn)(void *), void *arg)
  * FAIR_AWAITED these raise error:{fairnif, {not_awaited, Function}} where they
  * would have to wait, and do not return.
  * ------------------------------------------------------------------------ */
-
-/* Runs fn(arg), code that waits or works for long and cannot tick, on a thread
- * of the runtime's pool (in FAIR_THREADED: in place), and comes back.  `fn`
- * must not use the task; it runs to its end also when the caller dies, and what
- * it uses stays until then.
- * When the pool's queue is full the caller waits its turn, and raises
- * error:overloaded when that takes too long (fairnif's `overload_ms`).
- * Pauses. */
-static inline void fair_offload(fair_task *t, void (*fn)(void *), void *arg)
-{
-    t->ops->offload(t, fn, arg);
-}
 
 #define FAIR_READ  1u
 #define FAIR_WRITE 2u
@@ -280,42 +278,42 @@ static inline int fair_wait(fair_task *t, int fd, unsigned events,
  * the term is garbage, whichever is first; but not while a task has it from
  * fair_get_fd.  0 and the descriptor untouched when it is none, was handed over
  * before, or memory is out. */
-static inline ERL_NIF_TERM fair_fd_term(fair_task *t, int fd)
+static inline ERL_NIF_TERM fair_make_fd(fair_task *t, int fd)
 {
-    return t->ops->fd_term(t, fd);
+    return t->ops->make_fd(t, fd);
 }
 
-/* The descriptor behind argument i, which stays open until the task ends; 0
- * when the argument is none, or it was closed. */
-static inline int fair_get_fd(fair_task *t, unsigned i, int *fd)
+/* The descriptor behind a term, which stays open until the task ends; 0 when
+ * the term is none, or it was closed. */
+static inline int fair_get_fd(fair_task *t, ERL_NIF_TERM term, int *fd)
 {
-    return i < t->argc && t->ops->fd_get(t, t->argv[i], fd);
+    return t->ops->get_fd(t, FAIR__TERM(term), fd);
 }
 
-/* Closes the descriptor behind argument i, as soon as no task uses it; those
- * that wait for it get -EBADF.  0 when it is none or was closed before. */
-static inline int fair_close_fd(fair_task *t, unsigned i)
+/* Closes the descriptor behind a term, as soon as no task uses it; those that
+ * wait for it get -EBADF.  0 when it is none or was closed before. */
+static inline int fair_close_fd(fair_task *t, ERL_NIF_TERM term)
 {
-    return i < t->argc && t->ops->fd_close(t, t->argv[i]);
+    return t->ops->close_fd(t, FAIR__TERM(term));
 }
 
 /* Takes a lock; waiters get it in their order.  May be held across pauses.
  * When the task ends, however it ends, it lets go of what it holds.  A task
  * that takes a lock that it has raises error:{fairnif, {deadlock, Function}}.
  * May pause. */
-static inline void fair_lock(fair_task *t, fair_mutex *m)
+static inline void fair_mutex_lock(fair_task *t, fair_mutex *m)
 {
     t->ops->lock(t, m, 1);
 }
 
 /* The same without waiting; 0 when another task has it. */
-static inline int fair_trylock(fair_task *t, fair_mutex *m)
+static inline int fair_mutex_trylock(fair_task *t, fair_mutex *m)
 {
     return t->ops->lock(t, m, 0);
 }
 
 /* 0, and nothing done, when this task does not hold it. */
-static inline int fair_unlock(fair_task *t, fair_mutex *m)
+static inline int fair_mutex_unlock(fair_task *t, fair_mutex *m)
 {
     return t->ops->unlock(t, m);
 }
@@ -354,27 +352,45 @@ static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
 #endif
 }
 
-/* Roots: FAIR_ROOTS terms that live as long as the task.  A slot never kept
- * holds [].  There are the slots 0 to FAIR_ROOTS - 1: here and in the functions
- * of lists any other one raises error:{fairnif, {bad_slot, Function}}. */
+/* Roots: terms that survive pauses.  fair_root makes one and answers its
+ * number, for the functions below; it lives as long as the task, or until
+ * fair_unroot lets go of it and of all that were made after it: so a function
+ * that makes roots lets go of its first one before it returns.  A number that
+ * is no root's raises error:{fairnif, {bad_root, Function}}.  Each costs a word
+ * at a pause, those over FAIR_ROOTS two.  Raises error:enomem. */
 #define FAIR_ROOTS 8
 
-static inline void fair_keep(fair_task *t, unsigned slot, ERL_NIF_TERM term)
+static inline unsigned fair_root(fair_task *t, ERL_NIF_TERM term)
 {
-    t->ops->keep(t, slot, term);
+    return t->ops->root(t, FAIR__TERM(term));
 }
 
-static inline ERL_NIF_TERM fair_kept(fair_task *t, unsigned slot)
+static inline void fair_unroot(fair_task *t, unsigned root)
 {
-    return t->ops->kept(t, slot);
+    t->ops->unroot(t, root);
 }
 
-/* The numbers: 1 and *value set, or 0 when argument i is something else or
- * does not fit. */
+/* Puts another term into a root. */
+static inline void fair_keep(fair_task *t, unsigned root, ERL_NIF_TERM term)
+{
+    t->ops->keep(t, root, FAIR__TERM(term));
+}
+
+/* The term of a root, valid until the next pause. */
+static inline ERL_NIF_TERM fair_kept(fair_task *t, unsigned root)
+{
+    return t->ops->kept(t, root);
+}
+
+/* -- reading terms --------------------------------------------------------
+ * Any term of the current slice: fair_arg(t, 0), an element of a list or tuple.
+ * 1, or 0 and nothing set when it is something else or does not fit. */
+
 #define FAIR__GETTER(NAME, TYPE, ENIF)                                      \
-    static inline int fair_get_##NAME(fair_task *t, unsigned i, TYPE *value)\
+    static inline int fair_get_##NAME(fair_task *t, ERL_NIF_TERM term,      \
+                                      TYPE *value)                          \
     {                                                                       \
-        return i < t->argc && ENIF(t->env, t->argv[i], value);              \
+        return ENIF(t->env, FAIR__TERM(term), value);                       \
     }
 FAIR__GETTER(int, int, enif_get_int)
 FAIR__GETTER(uint, unsigned, enif_get_uint)
@@ -383,64 +399,58 @@ FAIR__GETTER(ulong, unsigned long, enif_get_ulong)
 FAIR__GETTER(int64, ErlNifSInt64, enif_get_int64)
 FAIR__GETTER(uint64, ErlNifUInt64, enif_get_uint64)
 FAIR__GETTER(double, double, enif_get_double)
-FAIR__GETTER(pid, ErlNifPid, enif_get_local_pid)
 #undef FAIR__GETTER
 
-/* The name of an atom as a Latin-1 string with its final zero; 0 when it is
- * no atom or `size` bytes are too few. */
-static inline int fair_get_atom(fair_task *t, unsigned i, char *buf,
+/* The name of an atom as a Latin-1 string with its final zero; 0 also when
+ * `size` bytes are too few. */
+static inline int fair_get_atom(fair_task *t, ERL_NIF_TERM term, char *buf,
                                 unsigned size)
 {
-    return i < t->argc
-        && enif_get_atom(t->env, t->argv[i], buf, size, ERL_NIF_LATIN1) > 0;
+    return enif_get_atom(t->env, FAIR__TERM(term), buf, size,
+                         ERL_NIF_LATIN1) > 0;
 }
 
-/* The resource object behind argument i; it is kept until the task ends. */
-static inline int fair_get_resource(fair_task *t, unsigned i,
+/* A resource object; it is kept until the task ends. */
+static inline int fair_get_resource(fair_task *t, ERL_NIF_TERM term,
                                     ErlNifResourceType *type, void **obj)
 {
-    return i < t->argc && t->ops->resource(t, t->argv[i], type, obj);
+    return t->ops->get_resource(t, FAIR__TERM(term), type, obj);
 }
 
-/* -- binaries, iolists, strings ------------------------------------------- */
-
-/* The bytes of argument i; 0 when it is no binary or memory is out.  Up to 64
- * bytes are copied, of longer ones only the address is taken.  (The exception
- * is the VM's: the bytes of a longer binary that begins within a byte, such as
- * the B of <<_:1, B/binary>>, are copied in one go.) */
-static inline int fair_get_bin(fair_task *t, unsigned i, fair_bin *bin)
+/* The bytes of a binary; 0 also when memory is out.  Up to 64 bytes are copied,
+ * of longer ones only the address is taken.  (The exception is the VM's: the
+ * bytes of a longer binary that begins within a byte, such as the B of
+ * <<_:1, B/binary>>, are copied in one go.) */
+static inline int fair_get_bin(fair_task *t, ERL_NIF_TERM term, fair_bin *bin)
 {
-    return i < t->argc && t->ops->inspect_bin(t, t->argv[i], bin);
+    return t->ops->get_bin(t, FAIR__TERM(term), bin);
 }
 
-/* The same for any term of the current slice. */
-static inline int fair_inspect_bin(fair_task *t, ERL_NIF_TERM term,
-                                   fair_bin *bin)
+/* The bytes of an iolist or binary, copied into one piece, in slices.  0 also
+ * when memory is out.  May pause. */
+static inline int fair_get_iolist(fair_task *t, ERL_NIF_TERM term,
+                                  fair_bin *bin)
 {
-    return t->ops->inspect_bin(t, term, bin);
-}
-
-/* The bytes of an iolist or binary, copied into one piece, in slices.  0 when
- * it is no iolist or memory is out.  May pause. */
-static inline int fair_get_iolist(fair_task *t, unsigned i, fair_bin *bin)
-{
-    return i < t->argc && t->ops->inspect_iolist(t, t->argv[i], bin);
-}
-
-static inline int fair_inspect_iolist(fair_task *t, ERL_NIF_TERM term,
-                                      fair_bin *bin)
-{
-    return t->ops->inspect_iolist(t, term, bin);
+    return t->ops->get_iolist(t, FAIR__TERM(term), bin);
 }
 
 /* A list of integers 0..255 as bytes with a final zero (not counted in
- * *length), in slices; the memory goes with the task.  0 when the argument is
- * no such list or memory is out.  May pause. */
-static inline int fair_get_string(fair_task *t, unsigned i, char **chars,
-                                  size_t *length)
+ * *length), in slices; the memory goes with the task.  0 also when memory is
+ * out.  May pause. */
+static inline int fair_get_string(fair_task *t, ERL_NIF_TERM term,
+                                  char **chars, size_t *length)
 {
-    return i < t->argc && t->ops->string(t, t->argv[i], chars, length);
+    return t->ops->get_string(t, FAIR__TERM(term), chars, length);
 }
+
+/* The length of a proper list.  May pause. */
+static inline int fair_get_list_length(fair_task *t, ERL_NIF_TERM term,
+                                       size_t *length)
+{
+    return t->ops->get_list_length(t, FAIR__TERM(term), length);
+}
+
+/* -- making binaries ------------------------------------------------------ */
 
 /* A new binary of `size` bytes, not zeroed, to be written and then turned
  * into a term; 0 when memory is out.  Costs an allocation over 64 bytes. */
@@ -460,9 +470,9 @@ static inline int fair_resize_bin(fair_task *t, fair_bin *bin, size_t size)
 /* The term of a fair_bin (new or got).  Afterwards its bytes must not be
  * changed any more.  Like any term it does not survive a pause, but it can be
  * asked for again. */
-static inline ERL_NIF_TERM fair_bin_term(fair_task *t, fair_bin *bin)
+static inline ERL_NIF_TERM fair_make_bin(fair_task *t, fair_bin *bin)
 {
-    return t->ops->bin_term(t, bin);
+    return t->ops->make_bin(t, bin);
 }
 
 /* Lets go of a binary before the task ends; its data and the fair_bin are not
@@ -474,36 +484,29 @@ static inline void fair_release_bin(fair_task *t, fair_bin *bin)
     t->ops->release_bin(t, bin);
 }
 
-/* -- lists, in slices.  The list stands in a root slot. ------------------- */
+/* -- lists, in slices.  The list stands in a root. ------------------------ */
 
-/* Takes the head off the list in `slot`: 1 and *head (valid until the next
- * pause), or 0 when the slot holds no non-empty list: at the end it holds [],
+/* Takes the head off the list in `root`: 1 and *head (valid until the next
+ * pause), or 0 when the root holds no non-empty list: at the end it holds [],
  * in an improper list the tail.  Tick in the loop that calls it. */
-static inline int fair_list_next(fair_task *t, unsigned slot,
+static inline int fair_list_next(fair_task *t, unsigned root,
                                  ERL_NIF_TERM *head)
 {
-    return t->ops->list_next(t, slot, head);
+    return t->ops->list_next(t, root, head);
 }
 
-/* Puts `head` before the list in `slot`. */
-static inline void fair_list_push(fair_task *t, unsigned slot,
+/* Puts `head` before the list in `root`. */
+static inline void fair_list_push(fair_task *t, unsigned root,
                                   ERL_NIF_TERM head)
 {
-    t->ops->list_push(t, slot, head);
+    t->ops->list_push(t, root, head);
 }
 
-/* Reverses the proper list in `slot`; 0, and [] in the slot, when it is no
+/* Reverses the proper list in `root`; 0, and [] in the root, when it is no
  * proper list.  May pause. */
-static inline int fair_list_reverse(fair_task *t, unsigned slot)
+static inline int fair_list_reverse(fair_task *t, unsigned root)
 {
-    return t->ops->list_reverse(t, slot);
-}
-
-/* The length of argument i; 0 when it is no proper list.  May pause. */
-static inline int fair_get_list_length(fair_task *t, unsigned i,
-                                       size_t *length)
-{
-    return i < t->argc && t->ops->list_length(t, t->argv[i], length);
+    return t->ops->list_reverse(t, root);
 }
 
 /* -- memory and clean-up -------------------------------------------------- */

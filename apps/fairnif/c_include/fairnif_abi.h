@@ -19,12 +19,13 @@ struct fair__nif {
     const fair_options *options;
     const char *name;
     unsigned arity;
-    unsigned mode;              /* enum fair_mode, FAIR_AWAITED */
+    unsigned mode;              /* enum fair_mode; until load with its flags */
     struct fair__lib *lib;
     /* filled in by the runtime at load */
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
-    uint16_t stack_class, awaited;  /* one member in 1.0, and as large */
+    uint16_t stack_class;
+    uint8_t awaited, yields;
     unsigned max_tasks;
 };
 
@@ -105,46 +106,48 @@ struct fair__watcher {
 struct fair__ops {
     uint32_t size;
     uint16_t abi_major, abi_minor;
+    unsigned (*running)(struct fair__running *list, size_t item_size,
+                        unsigned most);
     ERL_NIF_TERM (*enter)(struct fair__nif *nif, ErlNifEnv *env, int argc,
                           const ERL_NIF_TERM argv[]);
     void (*tick)(fair_task *t, size_t units);
-    void (*keep)(fair_task *t, unsigned slot, ERL_NIF_TERM term);
-    ERL_NIF_TERM (*kept)(fair_task *t, unsigned slot);
-    int (*inspect_bin)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
-    int (*inspect_iolist)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
+    void (*move)(fair_task *t, enum fair_mode where);
+    enum fair_mode (*where)(const fair_task *t);
+    void (*call)(fair_task *t, enum fair_mode where, size_t units,
+                 void (*fn)(void *), void *arg);
+    int (*wait)(fair_task *t, int fd, unsigned events, int timeout_ms);
+    ERL_NIF_TERM (*make_fd)(fair_task *t, int fd);
+    int (*get_fd)(fair_task *t, ERL_NIF_TERM term, int *fd);
+    int (*close_fd)(fair_task *t, ERL_NIF_TERM term);
+    int (*lock)(fair_task *t, fair_mutex *m, int wait);
+    int (*unlock)(fair_task *t, fair_mutex *m);
+    void (*caller)(fair_task *t, ErlNifPid *pid);
+    unsigned (*root)(fair_task *t, ERL_NIF_TERM term);
+    void (*unroot)(fair_task *t, unsigned root);
+    void (*keep)(fair_task *t, unsigned root, ERL_NIF_TERM term);
+    ERL_NIF_TERM (*kept)(fair_task *t, unsigned root);
+    int (*get_resource)(fair_task *t, ERL_NIF_TERM term,
+                        ErlNifResourceType *type, void **obj);
+    int (*get_bin)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
+    int (*get_iolist)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
+    int (*get_string)(fair_task *t, ERL_NIF_TERM term, char **chars,
+                      size_t *length);
+    int (*get_list_length)(fair_task *t, ERL_NIF_TERM term, size_t *length);
     int (*new_bin)(fair_task *t, size_t size, fair_bin *bin);
     int (*resize_bin)(fair_task *t, fair_bin *bin, size_t size);
+    ERL_NIF_TERM (*make_bin)(fair_task *t, fair_bin *bin);
     void (*release_bin)(fair_task *t, fair_bin *bin);
-    ERL_NIF_TERM (*bin_term)(fair_task *t, fair_bin *bin);
-    int (*list_length)(fair_task *t, ERL_NIF_TERM list, size_t *length);
-    int (*list_next)(fair_task *t, unsigned slot, ERL_NIF_TERM *head);
-    void (*list_push)(fair_task *t, unsigned slot, ERL_NIF_TERM head);
-    int (*list_reverse)(fair_task *t, unsigned slot);
-    int (*string)(fair_task *t, ERL_NIF_TERM list, char **chars,
-                  size_t *length);
-    int (*resource)(fair_task *t, ERL_NIF_TERM term, ErlNifResourceType *type,
-                    void **obj);
+    int (*list_next)(fair_task *t, unsigned root, ERL_NIF_TERM *head);
+    void (*list_push)(fair_task *t, unsigned root, ERL_NIF_TERM head);
+    int (*list_reverse)(fair_task *t, unsigned root);
     void *(*alloc)(fair_task *t, size_t size);
     void *(*realloc)(fair_task *t, void *ptr, size_t size);
     void (*free)(fair_task *t, void *ptr);
     int (*defer)(fair_task *t, void (*fn)(void *), void *ptr);
     int (*undefer)(fair_task *t, void (*fn)(void *), void *ptr);
     ERL_NIF_TERM (*raise)(fair_task *t, ERL_NIF_TERM reason);
-    void (*move)(fair_task *t, enum fair_mode where);
-    enum fair_mode (*where)(const fair_task *t);
-    void (*call)(fair_task *t, size_t units, void (*fn)(void *), void *arg);
-    void (*blocking)(fair_task *t, void (*fn)(void *), void *arg);
     void (*held_lock)(int change);
     ERL_NIF_TERM (*seen_arg)(fair_task *t, ERL_NIF_TERM term);
-    /* 1.1 */
-    void (*offload)(fair_task *t, void (*fn)(void *), void *arg);
-    int (*wait)(fair_task *t, int fd, unsigned events, int timeout_ms);
-    ERL_NIF_TERM (*fd_term)(fair_task *t, int fd);
-    int (*fd_get)(fair_task *t, ERL_NIF_TERM term, int *fd);
-    int (*fd_close)(fair_task *t, ERL_NIF_TERM term);
-    int (*lock)(fair_task *t, fair_mutex *m, int wait);
-    int (*unlock)(fair_task *t, fair_mutex *m);
-    void (*caller)(fair_task *t, ErlNifPid *pid);
     void *(*priv_data)(ErlNifEnv *env);
     ErlNifPid *(*self)(ErlNifEnv *env, ErlNifPid *pid);
     int (*is_alive)(ErlNifEnv *env);
@@ -152,10 +155,21 @@ struct fair__ops {
     int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
                 ERL_NIF_TERM msg);
     ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
-    /* 1.2 */
-    unsigned (*running)(struct fair__running *list, size_t item_size,
-                        unsigned most);
 };
+
+/* A number given for a term (0 for argument 0) would be read as an address.  No
+ * term is a constant, so an optimising compiler refuses those that are. */
+#ifdef __has_attribute
+#  if __has_attribute(error)
+__attribute__((error("a number where a term belongs: fair_arg(t, 0), not 0")))
+void fair__not_a_term(void);
+#    define FAIR__TERM(TERM)                                                \
+    (__builtin_constant_p(TERM) ? (fair__not_a_term(), (TERM)) : (TERM))
+#  endif
+#endif
+#ifndef FAIR__TERM
+#  define FAIR__TERM(TERM) (TERM)
+#endif
 
 /* -- the instances of a library, and their entries ------------------------ */
 
@@ -171,24 +185,47 @@ struct fair__ops {
 typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
 
 /* The VM calls a NIF without saying which one it is, nor of which instance of
- * the library: so each entry of each instance needs a C function of its own,
- * 4 x 128 of them, about 20 bytes each. */
+ * the library: so each entry of each instance needs a C function of its own.
+ * The compiler drops those that the library has no entry for. */
 #define FAIR__X16(M, I, P)                                                  \
     M(I, P##0) M(I, P##1) M(I, P##2) M(I, P##3)                             \
     M(I, P##4) M(I, P##5) M(I, P##6) M(I, P##7)                             \
     M(I, P##8) M(I, P##9) M(I, P##A) M(I, P##B)                             \
     M(I, P##C) M(I, P##D) M(I, P##E) M(I, P##F)
-#define FAIR__X128(M, I)                                                    \
-    FAIR__X16(M, I, 0x0) FAIR__X16(M, I, 0x1) FAIR__X16(M, I, 0x2)          \
-    FAIR__X16(M, I, 0x3) FAIR__X16(M, I, 0x4) FAIR__X16(M, I, 0x5)          \
-    FAIR__X16(M, I, 0x6) FAIR__X16(M, I, 0x7)
+#define FAIR__X256(M, I, P)                                                 \
+    FAIR__X16(M, I, P##0) FAIR__X16(M, I, P##1) FAIR__X16(M, I, P##2)       \
+    FAIR__X16(M, I, P##3) FAIR__X16(M, I, P##4) FAIR__X16(M, I, P##5)       \
+    FAIR__X16(M, I, P##6) FAIR__X16(M, I, P##7) FAIR__X16(M, I, P##8)       \
+    FAIR__X16(M, I, P##9) FAIR__X16(M, I, P##A) FAIR__X16(M, I, P##B)       \
+    FAIR__X16(M, I, P##C) FAIR__X16(M, I, P##D) FAIR__X16(M, I, P##E)       \
+    FAIR__X16(M, I, P##F)
+#if FAIR_MAX_NIFS <= 256
+#  define FAIR__EACH(M, I) FAIR__X256(M, I, 0x0)
+#elif FAIR_MAX_NIFS <= 4096
+#  define FAIR__EACH(M, I)                                                  \
+    FAIR__X256(M, I, 0x0) FAIR__X256(M, I, 0x1) FAIR__X256(M, I, 0x2)       \
+    FAIR__X256(M, I, 0x3) FAIR__X256(M, I, 0x4) FAIR__X256(M, I, 0x5)       \
+    FAIR__X256(M, I, 0x6) FAIR__X256(M, I, 0x7) FAIR__X256(M, I, 0x8)       \
+    FAIR__X256(M, I, 0x9) FAIR__X256(M, I, 0xA) FAIR__X256(M, I, 0xB)       \
+    FAIR__X256(M, I, 0xC) FAIR__X256(M, I, 0xD) FAIR__X256(M, I, 0xE)       \
+    FAIR__X256(M, I, 0xF)
+#else
+#  error "FAIR_MAX_NIFS can be 4096 at most"
+#endif
 #define FAIR__ENTRY(I, N)                                                   \
     static ERL_NIF_TERM fair__entry_##I##_##N(ErlNifEnv *env, int argc,     \
                                               const ERL_NIF_TERM argv[])    \
     {                                                                       \
         return fair__libs[I].ops->enter(&fair__nifs[I][N], env, argc, argv);\
     }
-#define FAIR__ENTRY_NAME(I, N) fair__entry_##I##_##N,
+#define FAIR__ENTRY_SET(I, N)                                               \
+    if (N < fair__count)                                                    \
+        entries[N] = fair__entry_##I##_##N;
+#ifdef __cplusplus
+#  define FAIR__ASSERT static_assert
+#else
+#  define FAIR__ASSERT __extension__ _Static_assert
+#endif
 
 typedef int (*fair__load_fn)(ErlNifEnv *, void **, ERL_NIF_TERM);
 typedef int (*fair__upgrade_fn)(ErlNifEnv *, void **, void **, ERL_NIF_TERM);
@@ -236,13 +273,18 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
     return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
 }
 
-/* The callbacks of one instance. */
+/* The entries and callbacks of one instance. */
 #define FAIR__INSTANCE(I)                                                   \
+FAIR__EACH(FAIR__ENTRY, I)                                                  \
+static void fair__entries_##I(fair__entry *entries)                         \
+{                                                                           \
+    FAIR__EACH(FAIR__ENTRY_SET, I)                                          \
+}                                                                           \
 static int fair__load_##I(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)   \
 {                                                                           \
     struct fair__handshake hs;                                              \
     int error = fair__bind(env, info, fair__module, fair__nifs[I],          \
-                           FAIR_MAX_NIFS, &hs, &info);                      \
+                           fair__count, &hs, &info);                        \
     if (!error && fair__authors_load)                                       \
         error = fair__authors_load(env, priv, info);                        \
     return fair__loaded(&fair__libs[I], &hs, error);                        \
@@ -252,7 +294,7 @@ static int fair__upgrade_##I(ErlNifEnv *env, void **priv, void **old_priv,  \
 {                                                                           \
     struct fair__handshake hs;                                              \
     int error = fair__bind(env, info, fair__module, fair__nifs[I],          \
-                           FAIR_MAX_NIFS, &hs, &info);                      \
+                           fair__count, &hs, &info);                        \
     if (!error && fair__authors_upgrade)                                    \
         error = fair__authors_upgrade(env, priv, old_priv, info);           \
     return fair__loaded(&fair__libs[I], &hs, error);                        \
@@ -266,22 +308,21 @@ static void fair__unload_##I(ErlNifEnv *env, void *priv)                    \
 
 /* No name of the author's is used where a name of ours could hide it. */
 #define FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD)           \
-static struct fair__lib fair__libs[FAIR__INSTANCES];                        \
-static struct fair__nif fair__nifs[FAIR__INSTANCES][FAIR_MAX_NIFS];         \
 enum { fair__count = sizeof(FUNCS) / sizeof(*FUNCS) };                      \
+FAIR__ASSERT(fair__count <= FAIR_MAX_NIFS, "more entries than "             \
+             "FAIR_MAX_NIFS: define it before fairnif.h is included");      \
+static struct fair__lib fair__libs[FAIR__INSTANCES];                        \
+static struct fair__nif fair__nifs[FAIR__INSTANCES][fair__count];           \
 static ErlNifFunc fair__funcs[FAIR__INSTANCES][fair__count];                \
 static const ErlNifFunc *const fair__table = FUNCS;                         \
 static const char *const fair__module = #NAME;                              \
 static const fair__load_fn fair__authors_load = LOAD;                       \
 static const fair__upgrade_fn fair__authors_upgrade = UPGRADE;              \
 static const fair__unload_fn fair__authors_unload = UNLOAD;                 \
-FAIR__X128(FAIR__ENTRY, 0) FAIR__X128(FAIR__ENTRY, 1)                       \
-FAIR__X128(FAIR__ENTRY, 2) FAIR__X128(FAIR__ENTRY, 3)                       \
-static const fair__entry fair__entries[FAIR__INSTANCES][FAIR_MAX_NIFS] = {  \
-    {FAIR__X128(FAIR__ENTRY_NAME, 0)}, {FAIR__X128(FAIR__ENTRY_NAME, 1)},   \
-    {FAIR__X128(FAIR__ENTRY_NAME, 2)}, {FAIR__X128(FAIR__ENTRY_NAME, 3)}    \
-};                                                                          \
 FAIR__INSTANCE(0) FAIR__INSTANCE(1) FAIR__INSTANCE(2) FAIR__INSTANCE(3)     \
+static void (*const fair__entries[])(fair__entry *) = {                     \
+    fair__entries_0, fair__entries_1, fair__entries_2, fair__entries_3      \
+};                                                                          \
 static const fair__load_fn fair__loads[] = {                                \
     fair__load_0, fair__load_1, fair__load_2, fair__load_3                  \
 };                                                                          \
@@ -294,13 +335,15 @@ static const fair__unload_fn fair__unloads[] = {                            \
 static ErlNifEntry *fair__init(int (*reload)(ErlNifEnv *, void **,          \
                                              ERL_NIF_TERM))                 \
 {                                                                           \
-    static ErlNifEntry entries[FAIR__INSTANCES];                            \
+    static ErlNifEntry library[FAIR__INSTANCES];                            \
+    fair__entry entries[fair__count];                                       \
     int i = fair__claim(fair__libs);                                        \
-    ErlNifEntry *entry = &entries[i < 0 ? 0 : i];                           \
-    if (i < 0 || !fair__fill(&fair__libs[i], fair__nifs[i],                 \
-                             fair__funcs[i], fair__entries[i],              \
-                             fair__table, fair__count))                     \
+    ErlNifEntry *entry = &library[i < 0 ? 0 : i];                           \
+    if (i < 0)                                                              \
         return NULL;                                                        \
+    fair__entries[i](entries);                                              \
+    fair__fill(&fair__libs[i], fair__nifs[i], fair__funcs[i], entries,      \
+               fair__table, fair__count);                                   \
     entry->major = ERL_NIF_MAJOR_VERSION;                                   \
     entry->minor = ERL_NIF_MINOR_VERSION;                                   \
     entry->name = fair__module;                                             \
@@ -339,7 +382,7 @@ __attribute__((weak, visibility("hidden")))
 const struct fair__ops *fair__lib_ops;
 
 #define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
-    static inline TYPE fair__vm_##NAME PARAMS                                  \
+    static inline TYPE fair__vm_##NAME PARAMS                               \
     {                                                                       \
         return fair__lib_ops ? fair__lib_ops->OP ARGS : enif_##NAME ARGS;   \
     }
@@ -439,24 +482,19 @@ static inline int fair__loaded(struct fair__lib *lib,
 
 /* The VM's table of one instance, and ours of its fair functions, from the
  * author's. */
-static inline int fair__fill(struct fair__lib *lib, struct fair__nif *nifs,
-                             ErlNifFunc *funcs, const fair__entry *entries,
-                             const ErlNifFunc *table, int count)
+static inline void fair__fill(struct fair__lib *lib, struct fair__nif *nifs,
+                              ErlNifFunc *funcs, const fair__entry *entries,
+                              const ErlNifFunc *table, int count)
 {
-    int fair = 0, i;
+    int i;
 
-    memset(nifs, 0, FAIR_MAX_NIFS * sizeof *nifs);
+    memset(nifs, 0, (size_t)count * sizeof *nifs);
     for (i = 0; i < count; i++) {
-        struct fair__nif *nif = &nifs[fair];
+        struct fair__nif *nif = &nifs[i];
 
         funcs[i] = table[i];
         if ((table[i].flags & FAIR__MARK_MASK) != FAIR__MARK)
             continue;
-        if (fair == FAIR_MAX_NIFS) {
-            fprintf(stderr, "fairnif: FAIR_NIF_INIT takes at most %d FAIR_NIF "
-                    "entries\n", FAIR_MAX_NIFS);
-            return 0;
-        }
         if (table[i].flags & FAIR__OPTIONS) {
             nif->options = (const fair_options *)(uintptr_t)table[i].fptr;
             nif->body = nif->options->body;
@@ -467,10 +505,9 @@ static inline int fair__fill(struct fair__lib *lib, struct fair__nif *nifs,
         nif->arity = table[i].arity;
         nif->mode = table[i].flags & 0xFFu;
         nif->lib = lib;
-        funcs[i].fptr = entries[fair++];
+        funcs[i].fptr = entries[i];
         funcs[i].flags = 0;
     }
-    return 1;
 }
 
 #endif /* FAIRNIF_ABI_H */

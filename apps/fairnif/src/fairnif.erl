@@ -61,13 +61,13 @@
 
 -type function_info() :: #{function := mfa(),
                            mode := mode(),
+                           flags := [no_yield | awaited],
                            atom() => term()}.
 %% One function: its counters (docs/manual/info.md lists them with their
 %% units), what the runtime has learned of it, and the histogram of its slices
 %% on normal schedulers as `[{UpToNs, Count}]'.
 
--type mode() :: normal | yielding | dirty_cpu | dirty_io | yielding_dirty | auto
-              | threaded.
+-type mode() :: normal | dirty_cpu | dirty_io | threaded | auto.
 
 -type task() :: #{function := mfa(),
                   state := running | suspended | queued | waiting,

@@ -44,7 +44,7 @@ include_dir() ->
     ?assert(filelib:is_file(filename:join(fairnif:include_dir(), "fairnif.h"))).
 
 info() ->
-    #{functions := Functions, version := Version, interface := {1, _}} = Info = fairnif:info(),
+    #{functions := Functions, version := Version, interface := {2, _}} = Info = fairnif:info(),
     _ = application:load(fairnif),
     ?assertEqual({ok, Version}, application:get_key(fairnif, vsn)),
     [?assertMatch(#{Key := _}, Info)
@@ -56,9 +56,19 @@ info() ->
     Ours = [F || #{function := {fairnif_test_nif, F, _}} <- Functions],
     ?assertEqual(7 + 6 * 20, length(Ours)),
     ?assertEqual(lists:usort(Ours), lists:sort(Ours)),
-    [?assertEqual(list_to_atom("echo_" ++ atom_to_list(Mode)), Name)
-     || #{function := {fairnif_test_nif, Name, 1}, mode := Mode} <- Functions,
-        lists:prefix("echo_", atom_to_list(Name))].
+    ?assertEqual([{echo_auto, auto, []},
+                  {echo_dirty_cpu, dirty_cpu, [no_yield]},
+                  {echo_dirty_io, dirty_io, [no_yield]},
+                  {echo_normal, normal, [no_yield]},
+                  {echo_yielding, normal, []},
+                  {echo_yielding_dirty, dirty_cpu, []}],
+                 lists:sort([{Name, Mode, Flags}
+                             || #{function := {fairnif_test_nif, Name, 1}, mode := Mode,
+                                  flags := Flags} <- Functions,
+                                lists:prefix("echo_", atom_to_list(Name))])),
+    {module, _} = code:ensure_loaded(fairnif_test_waits),
+    ?assertMatch(#{mode := threaded, flags := [awaited]},
+                 fairnif:info({fairnif_test_waits, offload_threaded_nif, 3})).
 
 %% counters.def is the one list of them.
 counters() ->

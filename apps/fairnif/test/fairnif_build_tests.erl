@@ -26,6 +26,35 @@ older_headers_do_not_compile_test() ->
                         {string:find(Said, "needs the erl_nif.h of Erlang/OTP 25 or newer"), Said})
     end).
 
+mistakes_do_not_compile_test_() ->
+    [{Title, fun() ->
+         {Code, Said} = run(["printf '%s' '", library(Body), "' | ${CC:-cc} -O2 -c -o /dev/null ",
+                             Flags, " -I ", filename:join(app(), "c_include"), " -I ",
+                             filename:join([code:root_dir(), "usr", "include"]), " -x c -"]),
+         case Why of
+             none -> ?assertEqual({0, ""}, {Code, Said});
+             _ -> ?assertMatch({1, Found} when is_list(Found), {Code, string:find(Said, Why)})
+         end
+     end}
+     || {Title, Body, Flags, Why} <-
+            [{"no mistake", "fair_get_bin(t, fair_arg(t, 0), &bin)", "", none},
+             {"a number for a term", "fair_get_bin(t, 0, &bin)", "",
+              "a number where a term belongs: fair_arg(t, 0), not 0"},
+             {"more functions than FAIR_MAX_NIFS", "fair_get_bin(t, fair_arg(t, 0), &bin)",
+              "-DFAIR_MAX_NIFS=1", "define it before fairnif.h is included"},
+             {"FAIR_MAX_NIFS too large", "fair_get_bin(t, fair_arg(t, 0), &bin)",
+              "-DFAIR_MAX_NIFS=5000", "FAIR_MAX_NIFS can be 4096 at most"}]].
+
+library(Got) ->
+    ["#include <fairnif.h>\n"
+     "static ERL_NIF_TERM f(fair_task *t)\n"
+     "{\n"
+     "    fair_bin bin;\n"
+     "    return ", Got, " ? fair_make_bin(t, &bin) : fair_badarg(t);\n"
+     "}\n"
+     "static ErlNifFunc nifs[] = {FAIR_NIF(\"f\", 1, f, FAIR_AUTO), {\"g\", 0, NULL, 0}};\n"
+     "FAIR_NIF_INIT(library, nifs, NULL, NULL, NULL, NULL)\n"].
+
 app() ->
     filename:dirname(fairnif_test:source_dir()).
 

@@ -202,8 +202,8 @@ a_library_of_another_interface_does_not_load_and_says_why(_) ->
          {Result, Output} = refused(Case),
          expect(Result, ["{error,{load,", "4703"]),
          expect(Output, ["fairnif_test_refused was compiled with fairnif.h of interface " ++ Theirs,
-                         "the loaded runtime has 1.", "compile it again"])
-     end || {Case, Theirs} <- [{other_abi, "99."}, {newer_minor, "1.99"}]].
+                         "the loaded runtime has 2.", "compile it again"])
+     end || {Case, Theirs} <- [{other_abi, "99."}, {newer_minor, "2.99"}]].
 
 %% The library was compiled with the header of this version, options and all; the runtime has a
 %% larger table and larger options. Every body gives the same answers, also when it pauses.
@@ -215,7 +215,7 @@ a_library_works_with_the_next_minor_version_of_the_runtime(_) ->
     [{ok, _} = file:copy(filename:join(Here, File), filename:join(Ebin, File))
      || File <- filelib:wildcard("*.{beam,app}", Here)],
     Peer = fairnif_test:peer(["-pa", Ebin]),
-    #{interface := {1, 99}} = call(Peer, fairnif, info, []),
+    #{interface := {2, 99}} = call(Peer, fairnif, info, []),
     true = lists:prefix(Next, call(Peer, fairnif, path, [fairnif])),
     [] = call(Peer, fairnif_test_cases, wrong, [[yielding, yielding_dirty, auto]]),
     fairnif_test:stop(Peer).
@@ -225,7 +225,7 @@ a_bad_entry_does_not_load_and_says_why(_) ->
          {Result, Output} = refused(Case),
          expect(Result, ["{error,{load,", "4704"]),
          expect(Output, ["fairnif_test_refused:f/0", Why])
-     end || {Case, Why} <- [{bad_mode, "unknown mode 77"}, {big_stack, "wants a stack of"},
+     end || {Case, Why} <- [{bad_mode, "unknown mode 13"}, {big_stack, "wants a stack of"},
                             {small_stack, "wants a stack of 100 bytes"},
                             {long_slice, "wants slices of 1000001 us"}, {no_body, "no body"}]].
 

@@ -152,11 +152,13 @@ static void unload(ErlNifEnv *env, void *priv)
 }
 
 #define MODES(NAME, ARITY)                                                  \
-    FAIR_NIF(#NAME "_normal", ARITY, NAME, FAIR_NORMAL),                    \
-    FAIR_NIF(#NAME "_yielding", ARITY, NAME, FAIR_YIELDING),                \
-    FAIR_NIF(#NAME "_dirty_cpu", ARITY, NAME, FAIR_DIRTY_CPU),              \
-    FAIR_NIF(#NAME "_dirty_io", ARITY, NAME, FAIR_DIRTY_IO),                \
-    FAIR_NIF(#NAME "_yielding_dirty", ARITY, NAME, FAIR_YIELDING_DIRTY),    \
+    FAIR_NIF(#NAME "_normal", ARITY, NAME, FAIR_NORMAL | FAIR_NO_YIELD),    \
+    FAIR_NIF(#NAME "_yielding", ARITY, NAME, FAIR_NORMAL),                \
+    FAIR_NIF(#NAME "_dirty_cpu", ARITY, NAME,                               \
+             FAIR_DIRTY_CPU | FAIR_NO_YIELD),                               \
+    FAIR_NIF(#NAME "_dirty_io", ARITY, NAME,                                \
+             FAIR_DIRTY_IO | FAIR_NO_YIELD),                                \
+    FAIR_NIF(#NAME "_yielding_dirty", ARITY, NAME, FAIR_DIRTY_CPU),    \
     FAIR_NIF(#NAME "_auto", ARITY, NAME, FAIR_AUTO)
 
 static const fair_options at_most_two = {.body = spin, .max_tasks = 2};
@@ -171,9 +173,9 @@ static ErlNifFunc nifs[] = {
     {"nothing", 0, nothing, 0},
     {"nothing_dirty", 0, nothing, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"plain_burn", 1, plain_burn, 0},
-    FAIR_NIF_OPTIONS("limited", 3, &at_most_two, FAIR_YIELDING),
+    FAIR_NIF_OPTIONS("limited", 3, &at_most_two, FAIR_NORMAL),
     FAIR_NIF_OPTIONS("deep_enough", 1, &large_stack, FAIR_AUTO),
-    FAIR_NIF_OPTIONS("long_slices", 3, &long_slices, FAIR_YIELDING),
+    FAIR_NIF_OPTIONS("long_slices", 3, &long_slices, FAIR_NORMAL),
     MODES(spin, 3), MODES(never_tick, 1), MODES(ticks, 2), MODES(echo, 1),
     MODES(kinds, 1), MODES(walk, 1), MODES(build, 1), MODES(reverse, 1),
     MODES(bytes, 1), MODES(text, 1), MODES(flip, 1), MODES(garbage, 2),
@@ -181,9 +183,9 @@ static ErlNifFunc nifs[] = {
     MODES(blocking, 1), MODES(memory, 2), MODES(undefer, 1),
     MODES(harmonic, 1),
     FAIR_NIF("deep", 1, deep, FAIR_AUTO),
-    FAIR_NIF("deep_dirty", 1, deep, FAIR_YIELDING_DIRTY),
-    FAIR_NIF("keeps_term", 1, keeps_term, FAIR_YIELDING),
-    FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_YIELDING),
+    FAIR_NIF("deep_dirty", 1, deep, FAIR_DIRTY_CPU),
+    FAIR_NIF("keeps_term", 1, keeps_term, FAIR_NORMAL),
+    FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_NORMAL),
 };
 
 FAIR_NIF_INIT(fairnif_test_nif, nifs, load, NULL, upgrade, unload)

@@ -48,7 +48,7 @@ static ERL_NIF_TERM defers(fair_task *t)
     static unsigned counter;
     unsigned n;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++)
         fair_defer(t, count, &counter);
@@ -60,7 +60,7 @@ static ERL_NIF_TERM naps(fair_task *t)
 {
     unsigned n;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++)
         if (fair_wait(t, -1, 0, 0) != 0)
@@ -76,14 +76,14 @@ static void nothing(void *arg)
 /* offloads(N) -> {N, List}: its argument and a list come back each time */
 static ERL_NIF_TERM offloads(fair_task *t)
 {
-    unsigned n;
+    unsigned n, root;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
-    fair_keep(t, 0, enif_make_list1(fair_env(t), fair_arg(t, 0)));
+    root = fair_root(t, enif_make_list1(fair_env(t), fair_arg(t, 0)));
     for (unsigned i = 0; i < n; i++)
-        fair_offload(t, nothing, NULL);
-    return enif_make_tuple2(fair_env(t), fair_arg(t, 0), fair_kept(t, 0));
+        fair_call(t, FAIR_THREADED, 0, nothing, NULL);
+    return enif_make_tuple2(fair_env(t), fair_arg(t, 0), fair_kept(t, root));
 }
 
 static void sleep_ms(void *arg)
@@ -96,9 +96,9 @@ static ERL_NIF_TERM blocks(fair_task *t)
 {
     unsigned ms;
 
-    if (!fair_get_uint(t, 0, &ms))
+    if (!fair_get_uint(t, fair_arg(t, 0), &ms))
         return fair_badarg(t);
-    fair_offload(t, ms ? sleep_ms : nothing, &ms);
+    fair_call(t, FAIR_THREADED, 0, ms ? sleep_ms : nothing, &ms);
     return enif_make_uint(fair_env(t), ms);
 }
 
@@ -120,9 +120,9 @@ static ERL_NIF_TERM hold(fair_task *t)
 {
     struct locked *l;
 
-    if (!fair_get_resource(t, 0, locked_type, (void **)&l))
+    if (!fair_get_resource(t, fair_arg(t, 0), locked_type, (void **)&l))
         return fair_badarg(t);
-    fair_lock(t, &l->mutex);
+    fair_mutex_lock(t, &l->mutex);
     for (;;)
         fair_tick(t, 1000);
 }
@@ -133,13 +133,13 @@ static ERL_NIF_TERM take(fair_task *t)
     struct locked *l;
     unsigned n;
 
-    if (!fair_get_resource(t, 0, locked_type, (void **)&l)
-        || !fair_get_uint(t, 1, &n))
+    if (!fair_get_resource(t, fair_arg(t, 0), locked_type, (void **)&l)
+        || !fair_get_uint(t, fair_arg(t, 1), &n))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++) {
-        fair_lock(t, &l->mutex);
+        fair_mutex_lock(t, &l->mutex);
         fair_tick(t, 1000);
-        fair_unlock(t, &l->mutex);
+        fair_mutex_unlock(t, &l->mutex);
     }
     return enif_make_uint(fair_env(t), n);
 }
@@ -209,7 +209,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("nif_naps", 1, naps, FAIR_THREADED),
     FAIR_NIF("nif_naps_auto", 1, naps, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_offloads", 1, offloads, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("nif_offloads_dirty", 1, offloads, FAIR_DIRTY_IO | FAIR_AWAITED),
+    FAIR_NIF("nif_offloads_dirty", 1, offloads,
+             FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_AWAITED),
     FAIR_NIF("nif_blocks", 1, blocks, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF_OPTIONS("nif_one_at_a_time", 1, &one, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_hold", 1, hold, FAIR_AUTO | FAIR_AWAITED),

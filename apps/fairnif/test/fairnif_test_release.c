@@ -18,7 +18,7 @@ static ERL_NIF_TERM count(fair_task *t)
 {
     unsigned us;
 
-    if (!fair_get_uint(t, 0, &us))
+    if (!fair_get_uint(t, fair_arg(t, 0), &us))
         return fair_badarg(t);
     for (long end = now_us() + us; now_us() < end; )
         fair_tick(t, 20);
@@ -28,7 +28,7 @@ static ERL_NIF_TERM count(fair_task *t)
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("count", 1, count, FAIR_AUTO),
-    FAIR_NIF("count_dirty", 1, count, FAIR_YIELDING_DIRTY),
+    FAIR_NIF("count_dirty", 1, count, FAIR_DIRTY_CPU),
 };
 
 FAIR_NIF_INIT(fairrel, nifs, NULL, NULL, NULL, NULL)

@@ -256,9 +256,10 @@ static ERL_NIF_TERM called(fair_task *t)
     ErlNifEnv *env;
     long before = thread();
 
-    if (!fair_get_ulong(t, 0, &units) || !fair_get_uint(t, 1, &r.us))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &units)
+        || !fair_get_uint(t, fair_arg(t, 1), &r.us))
         return fair_badarg(t);
-    fair_call(t, units, one_thread, &r);
+    fair_call(t, FAIR_AUTO, units, one_thread, &r);
     env = fair_env(t);
     return enif_make_tuple3(env, enif_make_long(env, before),
                             enif_make_long(env, r.begun),
@@ -275,7 +276,8 @@ static ERL_NIF_TERM regions(fair_task *t)
     long last = 0;
     ErlNifEnv *env;
 
-    if (!fair_get_uint(t, 0, &n) || !fair_get_uint(t, 1, &r.us))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n)
+        || !fair_get_uint(t, fair_arg(t, 1), &r.us))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++) {
         one_thread(&r);
@@ -290,22 +292,22 @@ static ERL_NIF_TERM regions(fair_task *t)
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("keeps_address", 0, keeps_address, FAIR_YIELDING),
+    FAIR_NIF("keeps_address", 0, keeps_address, FAIR_NORMAL),
     FAIR_NIF("keeps_address_ticking", 0, keeps_address_ticking,
-             FAIR_YIELDING),
-    FAIR_NIF("compiler_keeps_errno", 0, compiler_keeps_errno, FAIR_YIELDING),
+             FAIR_NORMAL),
+    FAIR_NIF("compiler_keeps_errno", 0, compiler_keeps_errno, FAIR_NORMAL),
     FAIR_NIF("compiler_keeps_variable", 0, compiler_keeps_variable,
-             FAIR_YIELDING),
+             FAIR_NORMAL),
     FAIR_NIF("compiler_keeps_getter", 0, compiler_keeps_getter,
-             FAIR_YIELDING),
-    FAIR_NIF("compiler_keeps_self", 0, compiler_keeps_self, FAIR_YIELDING),
-    FAIR_NIF("state_in_thread", 0, state_in_thread, FAIR_YIELDING),
-    FAIR_NIF("asks_again", 0, asks_again, FAIR_YIELDING),
-    FAIR_NIF("asks_again_for_errno", 0, asks_again_for_errno, FAIR_YIELDING),
-    FAIR_NIF("state_in_task", 0, state_in_task, FAIR_YIELDING),
-    FAIR_NIF("state_on_stack", 0, state_on_stack, FAIR_YIELDING),
+             FAIR_NORMAL),
+    FAIR_NIF("compiler_keeps_self", 0, compiler_keeps_self, FAIR_NORMAL),
+    FAIR_NIF("state_in_thread", 0, state_in_thread, FAIR_NORMAL),
+    FAIR_NIF("asks_again", 0, asks_again, FAIR_NORMAL),
+    FAIR_NIF("asks_again_for_errno", 0, asks_again_for_errno, FAIR_NORMAL),
+    FAIR_NIF("state_in_task", 0, state_in_task, FAIR_NORMAL),
+    FAIR_NIF("state_on_stack", 0, state_on_stack, FAIR_NORMAL),
     FAIR_NIF("called", 2, called, FAIR_AUTO),
-    FAIR_NIF("regions", 2, regions, FAIR_DIRTY_CPU)
+    FAIR_NIF("regions", 2, regions, FAIR_DIRTY_CPU | FAIR_NO_YIELD)
 };
 
 FAIR_NIF_INIT(fairnif_test_threadlocal, nifs, NULL, NULL, NULL, NULL)

@@ -17,7 +17,8 @@
 /* A descriptor's term, or its number: then it is somebody else's. */
 static int get_fd(fair_task *t, unsigned i, int *fd)
 {
-    return fair_get_fd(t, i, fd) || fair_get_int(t, i, fd);
+    return fair_get_fd(t, fair_arg(t, i), fd)
+        || fair_get_int(t, fair_arg(t, i), fd);
 }
 
 /* wait(Fd, Events, Ms) -> what fair_wait answers, or closed */
@@ -26,7 +27,8 @@ static ERL_NIF_TERM wait_body(fair_task *t)
     int fd, ms;
     unsigned events;
 
-    if (!fair_get_uint(t, 1, &events) || !fair_get_int(t, 2, &ms))
+    if (!fair_get_uint(t, fair_arg(t, 1), &events)
+        || !fair_get_int(t, fair_arg(t, 2), &ms))
         return fair_badarg(t);
     if (!get_fd(t, 0, &fd))
         return enif_make_atom(fair_env(t), "closed");
@@ -40,7 +42,7 @@ static ERL_NIF_TERM take(fair_task *t)
     unsigned n, done;
     int fd;
 
-    if (!get_fd(t, 0, &fd) || !fair_get_uint(t, 1, &n))
+    if (!get_fd(t, 0, &fd) || !fair_get_uint(t, fair_arg(t, 1), &n))
         return fair_badarg(t);
     for (done = 0; done < n; ) {
         eventfd_t value;
@@ -60,7 +62,8 @@ static ERL_NIF_TERM sleeps(fair_task *t)
     unsigned n;
     int ms;
 
-    if (!fair_get_uint(t, 0, &n) || !fair_get_int(t, 1, &ms))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n)
+        || !fair_get_int(t, fair_arg(t, 1), &ms))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++)
         if (fair_wait(t, -1, 0, ms) != 0)
@@ -74,9 +77,9 @@ static ERL_NIF_TERM term(fair_task *t)
     ERL_NIF_TERM made;
     int fd;
 
-    if (!fair_get_int(t, 0, &fd))
+    if (!fair_get_int(t, fair_arg(t, 0), &fd))
         return fair_badarg(t);
-    made = fair_fd_term(t, fd);
+    made = fair_make_fd(t, fd);
     return made ? made : enif_make_atom(fair_env(t), "none");
 }
 
@@ -85,7 +88,7 @@ static ERL_NIF_TERM number(fair_task *t)
 {
     int fd;
 
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return enif_make_atom(fair_env(t), "closed");
     return enif_make_int(fair_env(t), fd);
 }
@@ -93,7 +96,8 @@ static ERL_NIF_TERM number(fair_task *t)
 /* shut(Term) -> whether it was open */
 static ERL_NIF_TERM shut(fair_task *t)
 {
-    return enif_make_atom(fair_env(t), fair_close_fd(t, 0) ? "true" : "false");
+    return enif_make_atom(fair_env(t), fair_close_fd(t, fair_arg(t, 0)) ? "true"
+        : "false");
 }
 
 /* shut_used(Term) -> {Shut, Wait, Got, Errno of fcntl}: closed by the task that
@@ -102,11 +106,11 @@ static ERL_NIF_TERM shut_used(fair_task *t)
 {
     int fd, shuts, waits, gets, again;
 
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return fair_badarg(t);
-    shuts = fair_close_fd(t, 0);
+    shuts = fair_close_fd(t, fair_arg(t, 0));
     waits = fair_wait(t, fd, FAIR_READ, 0);
-    gets = fair_get_fd(t, 0, &again);
+    gets = fair_get_fd(t, fair_arg(t, 0), &again);
     return enif_make_tuple4(fair_env(t), enif_make_int(fair_env(t), shuts),
                             enif_make_int(fair_env(t), waits),
                             enif_make_int(fair_env(t), gets),
@@ -118,15 +122,16 @@ static ERL_NIF_TERM shut_used(fair_task *t)
 static ERL_NIF_TERM waits_in_turn(fair_task *t)
 {
     int a, b, first, second;
+    unsigned root;
 
     if (!get_fd(t, 0, &a) || !get_fd(t, 1, &b))
         return fair_badarg(t);
-    fair_keep(t, 0, fair_arg(t, 2));
+    root = fair_root(t, fair_arg(t, 2));
     first = fair_wait(t, a, FAIR_READ, -1);
     second = fair_wait(t, b, FAIR_READ, -1);
     return enif_make_tuple4(fair_env(t), enif_make_int(fair_env(t), first),
                             enif_make_int(fair_env(t), second),
-                            fair_arg(t, 2), fair_kept(t, 0));
+                            fair_arg(t, 2), fair_kept(t, root));
 }
 
 /* -- plain NIFs ----------------------------------------------------------- */
@@ -231,10 +236,13 @@ static ERL_NIF_TERM close_fd(ErlNifEnv *env, int argc,
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("nif_wait", 3, wait_body, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("nif_wait_yielding", 3, wait_body, FAIR_YIELDING | FAIR_AWAITED),
-    FAIR_NIF("nif_wait_normal", 3, wait_body, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_NIF("nif_wait_dirty_cpu", 3, wait_body, FAIR_DIRTY_CPU | FAIR_AWAITED),
-    FAIR_NIF("nif_wait_dirty_io", 3, wait_body, FAIR_DIRTY_IO | FAIR_AWAITED),
+    FAIR_NIF("nif_wait_yielding", 3, wait_body, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_NIF("nif_wait_normal", 3, wait_body,
+             FAIR_NORMAL | FAIR_NO_YIELD | FAIR_AWAITED),
+    FAIR_NIF("nif_wait_dirty_cpu", 3, wait_body,
+             FAIR_DIRTY_CPU | FAIR_NO_YIELD | FAIR_AWAITED),
+    FAIR_NIF("nif_wait_dirty_io", 3, wait_body,
+             FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_AWAITED),
     FAIR_NIF("nif_wait_threaded", 3, wait_body, FAIR_THREADED),
     FAIR_NIF("wait_not_awaited", 3, wait_body, FAIR_AUTO),
     FAIR_NIF("nif_take", 2, take, FAIR_AUTO | FAIR_AWAITED),

@@ -29,7 +29,7 @@ static void nothing_at_all(void *arg)
 #define AFTER_WAIT(NAME)                                                    \
     static ERL_NIF_TERM NAME##_after_wait(fair_task *t)                     \
     {                                                                       \
-        fair_offload(t, nothing_at_all, NULL);                              \
+        fair_call(t, FAIR_THREADED, 0, nothing_at_all, NULL);                              \
         return NAME(t);                                                     \
     }
 AFTER_WAIT(spin) AFTER_WAIT(never_tick) AFTER_WAIT(ticks) AFTER_WAIT(echo)
@@ -55,7 +55,7 @@ static ERL_NIF_TERM about(fair_task *t)
     ErlNifEnv *env = fair_env(t), *own = enif_alloc_env();
     int sent;
 
-    if (!fair_get_pid(t, 0, &to))
+    if (!enif_get_local_pid(fair_env(t), fair_arg(t, 0), &to))
         return fair_badarg(t);
     if (!enif_self(env, &self))
         return fair_badarg(t);
@@ -91,13 +91,13 @@ static void read_clock(void *arg)
         ((struct clock *)arg)->units[i] = enif_monotonic_time(units[i]);
 }
 
-/* clock() -> {Sec, Ms, Us, Ns}, as fair_offload's function sees it */
+/* clock() -> {Sec, Ms, Us, Ns}, as fair_call's function sees it */
 static ERL_NIF_TERM clock_offloaded(fair_task *t)
 {
     struct clock c;
     ErlNifEnv *env;
 
-    fair_offload(t, read_clock, &c);
+    fair_call(t, FAIR_THREADED, 0, read_clock, &c);
     env = fair_env(t);
     return enif_make_tuple4(env, enif_make_int64(env, c.units[0]),
                             enif_make_int64(env, c.units[1]),
@@ -105,7 +105,7 @@ static ERL_NIF_TERM clock_offloaded(fair_task *t)
                             enif_make_int64(env, c.units[3]));
 }
 
-/* -- fair_offload ----------------------------------------------------------- */
+/* -- fair_call in FAIR_THREADED --------------------------------------------- */
 
 struct work {
     struct slot *slot;
@@ -131,17 +131,17 @@ static void do_work(void *arg)
 static ERL_NIF_TERM offload(fair_task *t)
 {
     struct work w = {0};            /* on the task's own stack */
-    unsigned ms;
+    unsigned ms, root;
 
-    if (!fair_get_uint(t, 1, &ms) || ms > 60000
+    if (!fair_get_uint(t, fair_arg(t, 1), &ms) || ms > 60000
         || !(w.slot = count_ends(t, 0)))
         return fair_badarg(t);
     w.ms = ms;
     w.memory = fair_alloc(t, 1000);
-    fair_keep(t, 2, fair_arg(t, 2));
-    fair_offload(t, do_work, &w);
+    root = fair_root(t, fair_arg(t, 2));
+    fair_call(t, FAIR_THREADED, 0, do_work, &w);
     if (w.memory[999] != 3
-        || !enif_is_identical(fair_arg(t, 2), fair_kept(t, 2)))
+        || !enif_is_identical(fair_arg(t, 2), fair_kept(t, root)))
         return fair_badarg(t);
     return enif_make_tuple2(fair_env(t), fair_arg(t, 2),
                             enif_make_int(fair_env(t), w.thread));
@@ -152,10 +152,10 @@ static ERL_NIF_TERM offload_often(fair_task *t)
 {
     unsigned n;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++)
-        fair_offload(t, nothing_at_all, NULL);
+        fair_call(t, FAIR_THREADED, 0, nothing_at_all, NULL);
     return fair_arg(t, 0);
 }
 
@@ -177,7 +177,8 @@ static _Atomic long order;
 
 static fair_mutex *get_lock(fair_task *t, unsigned i, unsigned *n)
 {
-    return fair_get_uint(t, i, n) && *n < LOCKS ? &locks[*n] : NULL;
+    return fair_get_uint(t, fair_arg(t, i), n) && *n < LOCKS ? &locks[*n]
+        : NULL;
 }
 
 /* locked(Slot, Lock, Us, Term) -> {Nth, Term}: who comes Nth holds the lock
@@ -192,9 +193,10 @@ static ERL_NIF_TERM locked(fair_task *t)
     char name[8];
     long end, nth;
 
-    if (!m || !fair_get_ulong(t, 2, &us) || !(s = count_ends(t, 0)))
+    if (!m || !fair_get_ulong(t, fair_arg(t, 2), &us)
+        || !(s = count_ends(t, 0)))
         return fair_badarg(t);
-    fair_lock(t, m);
+    fair_mutex_lock(t, m);
     nth = ++order;
     if (inside[n]++)
         s->disorder += 1000;
@@ -204,9 +206,10 @@ static ERL_NIF_TERM locked(fair_task *t)
         fair_tick(t, 1000);
     }
     inside[n]--;
-    if (fair_get_atom(t, 3, name, sizeof name) && strcmp(name, "raise") == 0)
+    if (fair_get_atom(t, fair_arg(t, 3), name, sizeof name)
+        && strcmp(name, "raise") == 0)
         return fair_raise(t, fair_arg(t, 3));
-    if (!fair_unlock(t, m) || fair_unlock(t, m))
+    if (!fair_mutex_unlock(t, m) || fair_mutex_unlock(t, m))
         return fair_badarg(t);
     return enif_make_tuple2(fair_env(t), enif_make_long(fair_env(t), nth),
                             fair_arg(t, 3));
@@ -229,7 +232,8 @@ static ERL_NIF_TERM try_lock(fair_task *t)
     unsigned n;
     fair_mutex *m = get_lock(t, 0, &n);
 
-    return m ? bool_term(fair_env(t), fair_trylock(t, m)) : fair_badarg(t);
+    return m ? bool_term(fair_env(t), fair_mutex_trylock(t, m))
+        : fair_badarg(t);
 }
 
 /* twice(Lock): waits for itself */
@@ -240,8 +244,8 @@ static ERL_NIF_TERM twice(fair_task *t)
 
     if (!m)
         return fair_badarg(t);
-    fair_lock(t, m);
-    fair_lock(t, m);
+    fair_mutex_lock(t, m);
+    fair_mutex_lock(t, m);
     return ok(t);
 }
 
@@ -249,11 +253,11 @@ static ERL_NIF_TERM twice(fair_task *t)
 static ERL_NIF_TERM many_locks(fair_task *t)
 {
     for (int i = 0; i < LOCKS; i++) {
-        fair_lock(t, &locks[i]);
+        fair_mutex_lock(t, &locks[i]);
         fair_tick(t, 1);
     }
     for (int i = 0; i < LOCKS; i++) {
-        if (!fair_unlock(t, &locks[(3 * i + 5) % LOCKS]))
+        if (!fair_mutex_unlock(t, &locks[(3 * i + 5) % LOCKS]))
             return fair_badarg(t);
         fair_tick(t, 1);
     }
@@ -265,7 +269,7 @@ static ERL_NIF_TERM sleeps(fair_task *t)
 {
     unsigned ms;
 
-    if (!fair_get_uint(t, 0, &ms))
+    if (!fair_get_uint(t, fair_arg(t, 0), &ms))
         return fair_badarg(t);
     fair_wait(t, -1, 0, (int)ms);
     return ok(t);
@@ -317,16 +321,17 @@ static ErlNifFunc nifs[] = {
     BOTH(fail, 1), BOTH(object, 2), BOTH(move, 2), BOTH(call, 2),
     BOTH(blocking, 1), BOTH(memory, 2), BOTH(undefer, 1), BOTH(harmonic, 1),
     BOTH(about, 1),
-    FAIR_NIF("about_normal_nif", 1, about, FAIR_NORMAL),
-    FAIR_NIF("about_yielding_nif", 1, about, FAIR_YIELDING),
-    FAIR_NIF("about_dirty_cpu_nif", 1, about, FAIR_DIRTY_CPU),
-    FAIR_NIF("about_dirty_io_nif", 1, about, FAIR_DIRTY_IO),
-    FAIR_NIF("about_yielding_dirty_nif", 1, about, FAIR_YIELDING_DIRTY),
+    FAIR_NIF("about_normal_nif", 1, about, FAIR_NORMAL | FAIR_NO_YIELD),
+    FAIR_NIF("about_yielding_nif", 1, about, FAIR_NORMAL),
+    FAIR_NIF("about_dirty_cpu_nif", 1, about, FAIR_DIRTY_CPU | FAIR_NO_YIELD),
+    FAIR_NIF("about_dirty_io_nif", 1, about, FAIR_DIRTY_IO | FAIR_NO_YIELD),
+    FAIR_NIF("about_yielding_dirty_nif", 1, about, FAIR_DIRTY_CPU),
     FAIR_NIF("about_auto_nif", 1, about, FAIR_AUTO),
     FAIR_NIF("about_dirty_waited_nif", 1, about_after_wait,
-             FAIR_DIRTY_IO | FAIR_AWAITED),
+             FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_AWAITED),
     FAIR_NIF("offload_nif", 3, offload, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("offload_dirty_nif", 3, offload, FAIR_DIRTY_CPU | FAIR_AWAITED),
+    FAIR_NIF("offload_dirty_nif", 3, offload,
+             FAIR_DIRTY_CPU | FAIR_NO_YIELD | FAIR_AWAITED),
     FAIR_NIF("deep_threaded_nif", 1, deep, FAIR_THREADED),
     FAIR_NIF("offload_threaded_nif", 3, offload, FAIR_THREADED),
     FAIR_NIF("offload_not_awaited_nif", 3, offload, FAIR_AUTO),
@@ -336,11 +341,11 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("first_nif", 1, first_of, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("locked_nif", 4, locked, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("locked_dirty_nif", 4, locked,
-             FAIR_YIELDING_DIRTY | FAIR_AWAITED),
+             FAIR_DIRTY_CPU | FAIR_AWAITED),
     FAIR_NIF("locked_threaded_nif", 4, locked, FAIR_THREADED),
     FAIR_NIF("locked_not_awaited_nif", 4, locked, FAIR_AUTO),
-    FAIR_NIF("left_nif", 1, left, FAIR_NORMAL),
-    FAIR_NIF("try_lock_nif", 1, try_lock, FAIR_NORMAL),
+    FAIR_NIF("left_nif", 1, left, FAIR_NORMAL | FAIR_NO_YIELD),
+    FAIR_NIF("try_lock_nif", 1, try_lock, FAIR_NORMAL | FAIR_NO_YIELD),
     FAIR_NIF("twice_nif", 1, twice, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("twice_threaded_nif", 1, twice, FAIR_THREADED),
     FAIR_NIF("many_locks_nif", 0, many_locks, FAIR_AUTO | FAIR_AWAITED),
@@ -348,7 +353,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("sleep_nif", 1, sleeps, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("sleep_threaded_nif", 1, sleeps, FAIR_THREADED),
     FAIR_NIF_OPTIONS("limited_nif", 3, &at_most_two,
-                     FAIR_YIELDING | FAIR_AWAITED),
+                     FAIR_NORMAL | FAIR_AWAITED),
     FAIR_NIF_OPTIONS("limited_threaded_nif", 3, &at_most_two, FAIR_THREADED),
 };
 

@@ -18,7 +18,7 @@ struct slot {
     _Atomic long disorder;      /* defers not run in reverse order */
     _Atomic long finish;        /* asks endless bodies to return */
     _Atomic long end_ns;        /* when `ended` was counted */
-    _Atomic long works;         /* functions given to fair_offload: returned */
+    _Atomic long works;         /* functions given to fair_call: returned */
     _Atomic long work_ns;       /* when the last of them did */
 };
 

@@ -74,7 +74,7 @@ static struct slot *count_ends(fair_task *t, unsigned arg)
     unsigned n;
     struct ending *e;
 
-    if (!fair_get_uint(t, arg, &n) || n >= SLOTS
+    if (!fair_get_uint(t, fair_arg(t, arg), &n) || n >= SLOTS
         || !(e = fair_alloc(t, sizeof *e)))
         return NULL;
     e->slot = &probe->slots[n];
@@ -97,8 +97,9 @@ static ERL_NIF_TERM spin(fair_task *t)
     long end;
     fair_bin bin, arg;
     char *memory;
+    unsigned root;
 
-    if (!fair_get_ulong(t, 1, &us) || us > 60000000
+    if (!fair_get_ulong(t, fair_arg(t, 1), &us) || us > 60000000
         || !(s = count_ends(t, 0)))
         return fair_badarg(t);
     memory = fair_alloc(t, 1000);
@@ -106,9 +107,9 @@ static ERL_NIF_TERM spin(fair_task *t)
         return fair_enomem(t);
     memset(memory, 1, 1000);
     memset(bin.data, 2, 3000);
-    if (!fair_get_bin(t, 2, &arg))
+    if (!fair_get_bin(t, fair_arg(t, 2), &arg))
         arg.size = 0;
-    fair_keep(t, 0, fair_arg(t, 2));
+    root = fair_root(t, fair_arg(t, 2));
     end = us ? probe_now() + (long)us * 1000 : INT64_MAX;
     while (!s->finish && probe_now() < end) {
         work(1000);
@@ -116,7 +117,7 @@ static ERL_NIF_TERM spin(fair_task *t)
     }
     if (memory[999] != 1 || bin.data[2999] != 2
         || (arg.size > 0 && arg.data[arg.size - 1] == 255)
-        || !enif_is_identical(fair_arg(t, 2), fair_kept(t, 0)))
+        || !enif_is_identical(fair_arg(t, 2), fair_kept(t, root)))
         return fair_badarg(t);
     return enif_make_tuple2(fair_env(t), fair_arg(t, 2),
                             enif_make_uint64(fair_env(t), fair_yields(t)));
@@ -127,7 +128,7 @@ static ERL_NIF_TERM never_tick(fair_task *t)
 {
     unsigned us;
 
-    if (!fair_get_uint(t, 0, &us) || us > 1000000)
+    if (!fair_get_uint(t, fair_arg(t, 0), &us) || us > 1000000)
         return fair_badarg(t);
     burn(us);
     return ok(t);
@@ -139,7 +140,8 @@ static ERL_NIF_TERM ticks(fair_task *t)
     ErlNifSInt64 units;
     unsigned count;
 
-    if (!fair_get_int64(t, 0, &units) || !fair_get_uint(t, 1, &count)
+    if (!fair_get_int64(t, fair_arg(t, 0), &units)
+        || !fair_get_uint(t, fair_arg(t, 1), &count)
         || count > 1000000)
         return fair_badarg(t);
     for (unsigned i = 0; i < count; i++) {
@@ -159,12 +161,13 @@ static ERL_NIF_TERM echo(fair_task *t)
     return fair_arg(t, 0);
 }
 
-static void seen(fair_task *t, const char *kind, ERL_NIF_TERM value)
+static void seen(fair_task *t, unsigned list, const char *kind,
+                 ERL_NIF_TERM value)
 {
     ErlNifEnv *env = fair_env(t);
 
-    fair_list_push(t, 0, enif_make_tuple2(env, enif_make_atom(env, kind),
-                                          value));
+    fair_list_push(t, list,
+                   enif_make_tuple2(env, enif_make_atom(env, kind), value));
 }
 
 /* kinds(Term) -> [{Kind, Value}]: every getter that takes it */
@@ -173,10 +176,11 @@ static ERL_NIF_TERM kinds(fair_task *t)
     int i; unsigned u; long l; unsigned long ul;
     ErlNifSInt64 i64; ErlNifUInt64 u64; double d; ErlNifPid pid;
     char name[256]; void *obj; size_t length;
+    unsigned list = fair_root(t, enif_make_list(fair_env(t), 0));
 
 #define SEEN(NAME, MAKE, VALUE)                                             \
-    if (fair_get_##NAME(t, 0, &(VALUE)))                                    \
-        seen(t, #NAME, MAKE(fair_env(t), VALUE));
+    if (fair_get_##NAME(t, fair_arg(t, 0), &(VALUE)))                       \
+        seen(t, list, #NAME, MAKE(fair_env(t), VALUE));
     SEEN(int, enif_make_int, i)
     SEEN(uint, enif_make_uint, u)
     SEEN(long, enif_make_long, l)
@@ -185,17 +189,18 @@ static ERL_NIF_TERM kinds(fair_task *t)
     SEEN(uint64, enif_make_uint64, u64)
     SEEN(double, enif_make_double, d)
 #undef SEEN
-    if (fair_get_pid(t, 0, &pid))
-        seen(t, "pid", enif_make_pid(fair_env(t), &pid));
-    if (fair_get_atom(t, 0, name, sizeof name))
-        seen(t, "atom", enif_make_string(fair_env(t), name, ERL_NIF_LATIN1));
-    if (fair_get_resource(t, 0, probe->object_type, &obj))
-        seen(t, "object",
+    if (enif_get_local_pid(fair_env(t), fair_arg(t, 0), &pid))
+        seen(t, list, "pid", enif_make_pid(fair_env(t), &pid));
+    if (fair_get_atom(t, fair_arg(t, 0), name, sizeof name))
+        seen(t, list, "atom",
+             enif_make_string(fair_env(t), name, ERL_NIF_LATIN1));
+    if (fair_get_resource(t, fair_arg(t, 0), probe->object_type, &obj))
+        seen(t, list, "object",
              enif_make_long(fair_env(t), ((struct object *)obj)->value));
-    if (fair_get_list_length(t, 0, &length))
-        seen(t, "length", enif_make_ulong(fair_env(t), length));
+    if (fair_get_list_length(t, fair_arg(t, 0), &length))
+        seen(t, list, "length", enif_make_ulong(fair_env(t), length));
     fair_tick(t, 1);
-    return fair_kept(t, 0);
+    return fair_kept(t, list);
 }
 
 /* walk(List) -> {Length, SumOfItsIntegers} */
@@ -205,17 +210,18 @@ static ERL_NIF_TERM walk(fair_task *t)
     ErlNifSInt64 value, sum = 0;
     ERL_NIF_TERM head;
     size_t length;
+    unsigned list;
 
-    if (!fair_get_list_length(t, 0, &length))
+    if (!fair_get_list_length(t, fair_arg(t, 0), &length))
         return fair_badarg(t);
-    fair_keep(t, 0, fair_arg(t, 0));
-    while (fair_list_next(t, 0, &head)) {
+    list = fair_root(t, fair_arg(t, 0));
+    while (fair_list_next(t, list, &head)) {
         if (enif_get_int64(fair_env(t), head, &value))
             sum = (ErlNifSInt64)((uint64_t)sum + (uint64_t)value);
         n++;
         fair_tick(t, 1);
     }
-    if (n != length || !enif_is_empty_list(fair_env(t), fair_kept(t, 0)))
+    if (n != length || !enif_is_empty_list(fair_env(t), fair_kept(t, list)))
         return ok(t);
     return enif_make_tuple2(fair_env(t), enif_make_ulong(fair_env(t), n),
                             enif_make_int64(fair_env(t), sum));
@@ -224,26 +230,27 @@ static ERL_NIF_TERM walk(fair_task *t)
 /* build(N) -> lists:seq(1, N) */
 static ERL_NIF_TERM build(fair_task *t)
 {
-    unsigned n;
+    unsigned n, list = fair_root(t, enif_make_list(fair_env(t), 0));
 
-    if (!fair_get_uint(t, 0, &n) || n > 10000000)
+    if (!fair_get_uint(t, fair_arg(t, 0), &n) || n > 10000000)
         return fair_badarg(t);
     for (unsigned i = 1; i <= n; i++) {
-        fair_list_push(t, 3, enif_make_uint(fair_env(t), i));
+        fair_list_push(t, list, enif_make_uint(fair_env(t), i));
         fair_tick(t, 1);
     }
-    if (!fair_list_reverse(t, 3))
+    if (!fair_list_reverse(t, list))
         return fair_badarg(t);
-    return fair_kept(t, 3);
+    return fair_kept(t, list);
 }
 
 /* reverse(List) */
 static ERL_NIF_TERM reverse(fair_task *t)
 {
-    fair_keep(t, 1, fair_arg(t, 0));
-    if (!fair_list_reverse(t, 1))
+    unsigned list = fair_root(t, fair_arg(t, 0));
+
+    if (!fair_list_reverse(t, list))
         return fair_badarg(t);
-    return fair_kept(t, 1);
+    return fair_kept(t, list);
 }
 
 /* bytes(Iolist) -> Binary */
@@ -251,10 +258,10 @@ static ERL_NIF_TERM bytes(fair_task *t)
 {
     fair_bin bin;
 
-    if (!fair_get_iolist(t, 0, &bin))
+    if (!fair_get_iolist(t, fair_arg(t, 0), &bin))
         return fair_badarg(t);
     fair_tick(t, 1);
-    return fair_bin_term(t, &bin);
+    return fair_make_bin(t, &bin);
 }
 
 /* text(String) -> Binary, with its final zero */
@@ -264,7 +271,7 @@ static ERL_NIF_TERM text(fair_task *t)
     size_t length;
     fair_bin bin;
 
-    if (!fair_get_string(t, 0, &chars, &length))
+    if (!fair_get_string(t, fair_arg(t, 0), &chars, &length))
         return fair_badarg(t);
     if (!fair_new_bin(t, length + 1, &bin))
         return fair_enomem(t);
@@ -273,7 +280,7 @@ static ERL_NIF_TERM text(fair_task *t)
         memcpy(bin.data + i, chars + i, n);
         fair_tick(t, n);
     }
-    return fair_bin_term(t, &bin);
+    return fair_make_bin(t, &bin);
 }
 
 /* flip(Binary): all bits turned, by way of a binary that grows as it goes */
@@ -281,7 +288,7 @@ static ERL_NIF_TERM flip(fair_task *t)
 {
     fair_bin in, out, part;
 
-    if (!fair_get_bin(t, 0, &in))
+    if (!fair_get_bin(t, fair_arg(t, 0), &in))
         return fair_badarg(t);
     if (!fair_new_bin(t, 0, &out))
         return fair_enomem(t);
@@ -291,11 +298,11 @@ static ERL_NIF_TERM flip(fair_task *t)
             return fair_enomem(t);
         for (size_t k = i; k < i + n; k++)
             out.data[k] = (unsigned char)~in.data[k];
-        if (fair_inspect_bin(t, fair_arg(t, 0), &part))
+        if (fair_get_bin(t, fair_arg(t, 0), &part))
             fair_release_bin(t, &part);
         fair_tick(t, n);
     }
-    return fair_bin_term(t, &out);
+    return fair_make_bin(t, &out);
 }
 
 /* garbage(N, Size): N lists of Size small tuples, none kept */
@@ -303,7 +310,8 @@ static ERL_NIF_TERM garbage(fair_task *t)
 {
     unsigned n, size;
 
-    if (!fair_get_uint(t, 0, &n) || !fair_get_uint(t, 1, &size)
+    if (!fair_get_uint(t, fair_arg(t, 0), &n)
+        || !fair_get_uint(t, fair_arg(t, 1), &size)
         || n > 1000000 || size > 10000)
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++) {
@@ -331,8 +339,8 @@ static ERL_NIF_TERM object(fair_task *t)
     void *obj;
     unsigned us;
 
-    if (!fair_get_resource(t, 0, probe->object_type, &obj)
-        || !fair_get_uint(t, 1, &us) || us > 1000000)
+    if (!fair_get_resource(t, fair_arg(t, 0), probe->object_type, &obj)
+        || !fair_get_uint(t, fair_arg(t, 1), &us) || us > 1000000)
         return fair_badarg(t);
     for (long end = probe_now() + us * 1000L; probe_now() < end; ) {
         work(1000);
@@ -355,21 +363,21 @@ static ERL_NIF_TERM move(fair_task *t)
         FAIR_DIRTY_CPU, FAIR_NORMAL, FAIR_DIRTY_IO, FAIR_DIRTY_CPU,
         FAIR_DIRTY_IO, FAIR_NORMAL, FAIR_NORMAL
     };
-    unsigned rounds;
+    unsigned rounds, seen = fair_root(t, enif_make_list(fair_env(t), 0));
 
-    if (!fair_get_uint(t, 0, &rounds) || rounds > 1000)
+    if (!fair_get_uint(t, fair_arg(t, 0), &rounds) || rounds > 1000)
         return fair_badarg(t);
     while (rounds-- > 0) {
-        fair_keep(t, 0, enif_make_list(fair_env(t), 0));
+        fair_keep(t, seen, enif_make_list(fair_env(t), 0));
         for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
             fair_move(t, places[i]);
-            fair_list_push(t, 0, enif_make_atom(fair_env(t),
-                                                where_names[fair_where(t)]));
+            fair_list_push(t, seen, enif_make_atom(fair_env(t),
+                                                   where_names[fair_where(t)]));
             work(1000);
             fair_tick(t, 1000);
         }
     }
-    return enif_make_tuple2(fair_env(t), fair_arg(t, 1), fair_kept(t, 0));
+    return enif_make_tuple2(fair_env(t), fair_arg(t, 1), fair_kept(t, seen));
 }
 
 struct errand {
@@ -393,25 +401,26 @@ static ERL_NIF_TERM call(fair_task *t)
     struct errand *e = fair_alloc(t, sizeof *e);
     unsigned us, units;
 
-    if (!e || !fair_get_uint(t, 0, &us) || !fair_get_uint(t, 1, &units)
+    if (!e || !fair_get_uint(t, fair_arg(t, 0), &us)
+        || !fair_get_uint(t, fair_arg(t, 1), &units)
         || us > 1000000)
         return fair_badarg(t);
     e->us = us;
-    fair_call(t, units, run_errand, e);
+    fair_call(t, FAIR_AUTO, units, run_errand, e);
     fair_tick(t, 1);
     return enif_make_int(fair_env(t), e->thread);
 }
 
-/* blocking(Us): the same with fair_blocking */
+/* blocking(Us): the same with fair_call in FAIR_DIRTY_IO */
 static ERL_NIF_TERM blocking(fair_task *t)
 {
     struct errand e = {0, 0};           /* on the task's own stack */
     unsigned us;
 
-    if (!fair_get_uint(t, 0, &us) || us > 1000000)
+    if (!fair_get_uint(t, fair_arg(t, 0), &us) || us > 1000000)
         return fair_badarg(t);
     e.us = us;
-    fair_blocking(t, run_errand, &e);
+    fair_call(t, FAIR_DIRTY_IO, 0, run_errand, &e);
     return enif_make_int(fair_env(t), e.thread);
 }
 
@@ -424,7 +433,8 @@ static ERL_NIF_TERM memory(fair_task *t)
     unsigned blocks, size, good = 0;
     unsigned char **block;
 
-    if (!fair_get_uint(t, 0, &blocks) || !fair_get_uint(t, 1, &size)
+    if (!fair_get_uint(t, fair_arg(t, 0), &blocks)
+        || !fair_get_uint(t, fair_arg(t, 1), &size)
         || blocks > 100000 || size > 1000)
         return fair_badarg(t);
     if (fair_alloc(t, SIZE_MAX) || fair_alloc(t, SIZE_MAX - 8)
@@ -489,7 +499,7 @@ static ERL_NIF_TERM deep(fair_task *t)
 {
     unsigned depth;
 
-    if (!fair_get_uint(t, 0, &depth) || depth < 1)
+    if (!fair_get_uint(t, fair_arg(t, 0), &depth) || depth < 1)
         return fair_badarg(t);
     return enif_make_uint(fair_env(t), frames(t, depth));
 }
@@ -500,7 +510,7 @@ static ERL_NIF_TERM harmonic(fair_task *t)
     unsigned n;
     double sum = 0;
 
-    if (!fair_get_uint(t, 0, &n) || n > 10000000)
+    if (!fair_get_uint(t, fair_arg(t, 0), &n) || n > 10000000)
         return fair_badarg(t);
     for (unsigned i = n; i > 0; i--) {
         sum += 1.0 / i;

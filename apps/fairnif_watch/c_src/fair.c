@@ -16,8 +16,7 @@
 /* fair__ops.running is behind this many functions. */
 const struct fair_ops *watch__fair_bind(ErlNifEnv *env, ERL_NIF_TERM runtime)
 {
-    struct fair_watcher watcher = {.size = sizeof watcher, .abi_major = 1,
-                                   .abi_minor = 2};
+    struct fair_watcher watcher = {.size = sizeof watcher, .abi_major = 2};
 
     if (enif_dynamic_resource_call(env, enif_make_atom(env, "fairnif"),
                                    enif_make_atom(env, "fairnif_runtime"),

@@ -7,8 +7,6 @@
 #include <erl_nif.h>
 #include <stdint.h>
 
-enum { FAIR_OPS_BEFORE_RUNNING = 42 };  /* functions, of interface 1.1 */
-
 struct fair_running {
     uint32_t where, number;
     int32_t tid;
@@ -21,7 +19,6 @@ struct fair_running {
 struct fair_ops {
     uint32_t size;
     uint16_t abi_major, abi_minor;
-    void (*before[FAIR_OPS_BEFORE_RUNNING])(void);
     unsigned (*running)(struct fair_running *list, size_t item_size,
                         unsigned most);
 };

@@ -15,7 +15,7 @@ static ERL_NIF_TERM count(fair_task *t)
 {
     ErlNifUInt64 n;
 
-    if (!fair_get_uint64(t, 0, &n))
+    if (!fair_get_uint64(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (ErlNifUInt64 i = 0; i < n; i++)
         fair_tick(t, 1);
@@ -40,7 +40,7 @@ static void unload(ErlNifEnv *env, void *priv)
 
 static ErlNifFunc nifs[] = {
     {"info", 0, info, 0},
-    FAIR_NIF("count", 1, count, FAIR_YIELDING)
+    FAIR_NIF("count", 1, count, FAIR_NORMAL)
 };
 
 FAIR_NIF_INIT(PROBE_MODULE, nifs, load, NULL, NULL, unload)

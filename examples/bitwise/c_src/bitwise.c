@@ -84,7 +84,8 @@ static int exor_begin(fair_task *t, struct job *job, fair_bin *out,
     fair_bin in;
     unsigned byte;
 
-    if (!fair_get_bin(t, 0, &in) || !fair_get_uint(t, 1, &byte) || byte > 255) {
+    if (!fair_get_bin(t, fair_arg(t, 0), &in)
+        || !fair_get_uint(t, fair_arg(t, 1), &byte) || byte > 255) {
         *answer = fair_badarg(t);
         return 0;
     }
@@ -99,7 +100,7 @@ static int exor_begin(fair_task *t, struct job *job, fair_bin *out,
 
 static ERL_NIF_TERM exor_end(fair_task *t, fair_bin *out)
 {
-    return enif_make_tuple2(fair_env(t), fair_bin_term(t, out),
+    return enif_make_tuple2(fair_env(t), fair_make_bin(t, out),
                             enif_make_uint64(fair_env(t), fair_yields(t)));
 }
 
@@ -161,10 +162,10 @@ static ERL_NIF_TERM exor_bad(ErlNifEnv *env, int argc,
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("exor",             2, exor,      FAIR_AUTO),
-    FAIR_NIF("exor_yield",       2, exor,      FAIR_YIELDING),
-    FAIR_NIF("exor_dirty",       2, exor,      FAIR_DIRTY_CPU),
-    FAIR_NIF("exor_dirty_yield", 2, exor,      FAIR_YIELDING_DIRTY),
-    FAIR_NIF("exor_flip",        2, exor_flip, FAIR_YIELDING),
+    FAIR_NIF("exor_yield",       2, exor,      FAIR_NORMAL),
+    FAIR_NIF("exor_dirty",       2, exor,      FAIR_DIRTY_CPU | FAIR_NO_YIELD),
+    FAIR_NIF("exor_dirty_yield", 2, exor,      FAIR_DIRTY_CPU),
+    FAIR_NIF("exor_flip",        2, exor_flip, FAIR_NORMAL),
     FAIR_NIF("nif_exor_threaded", 2, exor,     FAIR_THREADED),
     {"exor_bad", 2, exor_bad, 0}
 };

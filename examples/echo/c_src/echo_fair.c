@@ -7,9 +7,9 @@ static ERL_NIF_TERM echo(fair_task *t)
 {
     fair_bin in;
 
-    if (!fair_get_bin(t, 0, &in))
+    if (!fair_get_bin(t, fair_arg(t, 0), &in))
         return fair_badarg(t);
-    return fair_bin_term(t, &in);
+    return fair_make_bin(t, &in);
 }
 
 static ErlNifFunc nifs[] = {

@@ -154,7 +154,7 @@ static inline ERL_NIF_TERM fair(fair_task *t, step_fn step)
     struct job job;
     ErlNifUInt64 us;
 
-    if (!fair_get_uint64(t, 0, &us) || us > MAX_US)
+    if (!fair_get_uint64(t, fair_arg(t, 0), &us) || us > MAX_US)
         return fair_badarg(t);
     begin(&job, us);
     while (step(&job))

@@ -145,7 +145,8 @@ static ERL_NIF_TERM fair(fair_task *task)
     fair_bin a, b;
     size_t n;
 
-    if (!fair_get_bin(task, 0, &a) || !fair_get_bin(task, 1, &b))
+    if (!fair_get_bin(task, fair_arg(task, 0), &a)
+        || !fair_get_bin(task, fair_arg(task, 1), &b))
         return fair_badarg(task);
     init(&t, a.data, a.size, b.data, b.size);
     while ((n = trim_front(&t)) > 0)
@@ -204,8 +205,8 @@ static ERL_NIF_TERM unfair(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("levenshtein", 2, fair, FAIR_AUTO),
-    FAIR_NIF("yielding_levenshtein", 2, fair, FAIR_YIELDING),
-    FAIR_NIF("dirty_levenshtein", 2, fair, FAIR_DIRTY_CPU),
+    FAIR_NIF("yielding_levenshtein", 2, fair, FAIR_NORMAL),
+    FAIR_NIF("dirty_levenshtein", 2, fair, FAIR_DIRTY_CPU | FAIR_NO_YIELD),
     FAIR_NIF("nif_threaded_levenshtein", 2, fair, FAIR_THREADED),
     {"unfair_levenshtein", 2, unfair, 0}
 };

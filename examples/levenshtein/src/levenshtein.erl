@@ -34,12 +34,12 @@ levenshtein(_A, _B) ->
 unfair_levenshtein(_A, _B) ->
     erlang:nif_error(not_loaded).
 
-%% On normal schedulers, giving way after each slice (FAIR_YIELDING).
+%% On normal schedulers, giving way after each slice (FAIR_NORMAL).
 -spec yielding_levenshtein(binary(), binary()) -> non_neg_integer().
 yielding_levenshtein(_A, _B) ->
     erlang:nif_error(not_loaded).
 
-%% On a dirty CPU scheduler to the end (FAIR_DIRTY_CPU).
+%% On a dirty CPU scheduler to the end (FAIR_DIRTY_CPU | FAIR_NO_YIELD).
 -spec dirty_levenshtein(binary(), binary()) -> non_neg_integer().
 dirty_levenshtein(_A, _B) ->
     erlang:nif_error(not_loaded).

@@ -19,19 +19,16 @@ enum {
 };
 /* Numbers are of 32 bits, so that an array of them is half the terms' size. */
 #define MAX_HELD UINT32_MAX
-/* Root slots that held_list uses; the first stays in use. */
-#define HELD_SLOTS 3
 
 struct held {
     size_t count;
-    unsigned slot;              /* the root */
+    unsigned root;
     const ERL_NIF_TERM *top;    /* valid until the next pause */
 };
 
-/* Takes over the elements of argument `arg`.  Uses HELD_SLOTS root
- * slots from `slot` on.  0 when it is no proper list or too
- * long.  Pauses. */
-int held_list(fair_task *t, unsigned arg, unsigned slot, struct held *h);
+/* Takes over the elements of a list; one root stays in use.  0 when it is no
+ * proper list or too long.  Pauses. */
+int held_list(fair_task *t, ERL_NIF_TERM list, struct held *h);
 
 /* To be called after each pause, before held_get. */
 void held_again(fair_task *t, struct held *h);

@@ -29,8 +29,6 @@ struct parts {
     uint32_t *numbers;          /* of pairs, sorted by part */
 };
 
-enum { HELD, MADE = HELD + HELD_SLOTS, PUTS };      /* roots */
-
 /* The VM's maps are trees of 16 branches a node, the lowest four bits of the
  * hash first. */
 static uint32_t in_map_order(uint32_t hash)
@@ -124,35 +122,36 @@ static int make_at_once(ErlNifEnv *env, ERL_NIF_TERM *keys,
 }
 
 /* The pairs as one map, put key by key: later values replace earlier ones. */
-static void put_all(fair_task *t, struct held *h, const uint32_t *numbers,
-                    size_t n)
+static void put_all(fair_task *t, unsigned made, struct held *h,
+                    const uint32_t *numbers, size_t n)
 {
+    unsigned puts = fair_root(t, enif_make_new_map(fair_env(t)));
     const ERL_NIF_TERM *pair;
     ERL_NIF_TERM map;
     ErlNifEnv *env;
 
-    fair_keep(t, PUTS, enif_make_new_map(fair_env(t)));
     for (size_t i = 0; i < n; i++) {
         env = fair_env(t);
         held_again(t, h);
         pair = pair_of(env, held_get(h, env, numbers[i]));
-        enif_make_map_put(env, fair_kept(t, PUTS), pair[0], pair[1], &map);
-        fair_keep(t, PUTS, map);
+        enif_make_map_put(env, fair_kept(t, puts), pair[0], pair[1], &map);
+        fair_keep(t, puts, map);
         fair_tick(t, PUT_COST);
     }
-    fair_list_push(t, MADE, fair_kept(t, PUTS));
+    fair_list_push(t, made, fair_kept(t, puts));
+    fair_unroot(t, puts);
 }
 
-/* Puts the map of one part before the list in MADE. */
-static void make_part(fair_task *t, struct held *h, const uint32_t *numbers,
-                      size_t n)
+/* Puts the map of one part before the list in the root `made`. */
+static void make_part(fair_task *t, unsigned made, struct held *h,
+                      const uint32_t *numbers, size_t n)
 {
     ERL_NIF_TERM keys[PART_MOST], values[PART_MOST], map;
     ErlNifEnv *env = fair_env(t);
     const ERL_NIF_TERM *pair;
 
     if (n > PART_MOST) {
-        put_all(t, h, numbers, n);
+        put_all(t, made, h, numbers, n);
         return;
     }
     held_again(t, h);
@@ -167,9 +166,9 @@ static void make_part(fair_task *t, struct held *h, const uint32_t *numbers,
         values[i] = pair[1];
     }
     if (make_at_once(env, keys, values, n, &map))
-        fair_list_push(t, MADE, map);
+        fair_list_push(t, made, map);
     else
-        put_all(t, h, numbers, n);
+        put_all(t, made, h, numbers, n);
     fair_tick(t, n * PAIR_COST);
 }
 
@@ -189,8 +188,9 @@ ERL_NIF_TERM to_maps(fair_task *t)
     struct parts p;
     struct held h;
     size_t begin;
+    unsigned made;
 
-    if (!held_list(t, 0, HELD, &h))
+    if (!held_list(t, fair_arg(t, 0), &h))
         return fair_badarg(t);
     p.bits = bits_for(h.count);
     p.hashes = fair_alloc(t, (h.count + 1) * sizeof *p.hashes);
@@ -201,11 +201,12 @@ ERL_NIF_TERM to_maps(fair_task *t)
     if (!hash_all(t, &h, p.hashes))
         return fair_badarg(t);
     divide(t, &p, h.count);
+    made = fair_root(t, enif_make_list(fair_env(t), 0));
     for (size_t part = (size_t)1 << p.bits; part-- > 0;) {
         begin = part > 0 ? p.ends[part - 1] : 0;
-        make_part(t, &h, p.numbers + begin, p.ends[part] - begin);
+        make_part(t, made, &h, p.numbers + begin, p.ends[part] - begin);
     }
-    return fair_kept(t, MADE);
+    return fair_kept(t, made);
 }
 
 /* -- plain -------------------------------------------------------------------*/

@@ -59,18 +59,18 @@ static ERL_NIF_TERM make_wide(ErlNifEnv *env, wide x)
 
 ERL_NIF_TERM sum(fair_task *t)
 {
+    unsigned left = fair_root(t, fair_arg(t, 0));
     ERL_NIF_TERM list;
     wide sum = 0;
     size_t n;
 
-    fair_keep(t, 0, fair_arg(t, 0));
     do {
-        list = fair_kept(t, 0);
+        list = fair_kept(t, left);
         n = sum_block(fair_env(t), &list, BLOCK, &sum);
-        fair_keep(t, 0, list);
+        fair_keep(t, left, list);
         fair_tick(t, n);
     } while (n == BLOCK);
-    if (!enif_is_empty_list(fair_env(t), fair_kept(t, 0)))
+    if (!enif_is_empty_list(fair_env(t), fair_kept(t, left)))
         return fair_badarg(t);
     return make_wide(fair_env(t), sum);
 }
@@ -112,22 +112,25 @@ static uint64_t range_size(ErlNifSInt64 from, ErlNifSInt64 to, int *ok)
 
 ERL_NIF_TERM range(fair_task *t)
 {
+    unsigned list = fair_root(t, enif_make_list(fair_env(t), 0));
     ErlNifSInt64 from, to;
     uint64_t left;
     size_t n;
     int ok;
 
-    if (!fair_get_int64(t, 0, &from) || !fair_get_int64(t, 1, &to))
+    if (!fair_get_int64(t, fair_arg(t, 0), &from)
+        || !fair_get_int64(t, fair_arg(t, 1), &to))
         return fair_badarg(t);
     left = range_size(from, to, &ok);
     if (!ok)
         return fair_badarg(t);
     for (; left > 0; left -= n, to -= (ErlNifSInt64)n) {
         n = smaller(left, BLOCK);
-        fair_keep(t, 0, range_block(fair_env(t), to, n, fair_kept(t, 0)));
+        fair_keep(t, list,
+                  range_block(fair_env(t), to, n, fair_kept(t, list)));
         fair_tick(t, n);
     }
-    return fair_kept(t, 0);
+    return fair_kept(t, list);
 }
 
 ERL_NIF_TERM unfair_range(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

@@ -234,8 +234,6 @@ KERNEL ERL_NIF_TERM answer(const struct source *src, int held,
     return tail;
 }
 
-enum { HELD, MADE = HELD + HELD_SLOTS };    /* roots */
-
 static void again(fair_task *t, struct source *src)
 {
     src->env = fair_env(t);
@@ -247,9 +245,10 @@ ERL_NIF_TERM sort(fair_task *t)
     struct sorter s = {0};
     struct source src = {0};
     ERL_NIF_TERM list;
+    unsigned made;
     size_t n;
 
-    if (!held_list(t, 0, HELD, &src.held))
+    if (!held_list(t, fair_arg(t, 0), &src.held))
         return fair_badarg(t);
     s.count = src.held.count;
     s.from = fair_alloc(t, (s.count + 1) * sizeof *s.from);
@@ -258,14 +257,15 @@ ERL_NIF_TERM sort(fair_task *t)
         return fair_enomem(t);
     while (again(t, &src), (n = step(&s, &src, 1)) > 0)
         fair_tick(t, n);
+    made = fair_root(t, enif_make_list(fair_env(t), 0));
     for (size_t left = s.count; left > 0; left -= n) {
         again(t, &src);
         n = smaller(left, STEP);
-        list = answer(&src, 1, s.from + left - n, n, fair_kept(t, MADE));
-        fair_keep(t, MADE, list);
+        list = answer(&src, 1, s.from + left - n, n, fair_kept(t, made));
+        fair_keep(t, made, list);
         fair_tick(t, n);
     }
-    return fair_kept(t, MADE);
+    return fair_kept(t, made);
 }
 
 static int copy_list(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM *terms)

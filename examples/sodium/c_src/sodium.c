@@ -121,15 +121,15 @@ static ERL_NIF_TERM seal(fair_task *t, void (*work)(void *))
     struct job j;
     fair_bin in, out;
 
-    if (!fair_get_bin(t, 0, &in) || !get_keys(t, &j))
+    if (!fair_get_bin(t, fair_arg(t, 0), &in) || !get_keys(t, &j))
         return fair_badarg(t);
     if (!fair_new_bin(t, in.size + MAC, &out))
         return fair_enomem(t);
     j.in = in.data;
     j.in_size = in.size;
     j.out = out.data;
-    fair_call(t, in.size, work, &j);
-    return j.refused ? fair_badarg(t) : fair_bin_term(t, &out);
+    fair_call(t, FAIR_AUTO, in.size, work, &j);
+    return j.refused ? fair_badarg(t) : fair_make_bin(t, &out);
 }
 
 static ERL_NIF_TERM unseal(fair_task *t, void (*work)(void *))
@@ -137,18 +137,18 @@ static ERL_NIF_TERM unseal(fair_task *t, void (*work)(void *))
     struct job j;
     fair_bin in, out;
 
-    if (!fair_get_bin(t, 0, &in) || !get_keys(t, &j))
+    if (!fair_get_bin(t, fair_arg(t, 0), &in) || !get_keys(t, &j))
         return fair_badarg(t);
     if (!fair_new_bin(t, in.size < MAC ? 0 : in.size - MAC, &out))
         return fair_enomem(t);
     j.in = in.data;
     j.in_size = in.size;
     j.out = out.data;
-    fair_call(t, in.size, work, &j);    /* refuses what is shorter than MAC */
+    fair_call(t, FAIR_AUTO, in.size, work, &j);    /* refuses what is shorter than MAC */
     return j.refused
         ? tagged(fair_env(t), "error",
                  enif_make_atom(fair_env(t), "failed_verification"))
-        : tagged(fair_env(t), "ok", fair_bin_term(t, &out));
+        : tagged(fair_env(t), "ok", fair_make_bin(t, &out));
 }
 
 static ERL_NIF_TERM fair_secretbox(fair_task *t)
@@ -177,14 +177,14 @@ static ERL_NIF_TERM fair_randombytes(fair_task *t)
     ErlNifUInt64 n;
     fair_bin out;
 
-    if (!fair_get_uint64(t, 0, &n))
+    if (!fair_get_uint64(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     if (!fair_new_bin(t, n, &out))
         return fair_enomem(t);
     j.out = out.data;
     j.out_size = n;
-    fair_call(t, n, random_bytes, &j);
-    return fair_bin_term(t, &out);
+    fair_call(t, FAIR_AUTO, n, random_bytes, &j);
+    return fair_make_bin(t, &out);
 }
 
 static ERL_NIF_TERM fair_keypair(fair_task *t)
@@ -194,11 +194,11 @@ static ERL_NIF_TERM fair_keypair(fair_task *t)
 
     if (!fair_new_bin(t, KEY, &public) || !fair_new_bin(t, KEY, &secret))
         return fair_enomem(t);
-    fair_call(t, 1, keypair, &j);
+    fair_call(t, FAIR_AUTO, 1, keypair, &j);
     memcpy(public.data, j.key, KEY);
     memcpy(secret.data, j.secret_key, KEY);
-    return enif_make_tuple2(fair_env(t), fair_bin_term(t, &public),
-                            fair_bin_term(t, &secret));
+    return enif_make_tuple2(fair_env(t), fair_make_bin(t, &public),
+                            fair_make_bin(t, &secret));
 }
 
 /* -- the plain forms ------------------------------------------------------ */

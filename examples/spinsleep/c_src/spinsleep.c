@@ -303,7 +303,7 @@ static inline ERL_NIF_TERM fair(fair_task *t, step_fn step)
     struct job job;
     ErlNifUInt64 us;
 
-    if (!fair_get_uint64(t, 0, &us) || us > MAX_US)
+    if (!fair_get_uint64(t, fair_arg(t, 0), &us) || us > MAX_US)
         return fair_badarg(t);
     begin(&job, us);
     while (step(&job))
@@ -359,13 +359,13 @@ static ErlNifFunc nifs[] = {
     {"spinwork_timeslice", 1, spinwork_timeslice, 0},
     {"spinwork_timeslice_dirty", 1, spinwork_timeslice, DIRTY},
     FAIR_NIF("spinsleep_fair", 1, spinsleep_fair, FAIR_AUTO),
-    FAIR_NIF("spinsleep_fair_yield", 1, spinsleep_fair, FAIR_YIELDING),
+    FAIR_NIF("spinsleep_fair_yield", 1, spinsleep_fair, FAIR_NORMAL),
     FAIR_NIF("spinsleep_fair_dirty_yield", 1, spinsleep_fair,
-             FAIR_YIELDING_DIRTY),
+             FAIR_DIRTY_CPU),
     FAIR_NIF("spinwork_fair", 1, spinwork_fair, FAIR_AUTO),
-    FAIR_NIF("spinwork_fair_yield", 1, spinwork_fair, FAIR_YIELDING),
+    FAIR_NIF("spinwork_fair_yield", 1, spinwork_fair, FAIR_NORMAL),
     FAIR_NIF("spinwork_fair_dirty_yield", 1, spinwork_fair,
-             FAIR_YIELDING_DIRTY),
+             FAIR_DIRTY_CPU),
     /* their answers go through fairnif:await/1, in spinsleep.erl */
     FAIR_NIF("nif_spinsleep_threaded", 1, spinsleep_fair, FAIR_THREADED),
     FAIR_NIF("nif_spinwork_threaded", 1, spinwork_fair, FAIR_THREADED)

@@ -4,7 +4,7 @@
  * Each body does its system call, and where that would block it waits with
  * fair_wait, in the middle of the function: the caller is suspended, no
  * scheduler and no thread is held.  A socket is a descriptor that was handed
- * over with fair_fd_term: it is closed by close/1, or when its owner dies.
+ * over with fair_make_fd: it is closed by close/1, or when its owner dies.
  *
  * errno is a variable of the thread, and a body may go on on another thread
  * after each wait.  So system calls are made in functions of their own (CALL),
@@ -181,7 +181,7 @@ static bool get_limit(fair_task *t, unsigned i, struct limit *limit)
 {
     int ms;
 
-    if (!fair_get_int(t, i, &ms))
+    if (!fair_get_int(t, fair_arg(t, i), &ms))
         return false;
     limit->set = ms >= 0;
     limit->end = enif_monotonic_time(ERL_NIF_MSEC) + ms;
@@ -210,7 +210,8 @@ static bool get_address(fair_task *t, unsigned i, struct sockaddr_storage *at,
     unsigned port;
 
     memset(at, 0, sizeof *at);
-    if (!fair_get_bin(t, i, &ip) || !fair_get_uint(t, i + 1, &port)
+    if (!fair_get_bin(t, fair_arg(t, i), &ip)
+        || !fair_get_uint(t, fair_arg(t, i + 1), &port)
         || port > 65535)
         return false;
     if (ip.size == 4) {
@@ -249,7 +250,7 @@ static void hold(fair_task *t, long fd)
 /* {ok, Socket}: Erlang's from now on. */
 static ERL_NIF_TERM hand_over(fair_task *t, long fd)
 {
-    ERL_NIF_TERM term = fair_fd_term(t, (int)fd);
+    ERL_NIF_TERM term = fair_make_fd(t, (int)fd);
 
     if (!term)
         return failed(t, -ENOMEM);
@@ -291,7 +292,8 @@ static ERL_NIF_TERM tcp_listen(fair_task *t)
     long fd, result;
     int backlog;
 
-    if (!get_address(t, 0, &at, &size) || !fair_get_int(t, 2, &backlog))
+    if (!get_address(t, 0, &at, &size)
+        || !fair_get_int(t, fair_arg(t, 2), &backlog))
         return fair_badarg(t);
     fd = try_socket(at.ss_family);
     if (fd < 0)
@@ -309,7 +311,7 @@ static ERL_NIF_TERM tcp_accept(fair_task *t)
 
     if (!get_limit(t, 1, &limit))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &listening))
+    if (!fair_get_fd(t, fair_arg(t, 0), &listening))
         return failed(t, -EBADF);
     for (;;) {
         long fd = try_accept(listening), ready;
@@ -333,18 +335,18 @@ static void destroy_queue(void *queue)
     enif_ioq_destroy(queue);
 }
 
-/* Puts the next pieces of root 0, a list of binaries, into the queue, which
+/* Puts the next pieces of a root, a list of binaries, into the queue, which
  * refers to their bytes.  What is left stays in the root. */
-static bool enqueue(fair_task *t, ErlNifIOQueue *queue)
+static bool enqueue(fair_task *t, ErlNifIOQueue *queue, unsigned list)
 {
     ErlNifIOVec vec, *pieces = &vec;
     ERL_NIF_TERM rest;
 
-    if (!enif_inspect_iovec(fair_env(t), PIECES, fair_kept(t, 0), &rest,
+    if (!enif_inspect_iovec(fair_env(t), PIECES, fair_kept(t, list), &rest,
                             &pieces)
         || !enif_ioq_enqv(queue, pieces, 0))
         return false;
-    fair_keep(t, 0, rest);
+    fair_keep(t, list, rest);
     return true;
 }
 
@@ -377,21 +379,22 @@ static ERL_NIF_TERM tcp_send(fair_task *t)
 {
     ErlNifIOQueue *queue;
     struct limit limit;
+    unsigned list;
     int fd;
 
     if (!get_limit(t, 2, &limit))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     queue = enif_ioq_create(ERL_NIF_IOQ_NORMAL);
     if (!queue)
         return fair_enomem(t);
     fair_defer(t, destroy_queue, queue);
-    fair_keep(t, 0, fair_arg(t, 1));
-    while (!enif_is_empty_list(fair_env(t), fair_kept(t, 0))) {
+    list = fair_root(t, fair_arg(t, 1));
+    while (!enif_is_empty_list(fair_env(t), fair_kept(t, list))) {
         long result;
 
-        if (!enqueue(t, queue))
+        if (!enqueue(t, queue, list))
             return fair_badarg(t);
         result = flush(t, fd, queue, &limit);
         if (result <= 0)
@@ -410,7 +413,7 @@ static ERL_NIF_TERM tcp_recv(fair_task *t)
 
     if (!get_limit(t, 1, &limit))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     do {
         there = available(fd);
@@ -434,7 +437,7 @@ static ERL_NIF_TERM tcp_recv(fair_task *t)
     fair_tick(t, (size_t)got);
     if (!fair_resize_bin(t, &out, (size_t)got))
         return fair_enomem(t);
-    return ok_with(t, fair_bin_term(t, &out));
+    return ok_with(t, fair_make_bin(t, &out));
 }
 
 /* Its time is up in the middle: the bytes that came are not lost. */
@@ -446,7 +449,7 @@ static ERL_NIF_TERM timeout_with(fair_task *t, fair_bin *out, size_t got)
         return failed(t, 0);
     if (!fair_resize_bin(t, out, got))
         return fair_enomem(t);
-    bytes = fair_bin_term(t, out);
+    bytes = fair_make_bin(t, out);
     return error_term(t, enif_make_tuple2(fair_env(t),
                                           enif_make_atom(fair_env(t),
                                                          "timeout"), bytes));
@@ -461,9 +464,10 @@ static ERL_NIF_TERM tcp_recv_exactly(fair_task *t)
     fair_bin out;
     int fd;
 
-    if (!fair_get_uint(t, 1, &size) || size == 0 || !get_limit(t, 2, &limit))
+    if (!fair_get_uint(t, fair_arg(t, 1), &size) || size == 0
+        || !get_limit(t, 2, &limit))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     if (!fair_new_bin(t, size, &out))
         return fair_enomem(t);
@@ -484,7 +488,7 @@ static ERL_NIF_TERM tcp_recv_exactly(fair_task *t)
             return failed(t, n < 0 ? n : -EPIPE);
         }
     }
-    return ok_with(t, fair_bin_term(t, &out));
+    return ok_with(t, fair_make_bin(t, &out));
 }
 
 /* shutdown(Socket, read | write | read_write) -> ok */
@@ -497,13 +501,13 @@ static ERL_NIF_TERM tcp_shutdown(fair_task *t)
     int fd, how = 0;
     long result;
 
-    if (!fair_get_atom(t, 1, name, sizeof name))
+    if (!fair_get_atom(t, fair_arg(t, 1), name, sizeof name))
         return fair_badarg(t);
     while (how < 3 && strcmp(names[how], name) != 0)
         how++;
     if (how == 3)
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     result = try_shutdown(fd, how);
     return result < 0 ? failed(t, result) : ok(t);
@@ -512,7 +516,7 @@ static ERL_NIF_TERM tcp_shutdown(fair_task *t)
 /* close(Socket) -> ok, also when it was closed before */
 static ERL_NIF_TERM tcp_close(fair_task *t)
 {
-    fair_close_fd(t, 0);
+    fair_close_fd(t, fair_arg(t, 0));
     return ok(t);
 }
 
@@ -524,14 +528,14 @@ static ERL_NIF_TERM tcp_own(fair_task *t)
     long copy;
     int fd;
 
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     copy = try_duplicate(fd);
     if (copy < 0)
         return failed(t, copy);
     hold(t, copy);
     owned = hand_over(t, copy);
-    fair_close_fd(t, 0);
+    fair_close_fd(t, fair_arg(t, 0));
     return owned;
 }
 
@@ -541,7 +545,7 @@ static ERL_NIF_TERM tcp_port(fair_task *t)
     long port;
     int fd;
 
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     port = local_port(fd);
     return port < 0 ? failed(t, port)

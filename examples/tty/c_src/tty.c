@@ -121,14 +121,14 @@ static ERL_NIF_TERM tty_open(fair_task *t)
     fair_bin path;
     long fd;
 
-    if (!fair_get_bin(t, 0, &path) || path.size == 0
+    if (!fair_get_bin(t, fair_arg(t, 0), &path) || path.size == 0
         || memchr(path.data, 0, path.size) != path.data + path.size - 1)
         return fair_badarg(t);
     fd = try_open((const char *)path.data);
     if (fd < 0)
         return failed(t, fd);
     fair_defer(t, close_deferred, (void *)(intptr_t)fd);
-    term = fair_fd_term(t, (int)fd);
+    term = fair_make_fd(t, (int)fd);
     if (!term)
         return failed(t, -ENOMEM);
     fair_undefer(t, close_deferred, (void *)(intptr_t)fd);
@@ -167,7 +167,7 @@ static ERL_NIF_TERM line_term(fair_task *t, const char *line, long n)
     if (!fair_new_bin(t, (size_t)n, &out))
         return fair_enomem(t);
     memcpy(out.data, line, (size_t)n);
-    return ok_with(t, fair_bin_term(t, &out));
+    return ok_with(t, fair_make_bin(t, &out));
 }
 
 /* read_line(Tty, Ms) -> {ok, Line} | eof */
@@ -176,9 +176,9 @@ static ERL_NIF_TERM tty_read_line(fair_task *t)
     char line[LINE];
     int fd, ms;
 
-    if (!fair_get_int(t, 1, &ms))
+    if (!fair_get_int(t, fair_arg(t, 1), &ms))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     return line_term(t, line, get_line(t, fd, line, ms));
 }
@@ -208,9 +208,9 @@ static ERL_NIF_TERM tty_read_secret(fair_task *t)
 
     if (!before)
         return fair_enomem(t);
-    if (!fair_get_int(t, 1, &ms))
+    if (!fair_get_int(t, fair_arg(t, 1), &ms))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &before->fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &before->fd))
         return failed(t, -EBADF);
     result = get_modes(before->fd, &before->modes);
     if (result < 0)
@@ -231,9 +231,10 @@ static ERL_NIF_TERM tty_write(fair_task *t)
     fair_bin bytes;
     int fd, ms;
 
-    if (!fair_get_int(t, 2, &ms) || !fair_get_iolist(t, 1, &bytes))
+    if (!fair_get_int(t, fair_arg(t, 2), &ms)
+        || !fair_get_iolist(t, fair_arg(t, 1), &bytes))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     while (done < bytes.size) {
         long n = try_write(fd, bytes.data + done, bytes.size - done);
@@ -262,7 +263,7 @@ static ERL_NIF_TERM tty_size(fair_task *t)
     long result;
     int fd;
 
-    if (!fair_get_fd(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
         return failed(t, -EBADF);
     result = try_size(fd, &size);
     if (result < 0)
@@ -274,12 +275,12 @@ static ERL_NIF_TERM tty_size(fair_task *t)
 /* close(Tty) -> ok */
 static ERL_NIF_TERM tty_close(fair_task *t)
 {
-    fair_close_fd(t, 0);
+    fair_close_fd(t, fair_arg(t, 0));
     return enif_make_atom(fair_env(t), "ok");
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("nif_open", 1, tty_open, FAIR_DIRTY_IO),
+    FAIR_NIF("nif_open", 1, tty_open, FAIR_DIRTY_IO | FAIR_NO_YIELD),
     FAIR_NIF("nif_read_line", 2, tty_read_line, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_read_secret", 2, tty_read_secret, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_write", 3, tty_write, FAIR_AUTO | FAIR_AWAITED),

@@ -74,7 +74,7 @@ enum {
     FAIR__SHARDS = 16,
     FAIR__DEBTORS = 16,             /* per thread */
     FAIR__TURNS_MOST = 1000,        /* that a process owes at most: 25 ms */
-    FAIR__SLOTS_OWN = 4,            /* hidden roots, for sliced traversals */
+    FAIR__INLINE_ROOTS = 12,        /* arguments of their own at a pause */
     FAIR__OCTAVES = 64,             /* of a number of units */
     FAIR__BUCKETS = 1 + 20 * 8      /* under 1 us; 8 to an octave up to 1 s */
 };

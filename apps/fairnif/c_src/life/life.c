@@ -112,7 +112,7 @@ static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
     } else if (ns * 100 < turn) {
         return result;
     }
-    if (!fair__modes[nif->mode].yields
+    if (!nif->yields
         || enif_has_pending_exception(env, NULL))
         return result;
     return enif_schedule_nif(env, nif->func->name, 0, sit_out, 2,
@@ -161,7 +161,7 @@ static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
 static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
-    ERL_NIF_TERM argv[2 + FAIR__MAX_ARITY + FAIR_ROOTS + FAIR__SLOTS_OWN];
+    ERL_NIF_TERM argv[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
     int argc = 0;
 
     if (!t->handle) {
@@ -176,8 +176,7 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
     argv[argc++] = enif_make_uint64(env, (uintptr_t)t);
     for (unsigned i = 0; i < t->pub.argc; i++)
         argv[argc++] = t->pub.argv[i];
-    for (unsigned i = 0; i < t->roots_used; i++)
-        argv[argc++] = t->roots[i];
+    argc += (int)fair__roots_out(t, env, argv + argc);
     if (t->where == W_NORMAL)
         fair__charge(env, &t->debt_ns, t->pub.yields > 1);
     return schedule(t, env, t->hop ? W_NORMAL : GET(t->target), argc, argv);
@@ -245,8 +244,7 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
         t->stat = t->func->elsewhere;
     t->handle_term = argv[0];
     t->pub.argv = argv + 2;
-    for (unsigned i = 0; i < t->roots_used; i++)
-        t->roots[i] = argv[2 + t->pub.argc + i];
+    fair__roots_in(t, env, argv + 2 + t->pub.argc);
     if (!enif_is_current_process_alive(env))
         return drop(t, th);
     if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
@@ -260,7 +258,7 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
 ERL_NIF_TERM fair__task_resume(struct fair__task *t, ErlNifEnv *env, int argc,
                                const ERL_NIF_TERM argv[])
 {
-    ERL_NIF_TERM next[2 + FAIR__MAX_ARITY + FAIR_ROOTS + FAIR__SLOTS_OWN];
+    ERL_NIF_TERM next[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
     enum fair__where where = GET(t->target);
 
     next[0] = enif_make_resource(env, t->handle);
@@ -296,7 +294,7 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->where = W_NORMAL;
     t->begun = false;
     t->hop = false;
-    t->yielding = fair__modes[nif->mode].yields;
+    t->yielding = nif->yields;
     t->made = 0;
     t->had_gap = false;
     t->makes_terms = true;
@@ -304,7 +302,6 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->debt_ns = 0;
     t->units = 0;
     t->apart_ns = 0;
-    t->roots_used = 0;
     SET(t->stage, P_RUNS);
     t->pending = NULL;
     t->pinned = false;

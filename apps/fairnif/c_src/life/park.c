@@ -29,6 +29,7 @@
 #include "task/env.h"
 #include "task/slice.h"
 #include "term/binary.h"
+#include "term/hold.h"
 #include "wait/lock.h"
 #include "wait/turn.h"
 #include "wait/wait.h"
@@ -152,12 +153,14 @@ bool fair__await_open(ErlNifEnv *env)
 
 /* -- from a body ---------------------------------------------------------- */
 
-void fair__offload(fair_task *pub, void (*fn)(void *), void *arg)
+void fair__call(fair_task *pub, enum fair_mode where, size_t units,
+                void (*fn)(void *), void *arg)
 {
     struct fair__task *t = fair__of(pub);
 
-    if (t->where == W_THREAD || !FAIR__TASKS || t->away) {
-        fair__blocking(pub, fn, arg);
+    if (where != FAIR_THREADED || t->where == W_THREAD || !FAIR__TASKS
+        || t->away) {
+        fair__call_on(t, where, units, fn, arg);
         return;
     }
     t->work = fn;
@@ -168,7 +171,7 @@ void fair__offload(fair_task *pub, void (*fn)(void *), void *arg)
 
 /* -- on a thread of the pool ---------------------------------------------- */
 
-/* fair_offload's function.  It may use the task's stack, so the task stays
+/* fair_call's function.  It may use the task's stack, so the task stays
  * until it has returned, whatever happened to the caller. */
 static void run_work(struct fair__job *job)
 {
@@ -213,7 +216,7 @@ static void run_work(struct fair__job *job)
 static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
                                  struct fair__pending *p)
 {
-    ERL_NIF_TERM terms[2 + FAIR__MAX_ARITY + FAIR_ROOTS + FAIR__SLOTS_OWN];
+    ERL_NIF_TERM terms[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
     unsigned n = 0;
 
     terms[n++] = enif_make_atom(env, "fairnif_pending");
@@ -221,8 +224,7 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
     if (!t->own_env) {
         for (unsigned i = 0; i < t->pub.argc; i++)
             terms[n++] = t->pub.argv[i];
-        for (unsigned i = 0; i < t->roots_used; i++)
-            terms[n++] = t->roots[i];
+        n += fair__roots_out(t, env, terms + n);
     }
     p->arity = (int)n;
     return enif_make_tuple_from_array(env, terms, n);

@@ -148,6 +148,18 @@ ERL_NIF_TERM fair__function_name(ErlNifEnv *env, const struct fair__func *f)
                             enif_make_uint(env, f->arity));
 }
 
+/* As they are or-ed to a mode. */
+static ERL_NIF_TERM flags_of(ErlNifEnv *env, struct fair__func *f)
+{
+    ERL_NIF_TERM flags = enif_make_list(env, 0);
+
+    if (GET(f->awaited))
+        flags = enif_make_list_cell(env, enif_make_atom(env, "awaited"), flags);
+    if (!GET(f->yields))
+        flags = enif_make_list_cell(env, enif_make_atom(env, "no_yield"), flags);
+    return flags;
+}
+
 static ERL_NIF_TERM function_info(ErlNifEnv *env, struct fair__func *f)
 {
     ERL_NIF_TERM map = enif_make_new_map(env);
@@ -160,6 +172,7 @@ static ERL_NIF_TERM function_info(ErlNifEnv *env, struct fair__func *f)
     fair__put(env, &map, "function", fair__function_name(env, f));
     fair__put(env, &map, "mode",
               enif_make_atom(env, fair__modes[GET(f->mode)].name));
+    fair__put(env, &map, "flags", flags_of(env, f));
     fair__put(env, &map, "adapted",
               enif_make_atom(env, GET(f->adapted) ? "true" : "false"));
     fair__put_number(env, &map, "stack_size", fair__stack_size(GET(f->stack_class)));

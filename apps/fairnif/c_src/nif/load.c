@@ -37,49 +37,49 @@ static const struct fair__ops ops = {
     .size = sizeof ops,
     .abi_major = FAIR_ABI_MAJOR,
     .abi_minor = FAIR_ABI_MINOR,
+    .running = fair__running,
     .enter = fair__enter,
     .tick = fair__tick,
+    .move = fair__move,
+    .where = fair__where,
+    .call = fair__call,
+    .wait = fair__wait,
+    .make_fd = fair__make_fd,
+    .get_fd = fair__get_fd,
+    .close_fd = fair__close_fd,
+    .lock = fair__lock,
+    .unlock = fair__unlock,
+    .caller = fair__caller,
+    .root = fair__root,
+    .unroot = fair__unroot,
     .keep = fair__keep,
     .kept = fair__kept,
-    .inspect_bin = fair__inspect_bin,
-    .inspect_iolist = fair__inspect_iolist,
+    .get_resource = fair__get_resource,
+    .get_bin = fair__get_bin,
+    .get_iolist = fair__get_iolist,
+    .get_string = fair__get_string,
+    .get_list_length = fair__get_list_length,
     .new_bin = fair__new_bin,
     .resize_bin = fair__resize_bin,
+    .make_bin = fair__make_bin,
     .release_bin = fair__release_bin,
-    .bin_term = fair__bin_term,
-    .list_length = fair__list_length,
     .list_next = fair__list_next,
     .list_push = fair__list_push,
     .list_reverse = fair__list_reverse,
-    .string = fair__string,
-    .resource = fair__resource,
     .alloc = fair__alloc,
     .realloc = fair__realloc,
     .free = fair__free,
     .defer = fair__defer,
     .undefer = fair__undefer,
     .raise = fair__raise,
-    .move = fair__move,
-    .where = fair__where,
-    .call = fair__call,
-    .blocking = fair__blocking,
     .held_lock = fair__held_lock,
     .seen_arg = fair__seen_arg,
-    .offload = fair__offload,
-    .wait = fair__wait,
-    .fd_term = fair__fd_term,
-    .fd_get = fair__fd_get,
-    .fd_close = fair__fd_close,
-    .lock = fair__lock,
-    .unlock = fair__unlock,
-    .caller = fair__caller,
     .priv_data = fair__env_priv_data,
     .self = fair__env_self,
     .is_alive = fair__env_is_alive,
     .consume = fair__env_consume,
     .send = fair__env_send,
     .monotonic_time = fair__env_monotonic_time,
-    .running = fair__running,
 };
 
 const struct fair__ops *fair__ops(void)
@@ -140,9 +140,9 @@ static int check_nif(ErlNifEnv *env, const char *module,
                      const struct fair__nif *nif)
 {
     const fair_options *o = nif->options;
-    unsigned mode = nif->mode & ~FAIR_AWAITED;
+    unsigned mode = nif->mode & ~(FAIR_NO_YIELD | FAIR_AWAITED);
 
-    if (mode < FAIR_NORMAL || mode > FAIR_THREADED)
+    if (mode < FAIR_NORMAL || mode > FAIR_AUTO)
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u has the unknown mode %u: "
                       "use one of enum fair_mode", module, nif->name,
                       nif->arity, mode);
@@ -183,8 +183,9 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
 
         if (!nif->name)
             continue;
-        nif->awaited = nif->mode & FAIR_AWAITED;
-        nif->mode &= ~FAIR_AWAITED;
+        nif->yields = !(nif->mode & FAIR_NO_YIELD);
+        nif->awaited = (nif->mode & FAIR_AWAITED) != 0;
+        nif->mode &= ~(FAIR_NO_YIELD | FAIR_AWAITED);
         nif->awaited |= nif->mode == FAIR_THREADED;
         nif->stack_class = fair__stack_class(
             nif->options && nif->options->stack_size

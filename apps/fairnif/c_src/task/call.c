@@ -2,7 +2,7 @@
  * call.c - work that is done elsewhere: a body that moves, and functions that
  * cannot tick.
  *
- * fair_call runs a function in place while its work costs little beside a trip
+ * With FAIR_AUTO fair_call runs a function in place while its work costs little beside a trip
  * to a dirty scheduler and back, else on one.  What it costs is learned from
  * every call, in place or not, for each octave of units apart: a function has
  * a fixed cost as well as one by the unit, caches end, and a rate learned from
@@ -130,35 +130,24 @@ double fair__call_cutoff(const struct fair__func *f)
 
 void fair__move(fair_task *pub, enum fair_mode where)
 {
-    if (fair_unlikely(fair__used_away(fair__of(pub))))
+    struct fair__task *t = fair__of(pub);
+
+    if (fair_unlikely(fair__used_away(t)))
         return;
-    switch (where) {
-    case FAIR_NORMAL:
-        fair__go(fair__of(pub), W_NORMAL);
-        break;
-    case FAIR_DIRTY_CPU:
-        fair__go(fair__of(pub), W_DIRTY_CPU);
-        break;
-    case FAIR_DIRTY_IO:
-        fair__go(fair__of(pub), W_DIRTY_IO);
-        break;
-    default:
-        fair__refuse(fair__of(pub), RULE_MOVE, "bad_move");
-    }
+    if (where < FAIR_NORMAL || where > FAIR_DIRTY_IO)
+        fair__refuse(t, RULE_MODE, "bad_mode");
+    else
+        fair__go(t, fair__modes[where].start);
 }
 
 enum fair_mode fair__where(const fair_task *pub)
 {
-    switch (((const struct fair__task *)pub)->where) {
-    case W_DIRTY_CPU:
-        return FAIR_DIRTY_CPU;
-    case W_DIRTY_IO:
-        return FAIR_DIRTY_IO;
-    case W_THREAD:
-        return FAIR_THREADED;
-    default:
-        return FAIR_NORMAL;
-    }
+    static const enum fair_mode modes[] = {
+        [W_NORMAL] = FAIR_NORMAL, [W_DIRTY_CPU] = FAIR_DIRTY_CPU,
+        [W_DIRTY_IO] = FAIR_DIRTY_IO, [W_THREAD] = FAIR_THREADED
+    };
+
+    return modes[((const struct fair__task *)pub)->where];
 }
 
 /* Does not return when the caller died meanwhile. */
@@ -173,39 +162,41 @@ static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
         fair__leave(t, X_DROP);
 }
 
-void fair__call(fair_task *pub, size_t units, void (*fn)(void *), void *arg)
+/* Code that computes: in place, or on a dirty CPU scheduler. */
+static void call_learned(struct fair__task *t, size_t units,
+                         void (*fn)(void *), void *arg)
 {
-    struct fair__task *t = fair__of(pub);
     unsigned octave = octave_of(units);
     enum fair__where back = t->where;
 
-    if (fair_unlikely(fair__used_away(t))) {
-        fn(arg);
-        return;
-    }
     units += !units;
-    if (back == W_NORMAL && t->nif->mode != FAIR_NORMAL
-        && is_dear(t->func, octave, units))
+    if (back == W_NORMAL && t->yielding && is_dear(t->func, octave, units))
         fair__go(t, W_DIRTY_CPU);
     ADD(*(t->where == back ? &t->stat->inline_calls : &t->stat->dirty_calls),
         1);
     run_here(t, fn, arg);
     learn(t->func, octave, units, t->call_ns);
-    fair__announced(t, t->call_ns);
-    fair__go(t, back);
 }
 
-void fair__blocking(fair_task *pub, void (*fn)(void *), void *arg)
+/* Anywhere but on a thread of the pool. */
+void fair__call_on(struct fair__task *t, enum fair_mode where, size_t units,
+                   void (*fn)(void *), void *arg)
 {
-    struct fair__task *t = fair__of(pub);
     enum fair__where back = t->where;
 
     if (fair_unlikely(fair__used_away(t))) {
         fn(arg);
         return;
     }
-    fair__go(t, W_DIRTY_IO);
-    run_here(t, fn, arg);
+    if (where == FAIR_AUTO) {
+        call_learned(t, units, fn, arg);
+    } else if (where < FAIR_NORMAL || where > FAIR_AUTO) {
+        fair__refuse(t, RULE_MODE, "bad_mode");
+    } else {
+        fair__go(t, where == FAIR_THREADED ? W_DIRTY_IO
+                 : fair__modes[where].start);
+        run_here(t, fn, arg);
+    }
     fair__announced(t, t->call_ns);
     fair__go(t, back);
 }

@@ -29,14 +29,14 @@ static const char *const rules[] = {
     [RULE_EXCEPTION] = "went on after raising an exception: return what "
         "fair_badarg, fair_enomem or fair_raise returned",
     [RULE_NO_TERM] = "returned no term",
-    [RULE_AWAY] = "used its task in a function given to fair_call, "
-        "fair_blocking, fair_offload or fair_defer: tick before and after it",
-    [RULE_SLOT] = "named a root slot that there is not: they are 0 to 7",
+    [RULE_AWAY] = "used its task in a function given to fair_call or "
+        "fair_defer: tick before and after it",
+    [RULE_ROOT] = "named a root that there is not: use what fair_root answered, "
+        "until fair_unroot",
     [RULE_RELEASED] = "used a fair_bin after fair_release_bin",
-    [RULE_MOVE] = "wants to move where it cannot: fair_move takes FAIR_NORMAL, "
-        "FAIR_DIRTY_CPU and FAIR_DIRTY_IO",
+    [RULE_MODE] = "wants to be where it cannot: fair_move takes FAIR_NORMAL, "
+        "FAIR_DIRTY_CPU and FAIR_DIRTY_IO, fair_call any mode",
 };
-_Static_assert(FAIR_ROOTS == 8, "a text says so");
 
 /* Counts each time, so that a test can look for it, and says so once a call: a
  * loop that breaks a rule would else write a line for each tick. */

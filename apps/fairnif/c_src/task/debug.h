@@ -11,18 +11,18 @@ FAIR_HIDDEN void fair__held_lock(int change);
 
 enum fair__rule {               /* their texts are in debug.c */
     RULE_KEPT_TERM, RULE_LOCK, RULE_EXCEPTION, RULE_NO_TERM, RULE_AWAY,
-    RULE_SLOT, RULE_RELEASED, RULE_MOVE
+    RULE_ROOT, RULE_RELEASED, RULE_MODE
 };
 FAIR_HIDDEN void fair__misuse(struct fair__task *t, enum fair__rule rule);
 /* Ends the call, unless the task is away; who calls it does nothing then. */
 FAIR_HIDDEN void fair__refuse(struct fair__task *t, enum fair__rule rule,
                               const char *error);
-/* Refuses any other slot than a root's. */
-static inline bool fair__slot_is_good(struct fair__task *t, unsigned slot)
+/* Refuses what is no root's number. */
+static inline bool fair__is_root(struct fair__task *t, unsigned root)
 {
-    if (fair_likely(slot < FAIR_ROOTS))
+    if (fair_likely(root < t->roots_used))
         return true;
-    fair__refuse(t, RULE_SLOT, "bad_slot");
+    fair__refuse(t, RULE_ROOT, "bad_root");
     return false;
 }
 

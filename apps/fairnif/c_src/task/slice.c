@@ -532,7 +532,7 @@ void fair__go(struct fair__task *t, enum fair__where where)
     close_window(t, t->now, 0);
     t->makes_terms = t->where == W_NORMAL || makes_terms(t);
     t->yielding = where != fair__modes[t->nif->mode].start
-        || fair__modes[t->nif->mode].yields;
+        || t->nif->yields;
     give_way(t, where);
 }
 

@@ -149,8 +149,7 @@ struct fair__task {
                                    since the last normal slice */
     double unit_ns;
     double debt_ns;
-    uint64_t call_ns;           /* of the last fair_call or fair_blocking;
-                                   it ended at `now` */
+    uint64_t call_ns;           /* of the last fair_call; it ended at `now` */
     /* waiting; under the waiting lock where a thread may be at it */
     struct fair__pending *pending;
     _Atomic int stage;          /* enum fair__stage */
@@ -187,8 +186,9 @@ struct fair__task {
     } waits;
     /* what goes with the task */
     ERL_NIF_TERM result;
-    ERL_NIF_TERM roots[FAIR_ROOTS + FAIR__SLOTS_OWN];
-    unsigned roots_used;        /* highest slot kept, plus one */
+    ERL_NIF_TERM inline_roots[FAIR__INLINE_ROOTS];
+    ERL_NIF_TERM *roots;
+    unsigned roots_used, roots_size;
     struct fair__bin *terms;    /* B_TERM: to be kept at the next pause */
     struct fair__bin *bins;     /* the others of which something must be let
                                    go */

@@ -242,7 +242,7 @@ static void copy_small(unsigned char *to, const unsigned char *from,
     }
 }
 
-int fair__inspect_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
+int fair__get_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
 {
     struct fair__task *t = fair__of(pub);
     ErlNifBinary seen;
@@ -325,7 +325,7 @@ static ERL_NIF_TERM copy_of(fair_task *pub, const void *data, size_t size)
     return term;
 }
 
-ERL_NIF_TERM fair__bin_term(fair_task *pub, fair_bin *bin)
+ERL_NIF_TERM fair__make_bin(fair_task *pub, fair_bin *bin)
 {
     struct fair__task *t = fair__of(pub);
     struct fair__bin *r = record_of(pub, bin);

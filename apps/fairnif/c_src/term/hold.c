@@ -5,6 +5,7 @@
 #include "term/hold.h"
 
 #include "task/debug.h"
+#include "task/switch.h"
 #include "term/binary.h"
 
 /* A block of fair_alloc; the caller's bytes follow. */
@@ -22,6 +23,9 @@ struct fair__held {             /* a resource object of the author's */
 
 void fair__hold_init(struct fair__task *t)
 {
+    t->roots = t->inline_roots;
+    t->roots_used = 0;
+    t->roots_size = FAIR__INLINE_ROOTS;
     t->terms = t->bins = NULL;
     t->inline_bins_used = 0;
     t->defers = t->inline_defers;
@@ -34,35 +38,92 @@ void fair__hold_init(struct fair__task *t)
 
 /* -- roots ----------------------------------------------------------------- */
 
-static ERL_NIF_TERM nil(struct fair__task *t)
+static void more_roots(struct fair__task *t)
 {
-    return enif_make_list(t->pub.env, 0);
+    unsigned size = 2 * t->roots_size;
+    ERL_NIF_TERM *bigger = enif_alloc(size * sizeof *bigger);
+
+    if (!bigger)
+        fair__fail(t, "enomem");
+    memcpy(bigger, t->roots, t->roots_used * sizeof *bigger);
+    if (t->roots != t->inline_roots)
+        enif_free(t->roots);
+    t->roots = bigger;
+    t->roots_size = size;
 }
 
-/* Slots from FAIR_ROOTS on are the runtime's own. */
-void fair__root_set(struct fair__task *t, unsigned slot, ERL_NIF_TERM term)
+unsigned fair__root_new(struct fair__task *t, ERL_NIF_TERM term)
 {
-    while (t->roots_used <= slot)
-        t->roots[t->roots_used++] = nil(t);
-    t->roots[slot] = term;
+    if (fair_unlikely(t->roots_used == t->roots_size))
+        more_roots(t);
+    t->roots[t->roots_used] = term;
+    return t->roots_used++;
 }
 
-void fair__keep(fair_task *pub, unsigned slot, ERL_NIF_TERM term)
+unsigned fair__root(fair_task *pub, ERL_NIF_TERM term)
+{
+    struct fair__task *t = fair__of(pub);
+
+    if (fair__used_away(t))
+        return 0;
+    fair__term_in(t, term);
+    return fair__root_new(t, term);
+}
+
+void fair__unroot(fair_task *pub, unsigned root)
+{
+    if (fair__is_root(fair__of(pub), root))
+        fair__of(pub)->roots_used = root;
+}
+
+void fair__keep(fair_task *pub, unsigned root, ERL_NIF_TERM term)
 {
     struct fair__task *t = fair__of(pub);
 
     fair__term_in(t, term);
-    if (fair__slot_is_good(t, slot))
-        fair__root_set(t, slot, term);
+    if (fair__is_root(t, root))
+        t->roots[root] = term;
 }
 
-ERL_NIF_TERM fair__kept(fair_task *pub, unsigned slot)
+ERL_NIF_TERM fair__kept(fair_task *pub, unsigned root)
 {
     struct fair__task *t = fair__of(pub);
 
-    if (!fair__slot_is_good(t, slot) || slot >= t->roots_used)
-        return nil(t);
-    return fair__term_out(t, t->roots[slot]);
+    if (!fair__is_root(t, root))
+        return enif_make_list(pub->env, 0);
+    return fair__term_out(t, t->roots[root]);
+}
+
+/* Those for which there is no argument travel in a tuple: the last argument. */
+enum { APART = FAIR__INLINE_ROOTS - 1 };
+
+unsigned fair__roots_out(struct fair__task *t, ErlNifEnv *env,
+                         ERL_NIF_TERM *argv)
+{
+    unsigned n = t->roots_used;
+
+    if (n > FAIR__INLINE_ROOTS) {
+        argv[APART] = enif_make_tuple_from_array(env, t->roots + APART,
+                                                 n - APART);
+        n = APART;
+    }
+    memcpy(argv, t->roots, n * sizeof *argv);
+    return n < t->roots_used ? FAIR__INLINE_ROOTS : n;
+}
+
+void fair__roots_in(struct fair__task *t, ErlNifEnv *env,
+                    const ERL_NIF_TERM *argv)
+{
+    unsigned n = t->roots_used;
+    const ERL_NIF_TERM *rest;
+    int count;
+
+    if (fair_unlikely(n > FAIR__INLINE_ROOTS)) {
+        enif_get_tuple(env, argv[APART], &count, &rest);
+        memcpy(t->roots + APART, rest, (size_t)count * sizeof *rest);
+        n = APART;
+    }
+    memcpy(t->roots, argv, n * sizeof *argv);
 }
 
 /* A body that says badarg of what it could not get means what was lacking. */
@@ -206,8 +267,8 @@ int fair__undefer(fair_task *pub, void (*fn)(void *), void *ptr)
 
 /* -- resource objects ------------------------------------------------------ */
 
-int fair__resource(fair_task *pub, ERL_NIF_TERM term, ErlNifResourceType *type,
-                   void **obj)
+int fair__get_resource(fair_task *pub, ERL_NIF_TERM term,
+                       ErlNifResourceType *type, void **obj)
 {
     struct fair__task *t = fair__of(pub);
     struct fair__held *held;
@@ -262,6 +323,9 @@ void fair__hold_release(struct fair__task *t)
         enif_free(held);
     }
     fair__bins_release(t);
+    if (t->roots != t->inline_roots)
+        enif_free(t->roots);
+    t->roots = t->inline_roots;
     enif_free(t->seen);
     t->seen = NULL;
 }

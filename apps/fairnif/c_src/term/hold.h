@@ -7,17 +7,25 @@
 
 #include "task/task.h"
 
-FAIR_HIDDEN void fair__keep(fair_task *pub, unsigned slot, ERL_NIF_TERM term);
-FAIR_HIDDEN ERL_NIF_TERM fair__kept(fair_task *pub, unsigned slot);
+FAIR_HIDDEN unsigned fair__root(fair_task *pub, ERL_NIF_TERM term);
+FAIR_HIDDEN void fair__unroot(fair_task *pub, unsigned root);
+FAIR_HIDDEN void fair__keep(fair_task *pub, unsigned root, ERL_NIF_TERM term);
+FAIR_HIDDEN ERL_NIF_TERM fair__kept(fair_task *pub, unsigned root);
 FAIR_HIDDEN void *fair__alloc(fair_task *pub, size_t size);
 FAIR_HIDDEN void *fair__realloc(fair_task *pub, void *ptr, size_t size);
 FAIR_HIDDEN void fair__free(fair_task *pub, void *ptr);
 FAIR_HIDDEN int fair__defer(fair_task *pub, void (*fn)(void *), void *ptr);
 FAIR_HIDDEN int fair__undefer(fair_task *pub, void (*fn)(void *), void *ptr);
-FAIR_HIDDEN int fair__resource(fair_task *pub, ERL_NIF_TERM term,
-                               ErlNifResourceType *type, void **obj);
-FAIR_HIDDEN void fair__root_set(struct fair__task *t, unsigned slot,
-                                ERL_NIF_TERM term);
+FAIR_HIDDEN int fair__get_resource(fair_task *pub, ERL_NIF_TERM term,
+                                   ErlNifResourceType *type, void **obj);
+/* The same for the runtime itself, which lets go by setting roots_used. */
+FAIR_HIDDEN unsigned fair__root_new(struct fair__task *t, ERL_NIF_TERM term);
+/* The roots at a pause, as at most FAIR__INLINE_ROOTS arguments; answers how
+ * many.  And back. */
+FAIR_HIDDEN unsigned fair__roots_out(struct fair__task *t, ErlNifEnv *env,
+                                     ERL_NIF_TERM *argv);
+FAIR_HIDDEN void fair__roots_in(struct fair__task *t, ErlNifEnv *env,
+                                const ERL_NIF_TERM *argv);
 FAIR_HIDDEN ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason);
 
 FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
@@ -26,7 +34,8 @@ FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
 static inline bool fair__has_held(const struct fair__task *t)
 {
     return t->terms || t->bins || t->defers_used || t->blocks || t->resources
-        || t->seen || t->defers != t->inline_defers;
+        || t->seen || t->defers != t->inline_defers
+        || t->roots != t->inline_roots;
 }
 FAIR_HIDDEN void fair__defers_run(struct fair__task *t);
 FAIR_HIDDEN void fair__hold_release(struct fair__task *t);

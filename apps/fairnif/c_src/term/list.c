@@ -1,8 +1,8 @@
 /*
  * list.c - lists, iolists and strings of any length, in slices.
  *
- * What is walked stands in the runtime's own root slots, and is looked up
- * again after each chance to pause: the garbage collector may have moved it.
+ * What is walked stands in roots, and is looked up again after each chance to
+ * pause: the garbage collector may have moved it.
  */
 #include "term/list.h"
 
@@ -12,10 +12,6 @@
 #include "term/hold.h"
 
 enum {
-    SLOT_HERE = FAIR_ROOTS,     /* what is left of the list */
-    SLOT_STACK,                 /* lists to come back to, as a list */
-    SLOT_BIN,                   /* the binary that is being copied */
-    SLOT_WHOLE,                 /* the term, for its second walk */
     STEPS = 256,                /* elements between looks at the clock: under
                                    5 us */
     COPY = 16 * 1024            /* bytes, likewise */
@@ -26,94 +22,87 @@ static ERL_NIF_TERM nil(struct fair__task *t)
     return enif_make_list(t->pub.env, 0);
 }
 
-static void forget(struct fair__task *t)
-{
-    for (unsigned slot = SLOT_HERE; slot <= SLOT_WHOLE; slot++)
-        if (slot < t->roots_used)
-            t->roots[slot] = nil(t);
-}
-
 /* -- the author's lists ------------------------------------------------------*/
 
-int fair__list_next(fair_task *pub, unsigned slot, ERL_NIF_TERM *head)
+int fair__list_next(fair_task *pub, unsigned root, ERL_NIF_TERM *head)
 {
     struct fair__task *t = fair__of(pub);
     ERL_NIF_TERM tail;
 
-    if (!fair__slot_is_good(t, slot) || slot >= t->roots_used
-        || !enif_get_list_cell(pub->env, t->roots[slot], head, &tail))
+    if (!fair__is_root(t, root)
+        || !enif_get_list_cell(pub->env, t->roots[root], head, &tail))
         return 0;
-    t->roots[slot] = tail;
+    t->roots[root] = tail;
     fair__term_out(t, *head);
     return 1;
 }
 
-void fair__list_push(fair_task *pub, unsigned slot, ERL_NIF_TERM head)
+void fair__list_push(fair_task *pub, unsigned root, ERL_NIF_TERM head)
 {
     struct fair__task *t = fair__of(pub);
 
     fair__term_in(t, head);
-    if (!fair__slot_is_good(t, slot))
+    if (!fair__is_root(t, root))
         return;
-    fair__root_set(t, slot,
-                   enif_make_list_cell(pub->env, head,
-                                       slot < t->roots_used ? t->roots[slot]
-                                       : nil(t)));
+    t->roots[root] = enif_make_list_cell(pub->env, head, t->roots[root]);
     fair__made(t, 16);
 }
 
-int fair__list_reverse(fair_task *pub, unsigned slot)
+int fair__list_reverse(fair_task *pub, unsigned root)
 {
     struct fair__task *t = fair__of(pub);
     ERL_NIF_TERM head, tail, here, done = nil(t);
-    unsigned steps = 0;
+    unsigned steps = 0, own;
     int proper;
 
-    if (!fair__slot_is_good(t, slot))
+    if (fair__used_away(t) || !fair__is_root(t, root))
         return 0;
-    if (slot >= t->roots_used)
-        return 1;
+    own = fair__root_new(t, done);
     fair__work_begin(t);
-    while (here = t->roots[slot],
+    while (here = t->roots[root],
            enif_get_list_cell(pub->env, here, &head, &tail)) {
         done = enif_make_list_cell(pub->env, head, done);
-        t->roots[slot] = tail;
+        t->roots[root] = tail;
         t->made += 16;
         if (++steps % STEPS == 0) {
-            fair__root_set(t, SLOT_STACK, done);
+            t->roots[own] = done;
             fair__work(t);
-            done = t->roots[SLOT_STACK];
+            done = t->roots[own];
         }
     }
     fair__work_end(t);
     proper = enif_is_empty_list(pub->env, here);
-    t->roots[slot] = proper ? done : nil(t);
-    forget(t);
+    t->roots[root] = proper ? done : nil(t);
+    t->roots_used = own;
     return proper;
 }
 
-int fair__list_length(fair_task *pub, ERL_NIF_TERM list, size_t *length)
+int fair__get_list_length(fair_task *pub, ERL_NIF_TERM list, size_t *length)
 {
     struct fair__task *t = fair__of(pub);
     ERL_NIF_TERM head, tail;
+    unsigned own;
     size_t n = 0;
     int proper;
 
+    if (fair__used_away(t))
+        return 0;
     fair__term_in(t, list);
     if (!enif_is_list(pub->env, list))
         return 0;
+    own = fair__root_new(t, list);
     fair__work_begin(t);
     while (enif_get_list_cell(pub->env, list, &head, &tail)) {
         list = tail;
         if (++n % STEPS == 0) {
-            fair__root_set(t, SLOT_HERE, list);
+            t->roots[own] = list;
             fair__work(t);
-            list = t->roots[SLOT_HERE];
+            list = t->roots[own];
         }
     }
     fair__work_end(t);
     proper = enif_is_empty_list(pub->env, list);
-    fair__root_set(t, SLOT_HERE, nil(t));
+    t->roots_used = own;
     if (proper)
         *length = n;
     return proper;
@@ -126,6 +115,13 @@ int fair__list_length(fair_task *pub, ERL_NIF_TERM list, size_t *length)
 struct sink {
     unsigned char *data;
     size_t size, steps;
+    unsigned own;               /* the first of its roots: */
+};
+enum {
+    HERE,                       /* what is left of the list */
+    STACK,                      /* lists to come back to, as a list */
+    BIN,                        /* the binary that is being copied */
+    ROOTS
 };
 
 static void step(struct fair__task *t, struct sink *sink, size_t bytes)
@@ -178,14 +174,15 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
         step(t, sink, bin.size);
         return true;
     }
-    fair__root_set(t, SLOT_BIN, term);
+    t->roots[sink->own + BIN] = term;
     for (size_t at = 0, n; at < bin.size; at += n) {
         ErlNifBinary part;
 
         n = bin.size - at < COPY ? bin.size - at : COPY;
         if (!enif_inspect_binary(t->pub.env,
                                  enif_make_sub_binary(t->pub.env,
-                                                      t->roots[SLOT_BIN],
+                                                      t->roots[sink->own
+                                                               + BIN],
                                                       at, n), &part))
             return false;
         t->made += FAIR__SUB_BIN;
@@ -202,112 +199,121 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
 static bool walk(struct fair__task *t, struct sink *sink)
 {
     ErlNifEnv *env;
-    ERL_NIF_TERM here, head, tail, rest;
+    ERL_NIF_TERM here, head, tail, rest, *own = t->roots + sink->own;
 
     for (;;) {
         step(t, sink, 0);
         env = t->pub.env;
-        here = t->roots[SLOT_HERE];
+        here = own[HERE];
         if (enif_get_list_cell(env, here, &head, &tail)) {
-            t->roots[SLOT_HERE] = tail;
+            own[HERE] = tail;
             if (put_byte(t, sink, head))
                 continue;
             if (enif_is_list(env, head)) {
                 if (!enif_is_empty_list(env, tail)) {
-                    t->roots[SLOT_STACK] =
-                        enif_make_list_cell(env, tail, t->roots[SLOT_STACK]);
+                    own[STACK] = enif_make_list_cell(env, tail, own[STACK]);
                     t->made += 16;
                 }
-                t->roots[SLOT_HERE] = head;
+                own[HERE] = head;
             } else if (!put_binary(t, sink, head)) {
                 return false;
             }
             continue;
         }
         if (!enif_is_empty_list(env, here)) {
-            t->roots[SLOT_HERE] = nil(t);
+            own[HERE] = nil(t);
             if (!put_binary(t, sink, here))
                 return false;
             env = t->pub.env;
         }
-        if (!enif_get_list_cell(env, t->roots[SLOT_STACK], &head, &rest))
+        if (!enif_get_list_cell(env, own[STACK], &head, &rest))
             return true;
-        t->roots[SLOT_HERE] = head;
-        t->roots[SLOT_STACK] = rest;
+        own[HERE] = head;
+        own[STACK] = rest;
     }
 }
 
 static bool walk_from(struct fair__task *t, ERL_NIF_TERM term,
                       struct sink *sink)
 {
-    fair__root_set(t, SLOT_HERE, term);
-    fair__root_set(t, SLOT_STACK, nil(t));
-    return walk(t, sink);
+    bool ok;
+
+    sink->own = t->roots_used;
+    for (unsigned i = 0; i < ROOTS; i++)
+        fair__root_new(t, i == HERE ? term : nil(t));
+    ok = walk(t, sink);
+    t->roots_used = sink->own;
+    return ok;
 }
 
-int fair__inspect_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
+int fair__get_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
 {
     struct fair__task *t = fair__of(pub);
-    struct sink counter = {NULL, 0, 0}, writer = {NULL, 0, 0};
+    struct sink counter = {0}, writer = {0};
+    unsigned whole;             /* for its second walk */
     int ok = 0;
 
+    if (fair__used_away(t))
+        return 0;
     fair__term_in(t, term);
     t->lacked = NULL;
     if (enif_is_binary(pub->env, term))
-        return fair__inspect_bin(pub, term, bin);
+        return fair__get_bin(pub, term, bin);
     if (!enif_is_list(pub->env, term))
         return 0;
+    whole = fair__root_new(t, term);
     fair__work_begin(t);
-    fair__root_set(t, SLOT_WHOLE, term);
     if (walk_from(t, term, &counter)) {
         if (fair__new_bin(pub, counter.size, bin)) {
             writer.data = bin->data;
-            ok = walk_from(t, t->roots[SLOT_WHOLE], &writer);
+            ok = walk_from(t, t->roots[whole], &writer);
         } else {
             t->lacked = "enomem";
         }
     }
     fair__work_end(t);
-    forget(t);
+    t->roots_used = whole;
     return ok;
 }
 
 /* -- strings ----------------------------------------------------------------*/
 
-int fair__string(fair_task *pub, ERL_NIF_TERM list, char **chars,
-                 size_t *length)
+int fair__get_string(fair_task *pub, ERL_NIF_TERM list, char **chars,
+                     size_t *length)
 {
     struct fair__task *t = fair__of(pub);
-    struct sink sink = {NULL, 0, 0};
+    struct sink sink = {0};
     ERL_NIF_TERM head, tail;
+    unsigned whole;
     size_t n;
-    bool ok = true;
+    bool ok;
 
-    t->lacked = NULL;
-    fair__root_set(t, SLOT_WHOLE, list);
-    if (!fair__list_length(pub, list, &n)) {
-        forget(t);
+    if (fair__used_away(t))
         return 0;
-    }
-    sink.data = fair__alloc(pub, n + 1);
-    if (!sink.data) {
-        forget(t);
+    t->lacked = NULL;
+    whole = fair__root_new(t, list);
+    ok = fair__get_list_length(pub, list, &n);
+    list = t->roots[whole];
+    if (ok && !(sink.data = fair__alloc(pub, n + 1))) {
         t->lacked = "enomem";
+        ok = false;
+    }
+    if (!ok) {
+        t->roots_used = whole;
         return 0;
     }
     fair__work_begin(t);
-    list = t->roots[SLOT_WHOLE];
     while (ok && enif_get_list_cell(pub->env, list, &head, &tail)) {
         ok = put_byte(t, &sink, head);
         list = tail;
         if (sink.size % STEPS == 0) {
-            t->roots[SLOT_WHOLE] = list;
+            t->roots[whole] = list;
             fair__work(t);
-            list = t->roots[SLOT_WHOLE];
+            list = t->roots[whole];
         }
     }
     fair__work_end(t);
-    forget(t);
+    t->roots_used = whole;
     if (!ok) {
         fair__free(pub, sink.data);
         return 0;

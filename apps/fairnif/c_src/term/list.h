@@ -6,16 +6,16 @@
 
 #include "task/task.h"
 
-FAIR_HIDDEN int fair__inspect_iolist(fair_task *pub, ERL_NIF_TERM term,
-                                     fair_bin *bin);
-FAIR_HIDDEN int fair__string(fair_task *pub, ERL_NIF_TERM list, char **chars,
-                             size_t *length);
-FAIR_HIDDEN int fair__list_length(fair_task *pub, ERL_NIF_TERM list,
-                                  size_t *length);
-FAIR_HIDDEN int fair__list_next(fair_task *pub, unsigned slot,
+FAIR_HIDDEN int fair__get_iolist(fair_task *pub, ERL_NIF_TERM term,
+                                 fair_bin *bin);
+FAIR_HIDDEN int fair__get_string(fair_task *pub, ERL_NIF_TERM list,
+                                 char **chars, size_t *length);
+FAIR_HIDDEN int fair__get_list_length(fair_task *pub, ERL_NIF_TERM list,
+                                      size_t *length);
+FAIR_HIDDEN int fair__list_next(fair_task *pub, unsigned root,
                                 ERL_NIF_TERM *head);
-FAIR_HIDDEN void fair__list_push(fair_task *pub, unsigned slot,
+FAIR_HIDDEN void fair__list_push(fair_task *pub, unsigned root,
                                  ERL_NIF_TERM head);
-FAIR_HIDDEN int fair__list_reverse(fair_task *pub, unsigned slot);
+FAIR_HIDDEN int fair__list_reverse(fair_task *pub, unsigned root);
 
 #endif

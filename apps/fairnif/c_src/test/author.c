@@ -23,7 +23,7 @@ static ERL_NIF_TERM waits(fair_task *t)
 {
     unsigned n;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     if (!fair_defer(t, defer, AUTHOR_VERSION == 1 ? "one " : "two "))
         return fair_enomem(t);
@@ -42,8 +42,8 @@ static ERL_NIF_TERM plain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("version", 0, version, FAIR_AUTO),
-    FAIR_NIF("waits", 1, waits, FAIR_YIELDING),
-    FAIR_NIF("waits_dirty", 1, waits, FAIR_YIELDING_DIRTY),
+    FAIR_NIF("waits", 1, waits, FAIR_NORMAL),
+    FAIR_NIF("waits_dirty", 1, waits, FAIR_DIRTY_CPU),
 #if AUTHOR_VERSION == 2
     FAIR_NIF("new_in_two", 0, version, FAIR_AUTO),
 #endif

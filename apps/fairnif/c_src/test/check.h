@@ -128,11 +128,12 @@ void nap(void);
 /* -- one body in every mode ---------------------------------------------- */
 
 #define ALL_MODES(NAME, ARITY, BODY)                                        \
-    FAIR_NIF(NAME "_normal", ARITY, BODY, FAIR_NORMAL),                     \
-    FAIR_NIF(NAME "_yielding", ARITY, BODY, FAIR_YIELDING),                 \
-    FAIR_NIF(NAME "_dirty_cpu", ARITY, BODY, FAIR_DIRTY_CPU),               \
-    FAIR_NIF(NAME "_dirty_io", ARITY, BODY, FAIR_DIRTY_IO),                 \
-    FAIR_NIF(NAME "_yielding_dirty", ARITY, BODY, FAIR_YIELDING_DIRTY),     \
+    FAIR_NIF(NAME "_normal", ARITY, BODY, FAIR_NORMAL | FAIR_NO_YIELD),     \
+    FAIR_NIF(NAME "_yielding", ARITY, BODY, FAIR_NORMAL),                   \
+    FAIR_NIF(NAME "_dirty_cpu", ARITY, BODY,                                \
+             FAIR_DIRTY_CPU | FAIR_NO_YIELD),                               \
+    FAIR_NIF(NAME "_dirty_io", ARITY, BODY, FAIR_DIRTY_IO | FAIR_NO_YIELD), \
+    FAIR_NIF(NAME "_yielding_dirty", ARITY, BODY, FAIR_DIRTY_CPU),          \
     FAIR_NIF(NAME "_auto", ARITY, BODY, FAIR_AUTO)
 
 struct mode {
@@ -147,13 +148,15 @@ const char *in_mode(const char *name, const struct mode *mode);
 
 /* The same for functions that fairnif:await/1 waits for. */
 #define AWAITED_MODES(NAME, ARITY, BODY)                                    \
-    FAIR_NIF(NAME "_normal", ARITY, BODY, FAIR_NORMAL | FAIR_AWAITED),      \
-    FAIR_NIF(NAME "_yielding", ARITY, BODY, FAIR_YIELDING | FAIR_AWAITED),  \
+    FAIR_NIF(NAME "_normal", ARITY, BODY,                                   \
+             FAIR_NORMAL | FAIR_NO_YIELD | FAIR_AWAITED),                   \
+    FAIR_NIF(NAME "_yielding", ARITY, BODY, FAIR_NORMAL | FAIR_AWAITED),    \
     FAIR_NIF(NAME "_dirty_cpu", ARITY, BODY,                                \
-             FAIR_DIRTY_CPU | FAIR_AWAITED),                                \
-    FAIR_NIF(NAME "_dirty_io", ARITY, BODY, FAIR_DIRTY_IO | FAIR_AWAITED),  \
+             FAIR_DIRTY_CPU | FAIR_NO_YIELD | FAIR_AWAITED),                \
+    FAIR_NIF(NAME "_dirty_io", ARITY, BODY,                                 \
+             FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_AWAITED),                 \
     FAIR_NIF(NAME "_yielding_dirty", ARITY, BODY,                           \
-             FAIR_YIELDING_DIRTY | FAIR_AWAITED),                           \
+             FAIR_DIRTY_CPU | FAIR_AWAITED),                                \
     FAIR_NIF(NAME "_auto", ARITY, BODY, FAIR_AUTO | FAIR_AWAITED),          \
     FAIR_NIF(NAME "_threaded", ARITY, BODY, FAIR_THREADED)
 #define MODES 7

@@ -41,23 +41,24 @@ static ERL_NIF_TERM offloads(fair_task *t)
     unsigned char frame[300];
     fair_bin bin, made;
     unsigned char byte;
+    unsigned root;
 
     memset(frame, 0x5C, sizeof frame);
-    if (!postpone(t) || !fair_get_bin(t, 1, &bin)
+    if (!postpone(t) || !fair_get_bin(t, fair_arg(t, 1), &bin)
         || !fair_new_bin(t, 100, &made))
         return fair_enomem(t);
     memset(made.data, 'x', made.size);
     byte = bin.data[bin.size - 1];
-    fair_keep(t, 3, enif_make_list1(fair_env(t), fair_arg(t, 2)));
+    root = fair_root(t, enif_make_list1(fair_env(t), fair_arg(t, 2)));
     fair_tick(t, 1);
-    fair_offload(t, gate_pass, NULL);
+    fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
     fair_tick(t, 1);
     for (size_t i = 0; i < sizeof frame; i++)
         if (frame[i] != 0x5C)
             return fair_badarg(t);
     if (bin.data[bin.size - 1] != byte || made.data[99] != 'x')
         return fair_badarg(t);
-    return enif_make_tuple3(fair_env(t), fair_arg(t, 0), fair_kept(t, 3),
+    return enif_make_tuple3(fair_env(t), fair_arg(t, 0), fair_kept(t, root),
                             enif_make_ulong(fair_env(t),
                                             bin.size + made.size));
 }
@@ -65,7 +66,7 @@ static ERL_NIF_TERM offloads(fair_task *t)
 /* Raises after the wait, what it was given. */
 static ERL_NIF_TERM raises(fair_task *t)
 {
-    fair_offload(t, gate_pass, NULL);
+    fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
     return fair_raise(t, fair_arg(t, 0));
 }
 
@@ -86,8 +87,8 @@ static ERL_NIF_TERM twice(fair_task *t)
     ErlNifPid pid, self;
     long *count = enif_priv_data(fair_env(t));
 
-    fair_offload(t, gate_pass, NULL);
-    fair_offload(t, gate_pass, NULL);
+    fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
+    fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
     fair_caller(t, &pid);
     if (!enif_self(fair_env(t), &self) || self.pid != pid.pid)
         return fair_badarg(t);

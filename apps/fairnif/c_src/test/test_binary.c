@@ -45,22 +45,22 @@ static ERL_NIF_TERM got(fair_task *t)
     const unsigned char *data;
 
     fair_tick(t, 1);
-    if (!fair_get_bin(t, 0, &bin))
+    if (!fair_get_bin(t, fair_arg(t, 0), &bin))
         return fair_badarg(t);
     data = bin.data;
     CHECK(intact(data, bin.size));
     for (int i = 0; i < 4; i++) {
         fair_tick(t, 1);
         CHECK(bin.data == data && intact(data, bin.size));
-        CHECK(term_intact(fair_env(t), fair_bin_term(t, &bin), bin.size));
+        CHECK(term_intact(fair_env(t), fair_make_bin(t, &bin), bin.size));
     }
-    CHECK(fair_inspect_bin(t, fair_arg(t, 0), &again));
+    CHECK(fair_get_bin(t, fair_arg(t, 0), &again));
     fair_tick(t, 1);
     CHECK(again.size == bin.size && intact(again.data, again.size));
     fair_release_bin(t, &again);
     fair_tick(t, 1);
     CHECK(intact(data, bin.size));
-    return fair_bin_term(t, &bin);
+    return fair_make_bin(t, &bin);
 }
 
 /* made(Size): a binary written in pieces, over pauses */
@@ -69,7 +69,7 @@ static ERL_NIF_TERM made(fair_task *t)
     unsigned long size;
     fair_bin bin;
 
-    if (!fair_get_ulong(t, 0, &size))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &size))
         return fair_badarg(t);
     if (!fair_new_bin(t, size, &bin))
         return fair_enomem(t);
@@ -81,11 +81,11 @@ static ERL_NIF_TERM made(fair_task *t)
     }
     fair_tick(t, 1);
     CHECK(intact(bin.data, size));
-    CHECK(term_intact(fair_env(t), fair_bin_term(t, &bin), size));
+    CHECK(term_intact(fair_env(t), fair_make_bin(t, &bin), size));
     CHECK(size <= 64 || !fair_resize_bin(t, &bin, size + 1));
     fair_tick(t, 1);            /* the term is gone, the bytes are not */
     CHECK(intact(bin.data, size));
-    return fair_bin_term(t, &bin);
+    return fair_make_bin(t, &bin);
 }
 
 /* resized(From, To) */
@@ -94,7 +94,8 @@ static ERL_NIF_TERM resized(fair_task *t)
     unsigned long from, to;
     fair_bin bin;
 
-    if (!fair_get_ulong(t, 0, &from) || !fair_get_ulong(t, 1, &to))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &from)
+        || !fair_get_ulong(t, fair_arg(t, 1), &to))
         return fair_badarg(t);
     if (!fair_new_bin(t, from, &bin))
         return fair_enomem(t);
@@ -112,12 +113,12 @@ static ERL_NIF_TERM resized(fair_task *t)
         bin.data[i] = byte_at(to, i);
     fair_tick(t, 1);
     CHECK(intact(bin.data, to));
-    CHECK(term_intact(fair_env(t), fair_bin_term(t, &bin), to));
+    CHECK(term_intact(fair_env(t), fair_make_bin(t, &bin), to));
     for (int i = 0; i < 2; i++) {
         fair_tick(t, 1);        /* the term is gone, the bytes are not */
         CHECK(intact(bin.data, to));
     }
-    return fair_bin_term(t, &bin);
+    return fair_make_bin(t, &bin);
 }
 
 /* many(List): the binaries in a list, all held at once; of their terms none */
@@ -126,17 +127,16 @@ static ERL_NIF_TERM many(fair_task *t)
     enum { MANY = 64 };
     fair_bin *bins = fair_alloc(t, MANY * sizeof *bins);
     ERL_NIF_TERM head, list;
-    unsigned n = 0;
+    unsigned n = 0, left = fair_root(t, fair_arg(t, 0));
 
-    fair_keep(t, 0, fair_arg(t, 0));
-    while (n < MANY && fair_list_next(t, 0, &head)) {
-        if (!fair_inspect_bin(t, head, &bins[n]))
+    while (n < MANY && fair_list_next(t, left, &head)) {
+        if (!fair_get_bin(t, head, &bins[n]))
             return fair_badarg(t);
         n++;
         if (n % 3 == 0)
             fair_tick(t, 1);
     }
-    fair_keep(t, 0, enif_make_list(fair_env(t), 0));
+    fair_unroot(t, left);
     fair_tick(t, 1);
     for (unsigned i = 0; i < n; i += 5)
         fair_release_bin(t, &bins[i]);
@@ -147,7 +147,7 @@ static ERL_NIF_TERM many(fair_task *t)
         if (i % 5 == 0)
             continue;
         CHECK(intact(bins[i].data, bins[i].size));
-        list = enif_make_list_cell(fair_env(t), fair_bin_term(t, &bins[i]),
+        list = enif_make_list_cell(fair_env(t), fair_make_bin(t, &bins[i]),
                                    list);
     }
     return list;
@@ -172,8 +172,9 @@ static ERL_NIF_TERM held(fair_task *t)
 
     if (!bins)
         return fair_enomem(t);
-    if (!fair_get_bin(t, 0, &bins[0]) || !fair_get_ulong(t, 1, &size)
-        || !fair_get_atom(t, 2, how, sizeof how))
+    if (!fair_get_bin(t, fair_arg(t, 0), &bins[0])
+        || !fair_get_ulong(t, fair_arg(t, 1), &size)
+        || !fair_get_atom(t, fair_arg(t, 2), how, sizeof how))
         return fair_badarg(t);
     fair_defer(t, look_at, &bins[0]);
     for (int i = 1; i < 3; i++) {
@@ -183,9 +184,9 @@ static ERL_NIF_TERM held(fair_task *t)
             bins[i].data[j] = byte_at(size, j);
         fair_defer(t, look_at, &bins[i]);
     }
-    fair_bin_term(t, &bins[2]);
+    fair_make_bin(t, &bins[2]);
     if (!strcmp(how, "return"))
-        return fair_bin_term(t, &bins[1]);
+        return fair_make_bin(t, &bins[1]);
     if (!strcmp(how, "badarg"))
         return fair_badarg(t);
     fair_tick(t, 1);
@@ -201,7 +202,7 @@ static ERL_NIF_TERM doubled(fair_task *t)
 {
     fair_bin in, out;
 
-    if (!fair_get_bin(t, 0, &in))
+    if (!fair_get_bin(t, fair_arg(t, 0), &in))
         return fair_badarg(t);
     if (!fair_new_bin(t, 2 * in.size, &out))
         return fair_enomem(t);
@@ -209,7 +210,7 @@ static ERL_NIF_TERM doubled(fair_task *t)
     memcpy(out.data, in.data, in.size);
     fair_tick(t, 1);
     memcpy(out.data + in.size, in.data, in.size);
-    return fair_bin_term(t, &out);
+    return fair_make_bin(t, &out);
 }
 
 static ErlNifFunc nifs[] = {

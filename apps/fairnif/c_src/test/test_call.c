@@ -13,7 +13,8 @@ static ERL_NIF_TERM add(fair_task *t)
 {
     int a, b;
 
-    if (!fair_get_int(t, 0, &a) || !fair_get_int(t, 1, &b))
+    if (!fair_get_int(t, fair_arg(t, 0), &a)
+        || !fair_get_int(t, fair_arg(t, 1), &b))
         return fair_badarg(t);
     return enif_make_int(fair_env(t), a + b);
 }
@@ -35,19 +36,19 @@ static ERL_NIF_TERM getters(fair_task *t)
     size_t length;
 
 #define TRY(LETTER, CALL) strcat(got, (CALL) ? LETTER : "-")
-    TRY("i", fair_get_int(t, 0, &i));
-    TRY("u", fair_get_uint(t, 0, &u));
-    TRY("l", fair_get_long(t, 0, &l));
-    TRY("U", fair_get_ulong(t, 0, &ul));
-    TRY("6", fair_get_int64(t, 0, &i64));
-    TRY("9", fair_get_uint64(t, 0, &u64));
-    TRY("d", fair_get_double(t, 0, &d));
-    TRY("p", fair_get_pid(t, 0, &pid));
-    TRY("a", fair_get_atom(t, 0, atom, sizeof atom));
-    TRY("b", fair_get_bin(t, 0, &bin));
-    TRY("o", fair_get_iolist(t, 0, &bin));
-    TRY("s", fair_get_string(t, 0, &chars, &length));
-    TRY("n", fair_get_list_length(t, 0, &length));
+    TRY("i", fair_get_int(t, fair_arg(t, 0), &i));
+    TRY("u", fair_get_uint(t, fair_arg(t, 0), &u));
+    TRY("l", fair_get_long(t, fair_arg(t, 0), &l));
+    TRY("U", fair_get_ulong(t, fair_arg(t, 0), &ul));
+    TRY("6", fair_get_int64(t, fair_arg(t, 0), &i64));
+    TRY("9", fair_get_uint64(t, fair_arg(t, 0), &u64));
+    TRY("d", fair_get_double(t, fair_arg(t, 0), &d));
+    TRY("p", enif_get_local_pid(fair_env(t), fair_arg(t, 0), &pid));
+    TRY("a", fair_get_atom(t, fair_arg(t, 0), atom, sizeof atom));
+    TRY("b", fair_get_bin(t, fair_arg(t, 0), &bin));
+    TRY("o", fair_get_iolist(t, fair_arg(t, 0), &bin));
+    TRY("s", fair_get_string(t, fair_arg(t, 0), &chars, &length));
+    TRY("n", fair_get_list_length(t, fair_arg(t, 0), &length));
     return enif_make_string(fair_env(t), got, ERL_NIF_LATIN1);
 }
 
@@ -67,7 +68,7 @@ static ERL_NIF_TERM count_args(fair_task *t)
 {
     int x;
 
-    CHECK(!fair_get_int(t, fair_argc(t), &x));
+    CHECK(!fair_get_int(t, fair_arg(t, fair_argc(t)), &x));
     return enif_make_uint(fair_env(t), fair_argc(t));
 }
 
@@ -93,8 +94,8 @@ static ErlNifFunc nifs[] = {
     ALL_MODES("itself", 1, itself),
     ALL_MODES("raises", 1, raises),
     FAIR_NIF("count_args", 0, count_args, FAIR_AUTO),
-    FAIR_NIF("count_args", 4, count_args, FAIR_YIELDING_DIRTY),
-    FAIR_NIF_OPTIONS("limited", 0, &two_at_once, FAIR_YIELDING),
+    FAIR_NIF("count_args", 4, count_args, FAIR_DIRTY_CPU),
+    FAIR_NIF_OPTIONS("limited", 0, &two_at_once, FAIR_NORMAL),
     ALL_MODES("wait_until_told", 0, wait_until_told),
     {"plain", 1, plain, 0},
     {"plain_dirty", 1, plain, ERL_NIF_DIRTY_JOB_CPU_BOUND},

@@ -11,8 +11,7 @@ static ERL_NIF_TERM immediate(fair_task *t)
     ERL_NIF_TERM kept = fair_arg(t, 0);
 
     fair_tick(t, 1);
-    fair_keep(t, 0, kept);
-    return fair_kept(t, 0);
+    return fair_kept(t, fair_root(t, kept));
 }
 
 static ERL_NIF_TERM keeps_argument(fair_task *t)
@@ -20,29 +19,32 @@ static ERL_NIF_TERM keeps_argument(fair_task *t)
     ERL_NIF_TERM kept = fair_arg(t, 0);
 
     fair_tick(t, 1);
-    fair_keep(t, 0, kept);
+    fair_root(t, kept);
     return fair_arg(t, 0);
 }
 
 static ERL_NIF_TERM keeps_root(fair_task *t)
 {
-    ERL_NIF_TERM kept;
+    unsigned root = fair_root(t, fair_arg(t, 0));
+    unsigned list = fair_root(t, enif_make_list(fair_env(t), 0));
+    ERL_NIF_TERM kept = fair_kept(t, root);
 
-    fair_keep(t, 0, fair_arg(t, 0));
-    kept = fair_kept(t, 0);
     fair_tick(t, 1);
-    fair_list_push(t, 1, kept);
+    fair_list_push(t, list, kept);
     return fair_arg(t, 0);
 }
 
 static ERL_NIF_TERM keeps_nothing(fair_task *t)
 {
+    unsigned root = fair_root(t, fair_arg(t, 0));
+    unsigned list = fair_root(t, enif_make_list(fair_env(t), 0));
+
     for (int i = 0; i < 20; i++) {
-        fair_keep(t, 0, fair_arg(t, 0));
-        fair_list_push(t, 1, fair_kept(t, 0));
+        fair_keep(t, root, fair_arg(t, 0));
+        fair_list_push(t, list, fair_kept(t, root));
         fair_tick(t, 1);
     }
-    return fair_kept(t, 0);
+    return fair_kept(t, root);
 }
 
 static ERL_NIF_TERM holds_mutex(fair_task *t)
@@ -101,14 +103,14 @@ static ERL_NIF_TERM returns_nothing(fair_task *t)
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("immediate", 1, immediate, FAIR_YIELDING),
-    FAIR_NIF("keeps_argument", 1, keeps_argument, FAIR_YIELDING),
-    FAIR_NIF("keeps_root", 1, keeps_root, FAIR_YIELDING),
-    FAIR_NIF("keeps_nothing", 1, keeps_nothing, FAIR_YIELDING),
-    FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_YIELDING),
-    FAIR_NIF("tries_locks", 0, tries_locks, FAIR_YIELDING),
-    FAIR_NIF("goes_on", 0, goes_on_after_badarg, FAIR_YIELDING),
-    FAIR_NIF("returns_nothing", 0, returns_nothing, FAIR_YIELDING),
+    FAIR_NIF("immediate", 1, immediate, FAIR_NORMAL),
+    FAIR_NIF("keeps_argument", 1, keeps_argument, FAIR_NORMAL),
+    FAIR_NIF("keeps_root", 1, keeps_root, FAIR_NORMAL),
+    FAIR_NIF("keeps_nothing", 1, keeps_nothing, FAIR_NORMAL),
+    FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_NORMAL),
+    FAIR_NIF("tries_locks", 0, tries_locks, FAIR_NORMAL),
+    FAIR_NIF("goes_on", 0, goes_on_after_badarg, FAIR_NORMAL),
+    FAIR_NIF("returns_nothing", 0, returns_nothing, FAIR_NORMAL),
 };
 FAIR_NIF_INIT(test_debug, nifs, NULL, NULL, NULL, NULL)
 

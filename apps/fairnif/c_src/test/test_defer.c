@@ -71,7 +71,7 @@ static void die_here(void *arg)
 static ERL_NIF_TERM dies_in_call(fair_task *t)
 {
     defer_all(t);
-    fair_call(t, 1000000, die_here, NULL);
+    fair_call(t, FAIR_AUTO, 1000000, die_here, NULL);
     note("went on:");
     return enif_make_atom(fair_env(t), "ok");
 }
@@ -79,7 +79,7 @@ static ERL_NIF_TERM dies_in_call(fair_task *t)
 static ERL_NIF_TERM dies_blocking(fair_task *t)
 {
     defer_all(t);
-    fair_blocking(t, die_here, NULL);
+    fair_call(t, FAIR_DIRTY_IO, 0, die_here, NULL);
     note("went on:");
     return enif_make_atom(fair_env(t), "ok");
 }
@@ -191,7 +191,7 @@ TEST(in_call, "a body whose caller died during fair_call goes no further")
     in_all_modes("dies_in_call", "fedcba", false, __LINE__);
 }
 
-TEST(in_blocking, "a body whose caller died during fair_blocking goes no "
+TEST(in_blocking, "a body whose caller died during fair_call goes no "
      "further")
 {
     in_all_modes("dies_blocking", "fedcba", true, __LINE__);

@@ -36,7 +36,7 @@ static ERL_NIF_TERM opens(fair_task *t)
     ERL_NIF_TERM term;
 
     opened = eventfd(0, 0);
-    term = fair_fd_term(t, opened);
+    term = fair_make_fd(t, opened);
     if (term)
         return term;
     close(opened);
@@ -50,7 +50,7 @@ static ERL_NIF_TERM waits_for(fair_task *t)
     eventfd_t value = 0;
 
     if (!enif_get_int(fair_env(t), fair_arg(t, 1), &ms)
-        || !fair_get_fd(t, 0, &fd))
+        || !fair_get_fd(t, fair_arg(t, 0), &fd))
         return fair_badarg(t);
     answer = fair_wait(t, fd, FAIR_READ, ms);
     if (answer > 0)
@@ -61,7 +61,7 @@ static ERL_NIF_TERM waits_for(fair_task *t)
 
 static ERL_NIF_TERM closes(fair_task *t)
 {
-    return enif_make_int(fair_env(t), fair_close_fd(t, 0));
+    return enif_make_int(fair_env(t), fair_close_fd(t, fair_arg(t, 0)));
 }
 
 static ErlNifFunc nifs[] = {

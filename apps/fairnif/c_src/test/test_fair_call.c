@@ -30,10 +30,11 @@ static ERL_NIF_TERM call(fair_task *t)
     struct job job = {0};
     unsigned long units, ns;
 
-    if (!fair_get_ulong(t, 0, &units) || !fair_get_ulong(t, 1, &ns))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &units)
+        || !fair_get_ulong(t, fair_arg(t, 1), &ns))
         return fair_badarg(t);
     job.ns = ns;
-    fair_call(t, units, run, &job);
+    fair_call(t, FAIR_AUTO, units, run, &job);
     return enif_make_int(fair_env(t), job.where);
 }
 
@@ -44,12 +45,14 @@ static ERL_NIF_TERM many(fair_task *t)
     struct job job = {0};
     unsigned long n, units, ns, tick;
 
-    if (!fair_get_ulong(t, 0, &n) || !fair_get_ulong(t, 1, &units)
-        || !fair_get_ulong(t, 2, &ns) || !fair_get_ulong(t, 3, &tick))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &n)
+        || !fair_get_ulong(t, fair_arg(t, 1), &units)
+        || !fair_get_ulong(t, fair_arg(t, 2), &ns)
+        || !fair_get_ulong(t, fair_arg(t, 3), &tick))
         return fair_badarg(t);
     job.ns = ns;
     for (unsigned long i = 0; i < n; i++) {
-        fair_call(t, units, run, &job);
+        fair_call(t, FAIR_AUTO, units, run, &job);
         vm_work(100 * tick);
         if (tick > 0)
             fair_tick(t, tick);
@@ -70,11 +73,12 @@ static ERL_NIF_TERM dies(fair_task *t)
     unsigned long units;
     fair_bin bin;
 
-    if (!job || !fair_get_ulong(t, 0, &units) || !fair_new_bin(t, 1000, &bin))
+    if (!job || !fair_get_ulong(t, fair_arg(t, 0), &units)
+        || !fair_new_bin(t, 1000, &bin))
         return fair_badarg(t);
     job->ns = US;
     fair_defer(t, note_defer, "d");
-    fair_call(t, units, run_and_die, job);
+    fair_call(t, FAIR_AUTO, units, run_and_die, job);
     if (fair_where(t) != FAIR_NORMAL)
         note("went on");
     fair_tick(t, 1);

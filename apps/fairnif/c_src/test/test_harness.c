@@ -80,10 +80,10 @@ static ERL_NIF_TERM leaks_malloc(ErlNifEnv *env, int argc,
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("keeps_a_term", 1, keeps_a_term, FAIR_YIELDING),
-    FAIR_NIF("keeps_the_env", 1, keeps_the_env, FAIR_YIELDING),
-    FAIR_NIF("keeps_a_pointer", 1, keeps_a_pointer, FAIR_YIELDING),
-    FAIR_NIF("keeps_a_mutex", 1, keeps_a_mutex, FAIR_YIELDING),
+    FAIR_NIF("keeps_a_term", 1, keeps_a_term, FAIR_NORMAL),
+    FAIR_NIF("keeps_the_env", 1, keeps_the_env, FAIR_NORMAL),
+    FAIR_NIF("keeps_a_pointer", 1, keeps_a_pointer, FAIR_NORMAL),
+    FAIR_NIF("keeps_a_mutex", 1, keeps_a_mutex, FAIR_NORMAL),
     {"loses_rbx", 1, loses_rbx, 0},
     {"leaks", 1, leaks, 0},
     {"leaks_malloc", 1, leaks_malloc, 0},

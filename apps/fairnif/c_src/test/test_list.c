@@ -10,54 +10,56 @@
  * improper tail comes back beside it */
 static ERL_NIF_TERM copy(fair_task *t)
 {
+    unsigned left = fair_root(t, fair_arg(t, 0));
+    unsigned made = fair_root(t, enif_make_list(fair_env(t), 0));
     ERL_NIF_TERM head;
 
-    fair_keep(t, 0, fair_arg(t, 0));
-    while (fair_list_next(t, 0, &head)) {
-        fair_list_push(t, 1, head);
+    while (fair_list_next(t, left, &head)) {
+        fair_list_push(t, made, head);
         fair_tick(t, 1);
     }
-    if (!fair_list_reverse(t, 1))
+    if (!fair_list_reverse(t, made))
         return fair_badarg(t);
-    if (enif_is_empty_list(fair_env(t), fair_kept(t, 0)))
-        return fair_kept(t, 1);
-    return enif_make_tuple2(fair_env(t), fair_kept(t, 1), fair_kept(t, 0));
+    if (enif_is_empty_list(fair_env(t), fair_kept(t, left)))
+        return fair_kept(t, made);
+    return enif_make_tuple2(fair_env(t), fair_kept(t, made),
+                            fair_kept(t, left));
 }
 
 static ERL_NIF_TERM length(fair_task *t)
 {
     size_t n = 99;
 
-    if (!fair_get_list_length(t, 0, &n)) {
+    if (!fair_get_list_length(t, fair_arg(t, 0), &n)) {
         CHECK_NUMBERS(n, ==, 99);
         return fair_badarg(t);
     }
     return enif_make_uint64(fair_env(t), n);
 }
 
-/* reverse(List) -> {What it said, Slot} */
+/* reverse(List) -> {What it said, Root} */
 static ERL_NIF_TERM reverse(fair_task *t)
 {
-    int proper;
+    unsigned root = fair_root(t, fair_arg(t, 0));
+    int proper = fair_list_reverse(t, root);
 
-    fair_keep(t, 7, fair_arg(t, 0));
-    proper = fair_list_reverse(t, 7);
     return enif_make_tuple2(fair_env(t), enif_make_int(fair_env(t), proper),
-                            fair_kept(t, 7));
+                            fair_kept(t, root));
 }
 
 static ERL_NIF_TERM string(fair_task *t)
 {
     size_t n;
     char *chars;
+    unsigned root = fair_root(t, fair_arg(t, 0));
 
-    fair_keep(t, 0, fair_arg(t, 0));
-    if (!fair_get_string(t, 0, &chars, &n))
+    if (!fair_get_string(t, fair_arg(t, 0), &chars, &n))
         return fair_badarg(t);
     CHECK(chars[n] == 0);
     fair_tick(t, 1);
-    /* The author's slots are his. */
-    CHECK(enif_is_identical(fair_kept(t, 0), fair_arg(t, 0)));
+    /* The author's roots are his, and all that there are. */
+    CHECK(enif_is_identical(fair_kept(t, root), fair_arg(t, 0)));
+    CHECK_NUMBERS(fair_root(t, fair_arg(t, 0)), ==, root + 1);
     return enif_make_tuple2(fair_env(t), enif_make_uint64(fair_env(t), n),
                             n > 100 ? enif_make_int(fair_env(t), chars[100])
                             : enif_make_string_len(fair_env(t), chars, n,
@@ -67,25 +69,26 @@ static ERL_NIF_TERM string(fair_task *t)
 static ERL_NIF_TERM iolist(fair_task *t)
 {
     fair_bin bin;
+    unsigned root = fair_root(t, fair_arg(t, 0));
 
-    fair_keep(t, 7, fair_arg(t, 0));
-    if (!fair_get_iolist(t, 0, &bin))
+    if (!fair_get_iolist(t, fair_arg(t, 0), &bin))
         return fair_badarg(t);
     fair_tick(t, 1);
-    CHECK(enif_is_identical(fair_kept(t, 7), fair_arg(t, 0)));
+    CHECK(enif_is_identical(fair_kept(t, root), fair_arg(t, 0)));
+    CHECK_NUMBERS(fair_root(t, fair_arg(t, 0)), ==, root + 1);
     if (bin.size > 1000)
         return enif_make_tuple2(fair_env(t),
                                 enif_make_uint64(fair_env(t), bin.size),
                                 enif_make_uint(fair_env(t),
                                                bin.data[bin.size - 1]));
-    return fair_bin_term(t, &bin);
+    return fair_make_bin(t, &bin);
 }
 
 static ERL_NIF_TERM binary(fair_task *t)
 {
     fair_bin bin;
 
-    if (!fair_get_bin(t, 0, &bin))
+    if (!fair_get_bin(t, fair_arg(t, 0), &bin))
         return fair_badarg(t);
     return enif_make_tuple2(fair_env(t), enif_make_uint64(fair_env(t),
                                                           bin.size),
@@ -93,22 +96,23 @@ static ERL_NIF_TERM binary(fair_task *t)
                                            bin.data[bin.size - 1]));
 }
 
-/* Slots that hold no list. */
-static ERL_NIF_TERM odd_slots(fair_task *t)
+/* Roots that hold no list, or an empty one. */
+static ERL_NIF_TERM odd_roots(fair_task *t)
 {
+    unsigned empty = fair_root(t, enif_make_list(fair_env(t), 0));
+    unsigned other = fair_root(t, enif_make_int(fair_env(t), 7));
     ERL_NIF_TERM head;
 
-    CHECK(!fair_list_next(t, 5, &head));
-    CHECK(fair_list_reverse(t, 5));
-    CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, 5)));
-    fair_keep(t, 2, enif_make_int(fair_env(t), 7));
-    CHECK(!fair_list_next(t, 2, &head));
-    CHECK(!fair_list_reverse(t, 2));
-    CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, 2)));
-    fair_list_push(t, 6, fair_arg(t, 0));
+    CHECK(!fair_list_next(t, empty, &head));
+    CHECK(fair_list_reverse(t, empty));
+    CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, empty)));
+    CHECK(!fair_list_next(t, other, &head));
+    CHECK(!fair_list_reverse(t, other));
+    CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, other)));
+    fair_list_push(t, other, fair_arg(t, 0));
     fair_tick(t, 1);
-    fair_list_push(t, 6, fair_arg(t, 0));
-    return fair_kept(t, 6);
+    fair_list_push(t, other, fair_arg(t, 0));
+    return fair_kept(t, other);
 }
 
 static ErlNifFunc nifs[] = {
@@ -118,7 +122,7 @@ static ErlNifFunc nifs[] = {
     ALL_MODES("string", 1, string),
     ALL_MODES("iolist", 1, iolist),
     ALL_MODES("binary", 1, binary),
-    ALL_MODES("odd_slots", 1, odd_slots),
+    ALL_MODES("odd_roots", 1, odd_roots),
 };
 FAIR_NIF_INIT(test_list, nifs, NULL, NULL, NULL, NULL)
 
@@ -138,7 +142,7 @@ TEST(walked, "lists are walked and built with a pause at each element")
     in_all_modes("copy", "[1,{2},<<3>>,[4]]", "[1,{2},<<3>>,[4]]");
     in_all_modes("copy", "[1,2|three]", "{[1,2],three}");
     in_all_modes("copy", "atom", "{[],atom}");
-    in_all_modes("odd_slots", "<<1>>", "[<<1>>,<<1>>]");
+    in_all_modes("odd_roots", "<<1>>", "[<<1>>,<<1>>]");
 }
 
 TEST(reversed, "proper lists are reversed, others are not")

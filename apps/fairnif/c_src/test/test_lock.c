@@ -1,5 +1,5 @@
 /*
- * test_lock.c - fair_lock, and the limit on how many calls are under way:
+ * test_lock.c - fair_mutex_lock, and the limit on how many calls are under way:
  * one at a time, in their order, whoever dies at whatever point.
  */
 #include <stdio.h>
@@ -29,9 +29,10 @@ static ERL_NIF_TERM locks(fair_task *t)
 
     if (!enif_get_int(fair_env(t), fair_arg(t, 0), &letter))
         return fair_badarg(t);
-    fair_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
     note("%c", letter);
-    if (!alone(t) || !fair_unlock(t, &mutex) || fair_unlock(t, &mutex))
+    if (!alone(t) || !fair_mutex_unlock(t, &mutex)
+        || fair_mutex_unlock(t, &mutex))
         return fair_badarg(t);
     return fair_arg(t, 0);
 }
@@ -39,15 +40,15 @@ static ERL_NIF_TERM locks(fair_task *t)
 /* holds(Letter): has it while the gate is shut, and never lets go of it. */
 static ERL_NIF_TERM holds(fair_task *t)
 {
-    fair_lock(t, &mutex);
-    fair_offload(t, gate_pass, NULL);
+    fair_mutex_lock(t, &mutex);
+    fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
     return fair_arg(t, 0);
 }
 
 /* Holds it while it ticks. */
 static ERL_NIF_TERM holds_endless(fair_task *t)
 {
-    fair_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
     for (;;)
         fair_tick(t, 1);
     return 0;
@@ -55,7 +56,7 @@ static ERL_NIF_TERM holds_endless(fair_task *t)
 
 static ERL_NIF_TERM tries(fair_task *t)
 {
-    int got = fair_trylock(t, &mutex), let = fair_unlock(t, &mutex);
+    int got = fair_mutex_trylock(t, &mutex), let = fair_mutex_unlock(t, &mutex);
 
     return enif_make_tuple2(fair_env(t), enif_make_int(fair_env(t), got),
                             enif_make_int(fair_env(t), let));
@@ -63,8 +64,8 @@ static ERL_NIF_TERM tries(fair_task *t)
 
 static ERL_NIF_TERM locks_twice(fair_task *t)
 {
-    fair_lock(t, &mutex);
-    fair_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
     return fair_arg(t, 0);
 }
 
@@ -76,10 +77,10 @@ static fair_mutex many[MANY];
 static ERL_NIF_TERM takes_many(fair_task *t)
 {
     for (int i = 0; i < MANY; i++)
-        fair_lock(t, &many[i]);
+        fair_mutex_lock(t, &many[i]);
     fair_tick(t, 1);
     for (int i = 0; i < MANY; i += 3)
-        if (!fair_unlock(t, &many[(i * 7) % MANY]))
+        if (!fair_mutex_unlock(t, &many[(i * 7) % MANY]))
             return fair_badarg(t);
     return fair_arg(t, 0);
 }
@@ -91,25 +92,30 @@ static ERL_NIF_TERM gated(fair_task *t)
     if (!enif_get_int(fair_env(t), fair_arg(t, 0), &letter))
         return fair_badarg(t);
     note("%c", letter);
-    fair_offload(t, gate_pass, NULL);
+    fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
     return fair_arg(t, 0);
 }
 
 static const fair_options one_at_a_time = {.body = gated, .max_tasks = 1};
 
-#define OF_ONE(MODE) FAIR_NIF_OPTIONS("one_" #MODE, 1, &one_at_a_time,       \
-                                      FAIR_##MODE | FAIR_AWAITED)
+#define OF_ONE(NAME, MODE) \
+    FAIR_NIF_OPTIONS("one_" NAME, 1, &one_at_a_time, (MODE) | FAIR_AWAITED)
 
 static ErlNifFunc nifs[] = {
     AWAITED_MODES("locks", 1, locks),
     AWAITED_MODES("holds", 1, holds),
     AWAITED_MODES("takes_many", 1, takes_many),
-    FAIR_NIF("holds_endless", 1, holds_endless, FAIR_YIELDING | FAIR_AWAITED),
+    FAIR_NIF("holds_endless", 1, holds_endless, FAIR_NORMAL | FAIR_AWAITED),
     FAIR_NIF("tries", 0, tries, FAIR_AUTO),
     FAIR_NIF("locks_twice", 1, locks_twice, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("locks_alone", 1, locks, FAIR_AUTO),
-    OF_ONE(NORMAL), OF_ONE(YIELDING), OF_ONE(DIRTY_CPU), OF_ONE(DIRTY_IO),
-    OF_ONE(YIELDING_DIRTY), OF_ONE(AUTO), OF_ONE(THREADED),
+    OF_ONE("NORMAL", FAIR_NORMAL | FAIR_NO_YIELD),
+    OF_ONE("YIELDING", FAIR_NORMAL),
+    OF_ONE("DIRTY_CPU", FAIR_DIRTY_CPU | FAIR_NO_YIELD),
+    OF_ONE("DIRTY_IO", FAIR_DIRTY_IO | FAIR_NO_YIELD),
+    OF_ONE("YIELDING_DIRTY", FAIR_DIRTY_CPU),
+    OF_ONE("AUTO", FAIR_AUTO),
+    OF_ONE("THREADED", FAIR_THREADED),
     FAIR_NIF_OPTIONS("one_alone", 1, &one_at_a_time, FAIR_AUTO),
     FAIR_NIF("gated", 1, gated, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("gated_alone", 1, gated, FAIR_AUTO),

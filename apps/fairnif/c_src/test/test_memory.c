@@ -34,6 +34,7 @@ static ERL_NIF_TERM everything(fair_task *t)
 {
     fair_bin bins[4], made[3];
     void *block, *obj;
+    unsigned root;
     char *chars;
     size_t length;
 
@@ -42,17 +43,17 @@ static ERL_NIF_TERM everything(fair_task *t)
         if (!fair_defer(t, undo, malloc(8)))
             return fair_enomem(t);
     }
-    if (!fair_get_resource(t, 0, type, &obj))
+    if (!fair_get_resource(t, fair_arg(t, 0), type, &obj))
         return fair_badarg(t);
     fair_tick(t, 1);
     for (unsigned i = 0; i < 3; i++) {
-        if (!fair_get_bin(t, i + 1, &bins[i]))
+        if (!fair_get_bin(t, fair_arg(t, i + 1), &bins[i]))
             return fair_badarg(t);
         fair_tick(t, 1);
     }
-    if (!fair_get_iolist(t, 4, &bins[3]))
+    if (!fair_get_iolist(t, fair_arg(t, 4), &bins[3]))
         return fair_badarg(t);
-    if (!fair_get_string(t, 5, &chars, &length))
+    if (!fair_get_string(t, fair_arg(t, 5), &chars, &length))
         return fair_badarg(t);
     CHECK_NUMBERS(length, ==, 3);
     for (unsigned i = 0; i < 3; i++) {
@@ -76,13 +77,13 @@ static ERL_NIF_TERM everything(fair_task *t)
         CHECK(((char *)block)[99] == 7);
         return fair_enomem(t);
     }
-    fair_keep(t, 3, fair_bin_term(t, &made[1]));
+    root = fair_root(t, fair_make_bin(t, &made[1]));
     fair_tick(t, 1);
     fair_move(t, FAIR_DIRTY_IO);
     fair_tick(t, 1);
     fair_move(t, FAIR_NORMAL);
-    return enif_make_tuple2(fair_env(t), fair_kept(t, 3),
-                            fair_bin_term(t, &bins[3]));
+    return enif_make_tuple2(fair_env(t), fair_kept(t, root),
+                            fair_make_bin(t, &bins[3]));
 }
 
 /* So that functions are new to a thread again and again. */

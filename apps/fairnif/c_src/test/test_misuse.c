@@ -11,34 +11,47 @@
 
 /* -- what is refused ------------------------------------------------------- */
 
-static ERL_NIF_TERM keeps_9th(fair_task *t)
+/* Each has the root 0, and names another. */
+static ERL_NIF_TERM keeps_no_root(fair_task *t)
 {
-    fair_keep(t, FAIR_ROOTS, fair_arg(t, 0));
+    fair_keep(t, fair_root(t, fair_arg(t, 0)) + 1, fair_arg(t, 0));
     note("went on");
     return fair_arg(t, 0);
 }
 
-static ERL_NIF_TERM kept_9th(fair_task *t)
+static ERL_NIF_TERM kept_of_none(fair_task *t)
 {
+    fair_root(t, fair_arg(t, 0));
     return fair_kept(t, (unsigned)-1);
 }
 
-static ERL_NIF_TERM pushes_9th(fair_task *t)
+static ERL_NIF_TERM pushes_to_none(fair_task *t)
 {
-    fair_list_push(t, FAIR_ROOTS, fair_arg(t, 0));
+    fair_list_push(t, fair_root(t, fair_arg(t, 0)) + 1, fair_arg(t, 0));
     return fair_arg(t, 0);
 }
 
-static ERL_NIF_TERM next_of_9th(fair_task *t)
+static ERL_NIF_TERM next_of_none(fair_task *t)
 {
     ERL_NIF_TERM head;
 
-    return fair_list_next(t, FAIR_ROOTS, &head) ? head : fair_arg(t, 0);
+    return fair_list_next(t, fair_root(t, fair_arg(t, 0)) + 1, &head)
+        ? head : fair_arg(t, 0);
 }
 
-static ERL_NIF_TERM reverses_9th(fair_task *t)
+static ERL_NIF_TERM reverses_none(fair_task *t)
 {
-    return fair_list_reverse(t, FAIR_ROOTS) ? fair_arg(t, 0) : fair_badarg(t);
+    return fair_list_reverse(t, fair_root(t, fair_arg(t, 0)) + 1)
+        ? fair_arg(t, 0) : fair_badarg(t);
+}
+
+static ERL_NIF_TERM unroots_twice(fair_task *t)
+{
+    unsigned root = fair_root(t, fair_arg(t, 0));
+
+    fair_unroot(t, root);
+    fair_unroot(t, root);
+    return fair_arg(t, 0);
 }
 
 /* twice(Binary, What): what is done with a binary that was let go */
@@ -47,13 +60,14 @@ static ERL_NIF_TERM twice(fair_task *t)
     fair_bin bin;
     int what;
 
-    if (!fair_get_bin(t, 0, &bin) || !fair_get_int(t, 1, &what))
+    if (!fair_get_bin(t, fair_arg(t, 0), &bin)
+        || !fair_get_int(t, fair_arg(t, 1), &what))
         return fair_badarg(t);
     fair_tick(t, 1);
     fair_release_bin(t, &bin);
     switch (what) {
     case 0: fair_release_bin(t, &bin); break;
-    case 1: fair_bin_term(t, &bin); break;
+    case 1: fair_make_bin(t, &bin); break;
     default: fair_resize_bin(t, &bin, 100);
     }
     note("went on");
@@ -64,20 +78,31 @@ static ERL_NIF_TERM moves(fair_task *t)
 {
     int where;
 
-    if (!fair_get_int(t, 0, &where))
+    if (!fair_get_int(t, fair_arg(t, 0), &where))
         return fair_badarg(t);
     fair_move(t, (enum fair_mode)where);
+    return fair_arg(t, 0);
+}
+
+static void nothing(void *unused)
+{
+    (void)unused;
+}
+
+static ERL_NIF_TERM calls_in(fair_task *t)
+{
+    int where;
+
+    if (!fair_get_int(t, fair_arg(t, 0), &where))
+        return fair_badarg(t);
+    fair_call(t, (enum fair_mode)where, 1, nothing, NULL);
     return fair_arg(t, 0);
 }
 
 /* -- what is ignored ------------------------------------------------------- */
 
 static fair_mutex mutex = FAIR_MUTEX_INIT;
-
-static void nothing(void *unused)
-{
-    (void)unused;
-}
+static volatile ERL_NIF_TERM no_term;
 
 /* All that may pause, where nothing may. */
 static void uses_task(void *arg)
@@ -87,10 +112,10 @@ static void uses_task(void *arg)
     for (int i = 0; i < 1000; i++)
         fair_tick(t, i % 7 ? 1 : (size_t)-1);
     fair_move(t, FAIR_DIRTY_IO);
-    fair_call(t, 1 << 20, nothing, NULL);
-    fair_blocking(t, nothing, NULL);
-    fair_offload(t, nothing, NULL);
-    fair_keep(t, FAIR_ROOTS, 0);
+    fair_call(t, FAIR_AUTO, 1 << 20, nothing, NULL);
+    fair_call(t, FAIR_DIRTY_IO, 0, nothing, NULL);
+    fair_call(t, FAIR_THREADED, 0, nothing, NULL);
+    fair_keep(t, 99, no_term);
     CHECK(fair_wait(t, -1, 0, 1000) < 0);
     note("used");
 }
@@ -100,14 +125,14 @@ static ERL_NIF_TERM away(fair_task *t)
 {
     int how;
 
-    if (!fair_get_int(t, 0, &how))
+    if (!fair_get_int(t, fair_arg(t, 0), &how))
         return fair_badarg(t);
     fair_tick(t, 1);
     switch (how) {
-    case 0: fair_call(t, 1, uses_task, t); break;
-    case 1: fair_call(t, 1 << 30, uses_task, t); break;
-    case 2: fair_blocking(t, uses_task, t); break;
-    case 3: fair_offload(t, uses_task, t); break;
+    case 0: fair_call(t, FAIR_AUTO, 1, uses_task, t); break;
+    case 1: fair_call(t, FAIR_AUTO, 1 << 30, uses_task, t); break;
+    case 2: fair_call(t, FAIR_DIRTY_IO, 0, uses_task, t); break;
+    case 3: fair_call(t, FAIR_THREADED, 0, uses_task, t); break;
     case 4: fair_defer(t, uses_task, t); break;
     }
     for (int i = 0; i < 100; i++)
@@ -119,15 +144,15 @@ static void locks(void *arg)
 {
     fair_task *t = arg;
 
-    fair_lock(t, &mutex);
-    fair_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
 }
 
 /* One lock, in the function and round it. */
 static ERL_NIF_TERM locks_away(fair_task *t)
 {
-    fair_call(t, 1, locks, t);
-    CHECK(fair_unlock(t, &mutex));
+    fair_call(t, FAIR_AUTO, 1, locks, t);
+    CHECK(fair_mutex_unlock(t, &mutex));
     fair_tick(t, 1);
     return enif_make_atom(fair_env(t), "ok");
 }
@@ -136,21 +161,21 @@ static void passes_gate_locked(void *arg)
 {
     fair_task *t = arg;
 
-    fair_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
     gate_pass(NULL);
-    fair_unlock(t, &mutex);
+    fair_mutex_unlock(t, &mutex);
 }
 
 /* The one that waits for the lock is woken by a thread of the pool. */
 static ERL_NIF_TERM unlocks_away(fair_task *t)
 {
-    fair_offload(t, passes_gate_locked, t);
+    fair_call(t, FAIR_THREADED, 0, passes_gate_locked, t);
     return enif_make_atom(fair_env(t), "ok");
 }
 
 static ERL_NIF_TERM waits_for_lock(fair_task *t)
 {
-    fair_lock(t, &mutex);
+    fair_mutex_lock(t, &mutex);
     return enif_make_atom(fair_env(t), "ok");
 }
 
@@ -162,44 +187,51 @@ static void tick_on(void *arg)
 
 static ERL_NIF_TERM ticks_on(fair_task *t)
 {
-    fair_call(t, 1, tick_on, t);
+    fair_call(t, FAIR_AUTO, 1, tick_on, t);
     return enif_make_atom(fair_env(t), "ok");
 }
 
 static ErlNifFunc nifs[] = {
-    ALL_MODES("keeps_9th", 1, keeps_9th),
-    FAIR_NIF("kept_9th", 0, kept_9th, FAIR_AUTO),
-    FAIR_NIF("pushes_9th", 1, pushes_9th, FAIR_AUTO),
-    FAIR_NIF("next_of_9th", 1, next_of_9th, FAIR_AUTO),
-    FAIR_NIF("reverses_9th", 1, reverses_9th, FAIR_AUTO),
+    ALL_MODES("keeps_no_root", 1, keeps_no_root),
+    FAIR_NIF("kept_of_none", 1, kept_of_none, FAIR_AUTO),
+    FAIR_NIF("unroots_twice", 1, unroots_twice, FAIR_AUTO),
+    FAIR_NIF("pushes_to_none", 1, pushes_to_none, FAIR_AUTO),
+    FAIR_NIF("next_of_none", 1, next_of_none, FAIR_AUTO),
+    FAIR_NIF("reverses_none", 1, reverses_none, FAIR_AUTO),
     ALL_MODES("twice", 2, twice),
     FAIR_NIF("moves", 1, moves, FAIR_AUTO),
+    FAIR_NIF("calls_in", 1, calls_in, FAIR_AUTO),
     AWAITED_MODES("away", 1, away),
     AWAITED_MODES("locks_away", 0, locks_away),
     FAIR_NIF("unlocks_away", 0, unlocks_away, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("waits_for_lock", 0, waits_for_lock, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("ticks_on", 0, ticks_on, FAIR_YIELDING),
+    FAIR_NIF("ticks_on", 0, ticks_on, FAIR_NORMAL),
 };
 FAIR_NIF_INIT(test_misuse, nifs, NULL, NULL, NULL, NULL)
 
 #define REFUSED(ERROR, NAME, ARITY) \
     "error:{fairnif,{" ERROR ",{test_misuse," NAME "," ARITY "}}}"
 
-TEST(slots, "a root slot that there is not is an error")
+TEST(roots, "a root that there is not is an error")
 {
-    for (int i = 0; i < 6; i++) {
-        char should[128];
-        const char *name = in_mode("keeps_9th", &modes[i]);
+    static const char *const names[] = {"kept_of_none", "pushes_to_none",
+                                        "next_of_none", "reverses_none",
+                                        "unroots_twice"};
+    char should[128];
 
-        snprintf(should, sizeof should, REFUSED("bad_slot", "%s", "1"), name);
+    for (int i = 0; i < 6; i++) {
+        const char *name = in_mode("keeps_no_root", &modes[i]);
+
+        snprintf(should, sizeof should, REFUSED("bad_root", "%s", "1"), name);
         CHECK_CALL(name, "{1}", should);
         CHECK_NUMBERS(node_counter(name, "misuses"), ==, 1);
     }
     CHECK_TEXT(notes(), "");
-    CHECK_CALL("kept_9th", "", REFUSED("bad_slot", "kept_9th", "0"));
-    CHECK_CALL("pushes_9th", "{1}", REFUSED("bad_slot", "pushes_9th", "1"));
-    CHECK_CALL("next_of_9th", "{1}", REFUSED("bad_slot", "next_of_9th", "1"));
-    CHECK_CALL("reverses_9th", "1", REFUSED("bad_slot", "reverses_9th", "1"));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(should, sizeof should, REFUSED("bad_root", "%s", "1"),
+                 names[i]);
+        CHECK_CALL(names[i], "{1}", should);
+    }
 }
 
 TEST(released, "a binary that was let go is not used again")
@@ -220,11 +252,14 @@ TEST(released, "a binary that was let go is not used again")
 
 TEST(no_move, "a move to where there is no moving is an error")
 {
-    CHECK_CALL("moves", "7", REFUSED("bad_move", "moves", "1"));
-    CHECK_CALL("moves", "6", REFUSED("bad_move", "moves", "1"));
-    CHECK_CALL("moves", "0", REFUSED("bad_move", "moves", "1"));
-    CHECK_CALL("moves", "4", "4");
-    CHECK_NUMBERS(node_counter("moves", "misuses"), ==, 3);
+    static const char *const bad[] = {"0", "4", "5", "6"};
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK_CALL("moves", bad[i], REFUSED("bad_mode", "moves", "1"));
+    CHECK_CALL("moves", "3", "3");
+    CHECK_NUMBERS(node_counter("moves", "misuses"), ==, 4);
+    CHECK_CALL("calls_in", "0", REFUSED("bad_mode", "calls_in", "1"));
+    CHECK_CALL("calls_in", "6", REFUSED("bad_mode", "calls_in", "1"));
 }
 
 /* Each use counts but for fair_keep's term, which is looked at first. */
@@ -282,7 +317,7 @@ static int to[2], kept;
 static void catch_stderr(void)
 {
     /* A sanitizer that has something to say of tasks does so at the first. */
-    CHECK_CALL("moves", "4", "4");
+    CHECK_CALL("moves", "3", "3");
     CHECK(pipe2(to, O_NONBLOCK) == 0);
     kept = dup(STDERR_FILENO);
     /* The writer's end waits, as a terminal's or a logger's does. */
@@ -312,8 +347,7 @@ TEST(once, "a rule that a call breaks again and again is told once")
     said[size > 0 ? size : 0] = '\0';
     CHECK_NUMBERS(node_counter("ticks_on", "misuses"), ==, 400000);
 #define LINE "fairnif: test_misuse:ticks_on/0 used its task in a function given " \
-    "to fair_call, fair_blocking, fair_offload or fair_defer: tick before " \
-    "and after it\n"
+    "to fair_call or fair_defer: tick before and after it\n"
     CHECK_TEXT(said, LINE LINE);
 }
 

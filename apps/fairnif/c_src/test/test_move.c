@@ -1,5 +1,5 @@
 /*
- * test_move.c - fair_move, fair_call, fair_blocking: on the right kind of
+ * test_move.c - fair_move, fair_call: on the right kind of
  * thread, and back.
  */
 #include "check.h"
@@ -21,7 +21,7 @@ static ERL_NIF_TERM moves(fair_task *t)
     char *to;
     size_t n;
 
-    if (!fair_get_string(t, 0, &to, &n))
+    if (!fair_get_string(t, fair_arg(t, 0), &to, &n))
         return fair_badarg(t);
     for (size_t i = 0; i < n; i++) {
         fair_move(t, to[i] == 'n' ? FAIR_NORMAL
@@ -68,10 +68,11 @@ static ERL_NIF_TERM calls(fair_task *t)
     ERL_NIF_TERM list;
     char before = here(t), kinds[64];
 
-    if (!fair_get_ulong(t, 0, &n) || !fair_get_ulong(t, 1, &units) || n > 60)
+    if (!fair_get_ulong(t, fair_arg(t, 0), &n)
+        || !fair_get_ulong(t, fair_arg(t, 1), &units) || n > 60)
         return fair_badarg(t);
     for (unsigned long i = 0; i < n; i++) {
-        fair_call(t, units, units < 1000 ? look_around : work_long, &found);
+        fair_call(t, FAIR_AUTO, units, units < 1000 ? look_around : work_long, &found);
         kinds[i] = found.kind;
         CHECK_NUMBERS(here(t), ==, before);
         /* Not on the task's own small stack, which ends at the task. */
@@ -89,18 +90,18 @@ static ERL_NIF_TERM blocks(fair_task *t)
     char before = here(t);
 
     for (int i = 0; i < 5; i++) {
-        fair_blocking(t, look_around, &found);
+        fair_call(t, FAIR_DIRTY_IO, 0, look_around, &found);
         CHECK_NUMBERS(found.kind, ==, 'i');
         CHECK_NUMBERS(found.calls, ==, i + 1);
         CHECK_NUMBERS(here(t), ==, before);
         fair_tick(t, 1);
     }
     fair_move(t, FAIR_DIRTY_CPU);
-    fair_blocking(t, look_around, &found);
+    fair_call(t, FAIR_DIRTY_IO, 0, look_around, &found);
     CHECK_NUMBERS(found.kind, ==, 'i');
     CHECK_NUMBERS(here(t), ==, 'c');
     fair_move(t, FAIR_DIRTY_IO);
-    fair_blocking(t, look_around, &found);
+    fair_call(t, FAIR_DIRTY_IO, 0, look_around, &found);
     CHECK_NUMBERS(here(t), ==, 'i');
     return enif_make_atom(fair_env(t), "ok");
 }
@@ -115,8 +116,8 @@ static ERL_NIF_TERM ends_on_dirty(fair_task *t)
     memset(bin.data, 'x', 100);
     fair_defer(t, note_defer, "d");
     fair_move(t, FAIR_DIRTY_CPU);
-    if (fair_get_bin(t, 0, &bin))
-        return fair_raise(t, fair_bin_term(t, &bin));
+    if (fair_get_bin(t, fair_arg(t, 0), &bin))
+        return fair_raise(t, fair_make_bin(t, &bin));
     return enif_make_list1(fair_env(t), fair_arg(t, 0));
 }
 
@@ -259,7 +260,7 @@ TEST(calling_paused, "fair_call works with a pause at every tick")
     }
 }
 
-TEST(blocking, "fair_blocking runs its function on a dirty I/O scheduler")
+TEST(blocking, "fair_call in FAIR_DIRTY_IO runs its function there")
 {
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);

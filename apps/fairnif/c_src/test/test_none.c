@@ -36,9 +36,9 @@ static ERL_NIF_TERM calls(fair_task *t)
 {
     int n = 0;
 
-    fair_call(t, 1, count_round, &n);
-    fair_call(t, 1000000000, count_round, &n);
-    fair_blocking(t, count_round, &n);
+    fair_call(t, FAIR_AUTO, 1, count_round, &n);
+    fair_call(t, FAIR_AUTO, 1000000000, count_round, &n);
+    fair_call(t, FAIR_DIRTY_IO, 0, count_round, &n);
     return enif_make_int(fair_env(t), n);
 }
 
@@ -66,7 +66,7 @@ static void die(void *arg)
 static ERL_NIF_TERM dies_in_call(fair_task *t)
 {
     fair_defer(t, note_defer, "a");
-    fair_call(t, 1, die, NULL);
+    fair_call(t, FAIR_AUTO, 1, die, NULL);
     note("went on:");
     return enif_make_atom(fair_env(t), "ok");
 }

@@ -32,7 +32,7 @@ static ERL_NIF_TERM count(fair_task *t)
 {
     unsigned n, sum = 0;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (unsigned i = 1; i <= n; i++) {
         sum += i;
@@ -68,19 +68,23 @@ static ERL_NIF_TERM again(fair_task *t)
     return enif_make_tuple_from_array(fair_env(t), array, fair_argc(t));
 }
 
+enum { SOME = 8, MANY = 100 };  /* roots: inline, and allocated */
+
 /* roots(X): what fair_keep kept, over pauses */
 static ERL_NIF_TERM roots(fair_task *t)
 {
     ERL_NIF_TERM list;
 
+    for (unsigned i = 0; i < SOME; i++)
+        CHECK_NUMBERS(fair_root(t, enif_make_list(fair_env(t), 0)), ==, i);
     CHECK(enif_is_empty_list(fair_env(t), fair_kept(t, 3)));
     fair_tick(t, 1);
-    for (unsigned i = 0; i < FAIR_ROOTS; i += 2) {
+    for (unsigned i = 0; i < SOME; i += 2) {
         fair_keep(t, i, enif_make_tuple2(fair_env(t), fair_arg(t, 0),
                                          enif_make_uint(fair_env(t), i)));
         fair_tick(t, 1);
     }
-    for (unsigned i = FAIR_ROOTS - 1; i > 0; i -= 2) {
+    for (unsigned i = SOME - 1; i > 0; i -= 2) {
         fair_keep(t, i, fair_kept(t, i - 1));
         fair_tick(t, 1);
         fair_keep(t, i - 1, enif_make_uint(fair_env(t), i));
@@ -89,9 +93,43 @@ static ERL_NIF_TERM roots(fair_task *t)
             break;
     }
     list = enif_make_list(fair_env(t), 0);
-    for (unsigned i = FAIR_ROOTS; i-- > 0; )
+    for (unsigned i = SOME; i-- > 0; )
         list = enif_make_list_cell(fair_env(t), fair_kept(t, i), list);
     return list;
+}
+
+/* depth(N): a helper with a root that calls itself; each sees its own, and lets
+ * go of it and of one that it forgot */
+static unsigned long nested(fair_task *t, unsigned n)
+{
+    unsigned root = fair_root(t, enif_make_tuple1(fair_env(t),
+                                                  enif_make_uint(fair_env(t),
+                                                                 n)));
+    const ERL_NIF_TERM *elems;
+    unsigned long sum;
+    unsigned own;
+    int arity;
+
+    fair_root(t, fair_arg(t, 0));
+    fair_tick(t, 1);
+    sum = n > 0 ? nested(t, n - 1) : 0;
+    fair_tick(t, 1);
+    CHECK(enif_get_tuple(fair_env(t), fair_kept(t, root), &arity, &elems)
+          && enif_get_uint(fair_env(t), elems[0], &own) && own == n);
+    fair_unroot(t, root);
+    return sum + own;
+}
+
+static ERL_NIF_TERM helpers(fair_task *t)
+{
+    unsigned n;
+    unsigned long sum;
+
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
+        return fair_badarg(t);
+    sum = nested(t, n);
+    CHECK_NUMBERS(fair_root(t, fair_arg(t, 0)), ==, 0);
+    return enif_make_ulong(fair_env(t), sum);
 }
 
 /* Its frames, with a tick in each. */
@@ -139,10 +177,10 @@ static ERL_NIF_TERM resource(fair_task *t)
     void *obj, *same;
 
     fair_tick(t, 1);
-    if (!fair_get_resource(t, 0, counted_type, &obj))
+    if (!fair_get_resource(t, fair_arg(t, 0), counted_type, &obj))
         return fair_badarg(t);
     fair_tick(t, 1);
-    CHECK(fair_get_resource(t, 0, counted_type, &same) && same == obj);
+    CHECK(fair_get_resource(t, fair_arg(t, 0), counted_type, &same) && same == obj);
     for (int i = 0; i < 5; i++) {
         CHECK_NUMBERS(*(long *)obj, ==, 4711);
         fair_tick(t, 1);
@@ -160,7 +198,7 @@ static ERL_NIF_TERM last_holder(fair_task *t)
 {
     void *obj;
 
-    if (!fair_get_resource(t, 0, counted_type, &obj))
+    if (!fair_get_resource(t, fair_arg(t, 0), counted_type, &obj))
         return fair_badarg(t);
     fair_defer(t, forget_resource, obj);
     for (;;)
@@ -199,13 +237,14 @@ static ERL_NIF_TERM memory(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
-/* wide(A1, ..., A240): the sum, with all roots in use */
+/* wide(A1, ..., A240): the sum, with more roots than are arguments of their
+ * own */
 static ERL_NIF_TERM wide(fair_task *t)
 {
     long sum = 0, root;
 
-    for (unsigned i = 0; i < FAIR_ROOTS; i++)
-        fair_keep(t, i, fair_arg(t, i));
+    for (unsigned i = 0; i < MANY; i++)
+        fair_root(t, fair_arg(t, i));
     for (unsigned i = 0; i < fair_argc(t); i++) {
         const ERL_NIF_TERM *elems;
         int arity;
@@ -215,9 +254,9 @@ static ERL_NIF_TERM wide(fair_task *t)
         CHECK(enif_get_tuple(fair_env(t), fair_arg(t, i), &arity, &elems));
         CHECK(enif_get_long(fair_env(t), elems[0], &root) && root == i);
         sum += root;
-        CHECK(!fair_get_list_length(t, i, &length));    /* the own slots */
+        CHECK(!fair_get_list_length(t, fair_arg(t, i), &length));
     }
-    for (unsigned i = 0; i < FAIR_ROOTS; i++)
+    for (unsigned i = 0; i < MANY; i++)
         CHECK(enif_is_identical(fair_kept(t, i), fair_arg(t, i)));
     return enif_make_long(fair_env(t), sum);
 }
@@ -227,11 +266,13 @@ static ErlNifFunc nifs[] = {
     ALL_MODES("again", 1, again),
     ALL_MODES("again", 8, again),
     ALL_MODES("roots", 1, roots),
+    ALL_MODES("helpers", 1, helpers),
     ALL_MODES("deep", 0, deep),
     ALL_MODES("resource", 1, resource),
     ALL_MODES("memory", 0, memory),
     ALL_MODES("wide", 240, wide),
-    FAIR_NIF("last_holder", 1, last_holder, FAIR_YIELDING),
+    FAIR_NIF("count_io", 1, count, FAIR_DIRTY_IO),
+    FAIR_NIF("last_holder", 1, last_holder, FAIR_NORMAL),
     {"new_counted", 0, new_counted, 0},
 };
 FAIR_NIF_INIT(test_pause, nifs, load, NULL, NULL, NULL)
@@ -254,6 +295,30 @@ TEST(yields, "a body pauses at every tick when told to, and says how often")
                           1 + modes[i].queued + (yields ? 100 : 0));
             vm_free(p);
         }
+    }
+}
+
+TEST(dirty_io, "a body on a dirty I/O scheduler gives way as well")
+{
+    const struct mode io = {"io", modes[4].yields, 'i', true};
+    vm_proc *p;
+
+    vm_options.virtual_time = true;
+    node_set("pause_every_tick", 1);
+    p = spawn_call(in_mode("count", &io), "100");
+    vm_finish(p);
+    CHECK_TEXT(outcome(p), io.yields ? "{100,5050}" : "{0,5050}");
+    CHECK_NUMBERS(vm_slices(p), ==, io.yields ? 102 : 2);
+    CHECK_NUMBERS(vm_kinds(p)[1], ==, 'i');
+    vm_free(p);
+}
+
+TEST(roots_nest, "roots nest: each helper lets go of its own")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < 6; i++)
+            CHECK_CALL(in_mode("helpers", &modes[i]), "60", "1830");
     }
 }
 

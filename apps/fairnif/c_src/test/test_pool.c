@@ -12,7 +12,7 @@
 
 static ERL_NIF_TERM gated(fair_task *t)
 {
-    fair_offload(t, gate_pass, NULL);
+    fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
     return fair_arg(t, 0);
 }
 
@@ -37,7 +37,7 @@ static ERL_NIF_TERM notes_it(fair_task *t)
     if (!enif_get_int(fair_env(t), fair_arg(t, 0), &c))
         return fair_badarg(t);
     letter = (char)c;
-    fair_offload(t, note_letter, &letter);
+    fair_call(t, FAIR_THREADED, 0, note_letter, &letter);
     return fair_arg(t, 0);
 }
 
@@ -80,7 +80,7 @@ static ERL_NIF_TERM computes(fair_task *t)
 
 static ERL_NIF_TERM computes_away(fair_task *t)
 {
-    fair_offload(t, compute, NULL);
+    fair_call(t, FAIR_THREADED, 0, compute, NULL);
     return fair_arg(t, 0);
 }
 
@@ -89,9 +89,9 @@ static ERL_NIF_TERM everywhere(fair_task *t)
 {
     int letter = 'x', slept;
 
-    fair_offload(t, note_letter, &letter);
-    fair_blocking(t, note_letter, &letter);
-    fair_call(t, 1, note_letter, &letter);
+    fair_call(t, FAIR_THREADED, 0, note_letter, &letter);
+    fair_call(t, FAIR_DIRTY_IO, 0, note_letter, &letter);
+    fair_call(t, FAIR_AUTO, 1, note_letter, &letter);
     fair_move(t, FAIR_DIRTY_CPU);
     fair_move(t, FAIR_NORMAL);
     slept = fair_wait(t, -1, 0, 1);
@@ -103,17 +103,15 @@ static ERL_NIF_TERM everywhere(fair_task *t)
 /* Many terms, of its argument. */
 static ERL_NIF_TERM lists(fair_task *t)
 {
-    ERL_NIF_TERM list;
+    unsigned list = fair_root(t, enif_make_list(fair_env(t), 0));
 
-    fair_keep(t, 0, enif_make_list(fair_env(t), 0));
     for (unsigned i = 0; i < 500; i++) {
-        fair_list_push(t, 0, enif_make_uint(fair_env(t), i));
+        fair_list_push(t, list, enif_make_uint(fair_env(t), i));
         fair_tick(t, 1);
     }
-    if (!fair_list_reverse(t, 0))
+    if (!fair_list_reverse(t, list))
         return fair_badarg(t);
-    list = fair_kept(t, 0);
-    return enif_make_tuple2(fair_env(t), list, fair_arg(t, 0));
+    return enif_make_tuple2(fair_env(t), fair_kept(t, list), fair_arg(t, 0));
 }
 
 static ErlNifFunc nifs[] = {

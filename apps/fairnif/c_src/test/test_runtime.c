@@ -8,7 +8,7 @@ static ERL_NIF_TERM work(fair_task *t)
 {
     unsigned n;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++) {
         vm_work(1000);
@@ -20,12 +20,12 @@ static ERL_NIF_TERM work(fair_task *t)
 /* makes(N): N list cells, by the runtime's functions */
 static ERL_NIF_TERM makes(fair_task *t)
 {
-    unsigned n;
+    unsigned n, list = fair_root(t, enif_make_list(fair_env(t), 0));
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (unsigned i = 0; i < n; i++) {
-        fair_list_push(t, 0, fair_arg(t, 0));
+        fair_list_push(t, list, fair_arg(t, 0));
         fair_tick(t, 1);
     }
     return enif_make_atom(fair_env(t), "ok");

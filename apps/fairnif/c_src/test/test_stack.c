@@ -114,7 +114,7 @@ static ERL_NIF_TERM digs(fair_task *t)
 {
     unsigned depth;
 
-    if (!fair_get_uint(t, 0, &depth))
+    if (!fair_get_uint(t, fair_arg(t, 0), &depth))
         return fair_badarg(t);
     depth = burrow(t, depth);   /* pauses: so before fair_env */
     return enif_make_uint(fair_env(t), depth);
@@ -134,7 +134,7 @@ static ERL_NIF_TERM sprawls(fair_task *t)
     volatile char frame[80 * 1024];
     unsigned n;
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     for (size_t i = 0; i < sizeof frame; i += 1024)
         frame[i] = 1;
@@ -149,11 +149,11 @@ static ErlNifFunc nifs[] = {
     ALL_MODES("rounding", 0, rounding),
     ALL_MODES("rounding", 1, rounding),
     ALL_MODES("digs", 1, digs),
-    FAIR_NIF_OPTIONS("small", 0, &small, FAIR_YIELDING),
-    FAIR_NIF_OPTIONS("medium", 1, &medium, FAIR_YIELDING),
-    FAIR_NIF_OPTIONS("large", 1, &large, FAIR_YIELDING),
-    FAIR_NIF_OPTIONS("half", 1, &half, FAIR_YIELDING),
-    FAIR_NIF("sprawls", 1, sprawls, FAIR_YIELDING),
+    FAIR_NIF_OPTIONS("small", 0, &small, FAIR_NORMAL),
+    FAIR_NIF_OPTIONS("medium", 1, &medium, FAIR_NORMAL),
+    FAIR_NIF_OPTIONS("large", 1, &large, FAIR_NORMAL),
+    FAIR_NIF_OPTIONS("half", 1, &half, FAIR_NORMAL),
+    FAIR_NIF("sprawls", 1, sprawls, FAIR_NORMAL),
 };
 FAIR_NIF_INIT(test_stack, nifs, NULL, NULL, NULL, NULL)
 

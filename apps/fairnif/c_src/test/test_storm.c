@@ -84,13 +84,14 @@ static void elsewhere(void *arg)
     ++*(unsigned *)arg;
 }
 
-enum { BINS = 6, BLOCKS = 4, PUSHED = 1 };
+enum { BINS = 6, BLOCKS = 4 };
 
 /* What a body has in its hands, on its own stack. */
 struct hands {
     fair_bin bins[BINS];
     unsigned char *blocks[BLOCKS];
     unsigned sizes[BLOCKS];
+    unsigned list, last;        /* roots: a list, the last binary's term */
     unsigned pushed, called;
 };
 
@@ -120,7 +121,7 @@ static void use_bin(fair_task *t, struct dice *d, struct hands *h)
             memset(bin->data, (int)(size & 255), size);
         break;
     default:
-        fair_keep(t, 2, fair_bin_term(t, bin));
+        fair_keep(t, h->last, fair_make_bin(t, bin));
     }
 }
 
@@ -150,16 +151,16 @@ static void use_list(fair_task *t, struct dice *d, struct hands *h)
 
     switch (roll(d, 8)) {
     case 0:
-        CHECK(fair_list_reverse(t, PUSHED));
+        CHECK(fair_list_reverse(t, h->list));
         break;
     case 1:
-        if (fair_list_next(t, PUSHED, &head))
+        if (fair_list_next(t, h->list, &head))
             h->pushed--;
         else
             CHECK_NUMBERS(h->pushed, ==, 0);
         break;
     default:
-        fair_list_push(t, PUSHED, fair_arg(t, roll(d, 5)));
+        fair_list_push(t, h->list, fair_arg(t, roll(d, 5)));
         h->pushed++;
     }
 }
@@ -173,17 +174,19 @@ static bool read_arguments(fair_task *t, struct dice *d)
 
     switch (roll(d, 5)) {
     case 0:
-        return fair_get_bin(t, 2, &bin) && bin.data[bin.size - 1] == 9;
+        return fair_get_bin(t, fair_arg(t, 2), &bin)
+            && bin.data[bin.size - 1] == 9;
     case 1:
-        return fair_get_iolist(t, 3, &bin)
+        return fair_get_iolist(t, fair_arg(t, 3), &bin)
             && !memcmp(bin.data, "\1\2\3\4", 4) && bin.size == 4;
     case 2:
-        return fair_get_string(t, 4, &chars, &length)
+        return fair_get_string(t, fair_arg(t, 4), &chars, &length)
             && length == 3 && !strcmp(chars, "abc");
     case 3:
-        return fair_get_list_length(t, 4, &length) && length == 3;
+        return fair_get_list_length(t, fair_arg(t, 4), &length) && length == 3;
     default:
-        return fair_get_resource(t, 5, type, &obj) && *(int *)obj == 17;
+        return fair_get_resource(t, fair_arg(t, 5), type, &obj)
+            && *(int *)obj == 17;
     }
 }
 
@@ -198,9 +201,11 @@ static ERL_NIF_TERM storm(fair_task *t)
     unsigned length;
 
     memset(&h, 0, sizeof h);
-    if (!fair_get_uint64(t, 0, &d.state) || !fair_get_ulong(t, 1, &steps)
-        || !postpone(t))
+    if (!fair_get_uint64(t, fair_arg(t, 0), &d.state)
+        || !fair_get_ulong(t, fair_arg(t, 1), &steps) || !postpone(t))
         return fair_badarg(t);
+    h.list = fair_root(t, enif_make_list(fair_env(t), 0));
+    h.last = fair_root(t, fair_kept(t, h.list));
     for (unsigned long i = 0; i < steps; i++) {
         switch (roll(&d, 16)) {
         case 0: case 1: case 2: case 3: case 4:
@@ -226,11 +231,11 @@ static ERL_NIF_TERM storm(fair_task *t)
             fair_move(t, wheres[roll(&d, 3)]);
             break;
         default:
-            (roll(&d, 2) ? fair_blocking(t, elsewhere, &h.called)
-             : fair_call(t, roll(&d, 1000), elsewhere, &h.called));
+            (roll(&d, 2) ? fair_call(t, FAIR_DIRTY_IO, 0, elsewhere, &h.called)
+             : fair_call(t, FAIR_AUTO, roll(&d, 1000), elsewhere, &h.called));
         }
     }
-    CHECK(enif_get_list_length(fair_env(t), fair_kept(t, PUSHED), &length)
+    CHECK(enif_get_list_length(fair_env(t), fair_kept(t, h.list), &length)
           || h.pushed == 0);
     if (h.pushed)
         CHECK_NUMBERS(length, ==, h.pushed);

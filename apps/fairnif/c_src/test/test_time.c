@@ -15,8 +15,9 @@ static ERL_NIF_TERM work(fair_task *t)
 {
     unsigned long units, ns, per_tick;
 
-    if (!fair_get_ulong(t, 0, &units) || !fair_get_ulong(t, 1, &ns)
-        || !fair_get_ulong(t, 2, &per_tick))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &units)
+        || !fair_get_ulong(t, fair_arg(t, 1), &ns)
+        || !fair_get_ulong(t, fair_arg(t, 2), &per_tick))
         return fair_badarg(t);
     for (unsigned long i = 0; i < units; i += per_tick) {
         vm_work(ns * per_tick);
@@ -30,7 +31,7 @@ static ERL_NIF_TERM silent(fair_task *t)
 {
     unsigned long ns;
 
-    if (!fair_get_ulong(t, 0, &ns))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &ns))
         return fair_badarg(t);
     vm_work(ns);
     return enif_make_atom(fair_env(t), "ok");
@@ -41,7 +42,8 @@ static ERL_NIF_TERM odd(fair_task *t)
 {
     unsigned long units, tick;
 
-    if (!fair_get_ulong(t, 0, &units) || !fair_get_ulong(t, 1, &tick))
+    if (!fair_get_ulong(t, fair_arg(t, 0), &units)
+        || !fair_get_ulong(t, fair_arg(t, 1), &tick))
         return fair_badarg(t);
     for (unsigned long i = 0; i < units; i++) {
         vm_work(US);
@@ -55,12 +57,13 @@ static ERL_NIF_TERM odd(fair_task *t)
 /* terms(Slices): makes terms in every slice */
 static ERL_NIF_TERM terms(fair_task *t)
 {
-    unsigned n;
+    unsigned n, root = fair_root(t, fair_arg(t, 0));
 
-    if (!fair_get_uint(t, 0, &n))
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
         return fair_badarg(t);
     while (fair_yields(t) < n) {
-        fair_keep(t, 0, enif_make_tuple1(fair_env(t), fair_kept(t, 0)));
+        fair_keep(t, root,
+                  enif_make_tuple1(fair_env(t), fair_kept(t, root)));
         vm_work(20 * US);
         fair_tick(t, 1);
     }
@@ -71,7 +74,7 @@ static const fair_options slow_slices = {.body = work, .slice_us = 1000};
 
 static ErlNifFunc nifs[] = {
     ALL_MODES("work", 3, work),
-    FAIR_NIF_OPTIONS("work_slow", 3, &slow_slices, FAIR_YIELDING),
+    FAIR_NIF_OPTIONS("work_slow", 3, &slow_slices, FAIR_NORMAL),
     ALL_MODES("silent", 1, silent),
     ALL_MODES("odd", 2, odd),
     ALL_MODES("terms", 1, terms),

@@ -26,9 +26,11 @@ static ERL_NIF_TERM wait_body(fair_task *t)
     unsigned events;
     int fd, ms;
 
-    if (!fair_get_uint(t, 1, &events) || !fair_get_int(t, 2, &ms))
+    if (!fair_get_uint(t, fair_arg(t, 1), &events)
+        || !fair_get_int(t, fair_arg(t, 2), &ms))
         return fair_badarg(t);
-    if (!fair_get_fd(t, 0, &fd) && !fair_get_int(t, 0, &fd))
+    if (!fair_get_fd(t, fair_arg(t, 0), &fd)
+        && !fair_get_int(t, fair_arg(t, 0), &fd))
         return enif_make_atom(fair_env(t), "closed");
     fair_tick(t, 1);
     ms = fair_wait(t, fd, events, ms);
@@ -42,8 +44,9 @@ static ERL_NIF_TERM take(fair_task *t)
     unsigned n, done = 0;
     int fd;
 
-    if (!fair_get_uint(t, 1, &n)
-        || (!fair_get_fd(t, 0, &fd) && !fair_get_int(t, 0, &fd)))
+    if (!fair_get_uint(t, fair_arg(t, 1), &n)
+        || (!fair_get_fd(t, fair_arg(t, 0), &fd)
+        && !fair_get_int(t, fair_arg(t, 0), &fd)))
         return fair_badarg(t);
     while (done < n) {
         eventfd_t value;
@@ -61,15 +64,15 @@ static ERL_NIF_TERM term(fair_task *t)
     ERL_NIF_TERM made;
     int fd;
 
-    if (!fair_get_int(t, 0, &fd))
+    if (!fair_get_int(t, fair_arg(t, 0), &fd))
         return fair_badarg(t);
-    made = fair_fd_term(t, fd);
+    made = fair_make_fd(t, fd);
     return made ? made : enif_make_atom(fair_env(t), "none");
 }
 
 static ERL_NIF_TERM shut(fair_task *t)
 {
-    return enif_make_int(fair_env(t), fair_close_fd(t, 0));
+    return enif_make_int(fair_env(t), fair_close_fd(t, fair_arg(t, 0)));
 }
 
 static ErlNifFunc nifs[] = {

@@ -13,14 +13,12 @@ static struct fair__func **funcs;   /* grows under the lock */
 static _Atomic unsigned func_count;
 static unsigned funcs_size;
 
-const struct fair__mode fair__modes[FAIR_THREADED + 1] = {
-    [FAIR_NORMAL]         = {"normal",         W_NORMAL,    false, false},
-    [FAIR_YIELDING]       = {"yielding",       W_NORMAL,    true,  false},
-    [FAIR_DIRTY_CPU]      = {"dirty_cpu",      W_DIRTY_CPU, false, false},
-    [FAIR_DIRTY_IO]       = {"dirty_io",       W_DIRTY_IO,  false, false},
-    [FAIR_YIELDING_DIRTY] = {"yielding_dirty", W_DIRTY_CPU, true,  false},
-    [FAIR_AUTO]           = {"auto",           W_NORMAL,    true,  true},
-    [FAIR_THREADED]       = {"threaded",       W_THREAD,    true,  false},
+const struct fair__mode fair__modes[FAIR_AUTO + 1] = {
+    [FAIR_NORMAL]    = {"normal",    W_NORMAL,    false},
+    [FAIR_DIRTY_CPU] = {"dirty_cpu", W_DIRTY_CPU, false},
+    [FAIR_DIRTY_IO]  = {"dirty_io",  W_DIRTY_IO,  false},
+    [FAIR_THREADED]  = {"threaded",  W_THREAD,    false},
+    [FAIR_AUTO]      = {"auto",      W_NORMAL,    true},
 };
 
 static struct fair__func *find(const char *module, const char *name,
@@ -84,6 +82,8 @@ struct fair__func *fair__func_declare(const char *module,
         f = add(module, nif->name, nif->arity);
     if (f) {
         SET(f->mode, nif->mode);
+        SET(f->awaited, nif->awaited);
+        SET(f->yields, nif->yields);
         SET(f->stack_class, nif->stack_class);
         SET(f->slice_ns, nif->slice_ns);
         SET(f->max_tasks, nif->max_tasks);

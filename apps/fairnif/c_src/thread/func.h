@@ -16,10 +16,9 @@ struct fair__task;
 struct fair__mode {
     const char *name;
     enum fair__where start;     /* where the body begins */
-    bool yields;                /* gives way when its slice is up */
     bool adapts;                /* may begin elsewhere: AUTO */
 };
-extern FAIR_HIDDEN const struct fair__mode fair__modes[FAIR_THREADED + 1];
+extern FAIR_HIDDEN const struct fair__mode fair__modes[FAIR_AUTO + 1];
 
 struct fair__func {
     unsigned index;
@@ -27,6 +26,7 @@ struct fair__func {
     unsigned arity;
     /* from the newest library that declared it */
     _Atomic unsigned mode, stack_class, max_tasks;
+    _Atomic bool awaited, yields;
     fair__u64 slice_ns;         /* 0: the runtime's */
     /* learned */
     fair__num unit_ns;          /* cost of a unit; 0 while unknown */

@@ -2,7 +2,7 @@
  * fd.c - descriptors: what Erlang holds of one, who uses it, when it is closed.
  *
  * Two resource objects:
- *   - what fair_fd_term makes is a small one that Erlang's terms hold.  When it
+ *   - what fair_make_fd makes is a small one that Erlang's terms hold.  When it
  *     is garbage its destructor shuts the descriptor;
  *   - that is a struct fair__fd.  Once it was selected the VM keeps it until it
  *     is stopped, so no destructor of its own could do that.  It is shut when
@@ -205,7 +205,7 @@ static bool hand_over(struct fair__task *t, struct fair__fd *f)
     return false;
 }
 
-ERL_NIF_TERM fair__fd_term(fair_task *pub, int fd)
+ERL_NIF_TERM fair__make_fd(fair_task *pub, int fd)
 {
     struct fair__task *t = fair__of(pub);
     struct fd_object *object = enif_alloc_resource(object_type,
@@ -270,7 +270,7 @@ static bool begin_use(struct fair__task *t, struct fair__fd *f)
     return true;
 }
 
-int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd)
+int fair__get_fd(fair_task *pub, ERL_NIF_TERM term, int *fd)
 {
     struct fair__task *t = fair__of(pub);
     struct fair__fd *f = behind(pub, term);
@@ -283,7 +283,7 @@ int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd)
     return 1;
 }
 
-int fair__fd_close(fair_task *pub, ERL_NIF_TERM term)
+int fair__close_fd(fair_task *pub, ERL_NIF_TERM term)
 {
     struct fair__fd *f = behind(pub, term);
 

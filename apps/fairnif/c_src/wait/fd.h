@@ -11,9 +11,9 @@ struct fair__fd_use {           /* a descriptor that a task got */
     struct fair__fd_use *next;
 };
 
-FAIR_HIDDEN ERL_NIF_TERM fair__fd_term(fair_task *pub, int fd);
-FAIR_HIDDEN int fair__fd_get(fair_task *pub, ERL_NIF_TERM term, int *fd);
-FAIR_HIDDEN int fair__fd_close(fair_task *pub, ERL_NIF_TERM term);
+FAIR_HIDDEN ERL_NIF_TERM fair__make_fd(fair_task *pub, int fd);
+FAIR_HIDDEN int fair__get_fd(fair_task *pub, ERL_NIF_TERM term, int *fd);
+FAIR_HIDDEN int fair__close_fd(fair_task *pub, ERL_NIF_TERM term);
 FAIR_HIDDEN void fair__fds_release(struct fair__task *t);
 
 FAIR_HIDDEN bool fair__fd_open_types(ErlNifEnv *env);

@@ -114,8 +114,8 @@ waits(Results) ->
                                             Part =< ?WAITS_PART])) of
         [{_, Held, Part} | _] ->
             io_lib:format("It waits: a call holds a scheduler for ~ts and uses a processor for at "
-                          "most ~b % of that. On a thread it holds none: FAIR_THREADED, or "
-                          "fair_offload around what waits (fair_wait, where that is a "
+                          "most ~b % of that. On a thread it holds none: FAIR_THREADED, as the "
+                          "mode or in a fair_call around what waits (fair_wait, where that is a "
                           "descriptor), behind fairnif:await/1.",
                           [fairnif_lab_table:duration(Held), ceil(100 * Part)]);
         [] ->

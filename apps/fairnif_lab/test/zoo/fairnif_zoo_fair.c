@@ -10,7 +10,7 @@
 
 static int us_of(fair_task *t, unsigned *us)
 {
-    return fair_get_uint(t, 0, us) && *us <= ZOO_MAX_US;
+    return fair_get_uint(t, fair_arg(t, 0), us) && *us <= ZOO_MAX_US;
 }
 
 static void work_in_ticks(fair_task *t, unsigned us)
@@ -62,7 +62,7 @@ static ERL_NIF_TERM calls(fair_task *t)
     if (!us_of(t, &us))
         return fair_badarg(t);
     for (unsigned spent = 0; spent < us; spent += 1000)
-        fair_call(t, 1000, work_ms, NULL);
+        fair_call(t, FAIR_AUTO, 1000, work_ms, NULL);
     return done(t);
 }
 
@@ -78,7 +78,7 @@ static ERL_NIF_TERM waits(fair_task *t)
 
     if (!us_of(t, &us))
         return fair_badarg(t);
-    fair_blocking(t, sleep_us, &us);
+    fair_call(t, FAIR_DIRTY_IO, 0, sleep_us, &us);
     return done(t);
 }
 
@@ -117,23 +117,23 @@ static ERL_NIF_TERM leaks(fair_task *t)
 /* list(N): 1 to N, made in slices. */
 static ERL_NIF_TERM list(fair_task *t)
 {
-    unsigned n;
+    unsigned n, made = fair_root(t, enif_make_list(fair_env(t), 0));
 
-    if (!fair_get_uint(t, 0, &n) || n > 20000000)
+    if (!fair_get_uint(t, fair_arg(t, 0), &n) || n > 20000000)
         return fair_badarg(t);
     for (; n > 0; n--) {
-        fair_list_push(t, 0, enif_make_uint(fair_env(t), n));
+        fair_list_push(t, made, enif_make_uint(fair_env(t), n));
         fair_tick(t, 1);
     }
-    return fair_kept(t, 0);
+    return fair_kept(t, made);
 }
 
 static ErlNifFunc nifs[] = {
     FAIR_NIF("work_auto", 1, work, FAIR_AUTO),
-    FAIR_NIF("work_yielding", 1, work, FAIR_YIELDING),
-    FAIR_NIF("work_dirty", 1, work, FAIR_DIRTY_CPU),
-    FAIR_NIF("work_yielding_dirty", 1, work, FAIR_YIELDING_DIRTY),
-    FAIR_NIF("no_ticks", 1, no_ticks, FAIR_YIELDING),
+    FAIR_NIF("work_yielding", 1, work, FAIR_NORMAL),
+    FAIR_NIF("work_dirty", 1, work, FAIR_DIRTY_CPU | FAIR_NO_YIELD),
+    FAIR_NIF("work_yielding_dirty", 1, work, FAIR_DIRTY_CPU),
+    FAIR_NIF("no_ticks", 1, no_ticks, FAIR_NORMAL),
     FAIR_NIF("calls", 1, calls, FAIR_AUTO),
     FAIR_NIF("waits", 1, waits, FAIR_AUTO),
     FAIR_NIF("keeps", 1, keeps, FAIR_AUTO),

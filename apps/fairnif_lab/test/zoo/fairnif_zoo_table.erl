@@ -210,7 +210,7 @@ with_fairnif() ->
      {fair_leaks, "fairnif_zoo_fair:leaks(N)", [20000],
       "1 MiB from malloc without fair_defer: a kill loses it", #{leak => fail}},
      {fair_blocking_long, "fairnif_zoo_fair:waits(N)", [200000],
-      "fair_blocking of 200 ms in one piece", #{kill => warn}}].
+      "fair_call in FAIR_DIRTY_IO, 200 ms in one piece", #{kill => warn}}].
 
 %% -- that do not return -------------------------------------------------------
 

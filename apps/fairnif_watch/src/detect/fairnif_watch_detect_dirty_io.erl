@@ -21,7 +21,7 @@ thresholds() -> fairnif_watch_detect_pool:thresholds().
 -spec remedy() -> binary().
 remedy() ->
     <<"More threads: +SDio (up to 1024), or less that waits in native code (fair_wait, "
-      "fair_offload).">>.
+      "FAIR_THREADED).">>.
 
 %% @private
 -spec init() -> none | integer().

@@ -21,7 +21,7 @@ static int get_ms(fair_task *t, struct way *w)
 {
     unsigned ms;
 
-    if (!fair_get_uint(t, 0, &ms))
+    if (!fair_get_uint(t, fair_arg(t, 0), &ms))
         return 0;
     *w = (struct way){ .ms = (long)ms, .seed = 1 };
     return 1;
@@ -68,7 +68,7 @@ static ERL_NIF_TERM call(fair_task *t)
 
     if (!get_ms(t, &w))
         return fair_badarg(t);
-    fair_call(t, (size_t)w.ms, spin_in_call, &w);
+    fair_call(t, FAIR_AUTO, (size_t)w.ms, spin_in_call, &w);
     return answer(t, since);
 }
 
@@ -92,18 +92,18 @@ static ERL_NIF_TERM fair(fair_task *t)
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("spin_normal", 1, spin, FAIR_NORMAL),
-    FAIR_NIF("spin_yielding", 1, spin, FAIR_YIELDING),
+    FAIR_NIF("spin_normal", 1, spin, FAIR_NORMAL | FAIR_NO_YIELD),
+    FAIR_NIF("spin_yielding", 1, spin, FAIR_NORMAL),
     FAIR_NIF("spin_auto", 1, spin, FAIR_AUTO),
-    FAIR_NIF("spin_dirty_cpu", 1, spin, FAIR_DIRTY_CPU),
-    FAIR_NIF("spin_dirty_io", 1, spin, FAIR_DIRTY_IO),
-    FAIR_NIF("sleep_normal", 1, sleeps, FAIR_NORMAL),
-    FAIR_NIF("kernel_normal", 1, kernel, FAIR_NORMAL),
-    FAIR_NIF("sleep_dirty_io", 1, sleeps, FAIR_DIRTY_IO),
+    FAIR_NIF("spin_dirty_cpu", 1, spin, FAIR_DIRTY_CPU | FAIR_NO_YIELD),
+    FAIR_NIF("spin_dirty_io", 1, spin, FAIR_DIRTY_IO | FAIR_NO_YIELD),
+    FAIR_NIF("sleep_normal", 1, sleeps, FAIR_NORMAL | FAIR_NO_YIELD),
+    FAIR_NIF("kernel_normal", 1, kernel, FAIR_NORMAL | FAIR_NO_YIELD),
+    FAIR_NIF("sleep_dirty_io", 1, sleeps, FAIR_DIRTY_IO | FAIR_NO_YIELD),
     FAIR_NIF("call_auto", 1, call, FAIR_AUTO),
-    FAIR_NIF("fair_yielding", 1, fair, FAIR_YIELDING),
+    FAIR_NIF("fair_yielding", 1, fair, FAIR_NORMAL),
     FAIR_NIF("fair_auto", 1, fair, FAIR_AUTO),
-    FAIR_NIF("fair_yielding_dirty", 1, fair, FAIR_YIELDING_DIRTY),
+    FAIR_NIF("fair_yielding_dirty", 1, fair, FAIR_DIRTY_CPU),
 };
 
 FAIR_NIF_INIT(fairnif_watch_block_fair, nifs, NULL, NULL, NULL, NULL)

@@ -21,7 +21,8 @@ static ERL_NIF_TERM count(fair_task *t)
     unsigned byte;
     ErlNifUInt64 found = 0;
 
-    if (!fair_get_bin(t, 0, &in) || !fair_get_uint(t, 1, &byte) || byte > 255)
+    if (!fair_get_bin(t, fair_arg(t, 0), &in)
+        || !fair_get_uint(t, fair_arg(t, 1), &byte) || byte > 255)
         return fair_badarg(t);
     for (size_t at = 0, n; at < in.size; at += n) {
         n = in.size - at < BLOCK ? in.size - at : BLOCK;
@@ -31,8 +32,9 @@ static ERL_NIF_TERM count(fair_task *t)
     return enif_make_uint64(fair_env(t), found);
 }
 
-/* A function that waits (fair_offload, fair_wait, fair_lock) is FAIR_AUTO | FAIR_AWAITED, or
- * FAIR_THREADED; its wrapper hands what it answers to fairnif:await/1 (Fairnif.await/1). */
+/* A function that waits (fair_wait, fair_mutex_lock, fair_call in FAIR_THREADED) is
+ * FAIR_AUTO | FAIR_AWAITED, or FAIR_THREADED; its wrapper hands what it answers to fairnif:await/1
+ * (Fairnif.await/1). */
 static ErlNifFunc nifs[] = {
     FAIR_NIF("count", 2, count, FAIR_AUTO)
 };
