@@ -357,9 +357,7 @@ static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
  * fair_unroot lets go of it and of all that were made after it: so a function
  * that makes roots lets go of its first one before it returns.  A number that
  * is no root's raises error:{fairnif, {bad_root, Function}}.  Each costs a word
- * at a pause, those over FAIR_ROOTS two.  Raises error:enomem. */
-#define FAIR_ROOTS 8
-
+ * at a pause, from the twelfth on two.  Raises error:enomem. */
 static inline unsigned fair_root(fair_task *t, ERL_NIF_TERM term)
 {
     return t->ops->root(t, FAIR__TERM(term));

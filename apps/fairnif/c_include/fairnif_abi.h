@@ -199,16 +199,19 @@ typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
     FAIR__X16(M, I, P##9) FAIR__X16(M, I, P##A) FAIR__X16(M, I, P##B)       \
     FAIR__X16(M, I, P##C) FAIR__X16(M, I, P##D) FAIR__X16(M, I, P##E)       \
     FAIR__X16(M, I, P##F)
+#define FAIR__X1024(M, I, P0, P1, P2, P3)                                   \
+    FAIR__X256(M, I, P0) FAIR__X256(M, I, P1) FAIR__X256(M, I, P2)          \
+    FAIR__X256(M, I, P3)
 #if FAIR_MAX_NIFS <= 256
 #  define FAIR__EACH(M, I) FAIR__X256(M, I, 0x0)
+#elif FAIR_MAX_NIFS <= 1024
+#  define FAIR__EACH(M, I) FAIR__X1024(M, I, 0x0, 0x1, 0x2, 0x3)
 #elif FAIR_MAX_NIFS <= 4096
 #  define FAIR__EACH(M, I)                                                  \
-    FAIR__X256(M, I, 0x0) FAIR__X256(M, I, 0x1) FAIR__X256(M, I, 0x2)       \
-    FAIR__X256(M, I, 0x3) FAIR__X256(M, I, 0x4) FAIR__X256(M, I, 0x5)       \
-    FAIR__X256(M, I, 0x6) FAIR__X256(M, I, 0x7) FAIR__X256(M, I, 0x8)       \
-    FAIR__X256(M, I, 0x9) FAIR__X256(M, I, 0xA) FAIR__X256(M, I, 0xB)       \
-    FAIR__X256(M, I, 0xC) FAIR__X256(M, I, 0xD) FAIR__X256(M, I, 0xE)       \
-    FAIR__X256(M, I, 0xF)
+    FAIR__X1024(M, I, 0x0, 0x1, 0x2, 0x3)                                   \
+    FAIR__X1024(M, I, 0x4, 0x5, 0x6, 0x7)                                   \
+    FAIR__X1024(M, I, 0x8, 0x9, 0xA, 0xB)                                   \
+    FAIR__X1024(M, I, 0xC, 0xD, 0xE, 0xF)
 #else
 #  error "FAIR_MAX_NIFS can be 4096 at most"
 #endif

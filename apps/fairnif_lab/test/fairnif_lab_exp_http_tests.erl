@@ -152,7 +152,7 @@ the_table_says_which_promise_was_not_kept_test() ->
     Rows = [row(idle, 1, 500), row(erlang, 1, 1000), row(auto, 1, 1500), row(yielding, 1, 3000)],
     [?assertMatch({_, {match, _}}, {Part, re:run(text(Rows), Part)})
      || Part <- ["It is in 1 of 2",
-                 "Above: 8 x spinwork 100 ms, fairnif YIELDING, 400 light/s: 3.0x",
+                 "Above: 8 x spinwork 100 ms, fairnif NORMAL, 400 light/s: 3.0x",
                  "nothing .* 500 us", "ordinary Erlang .* 1.0x", "60 %, 0 %, 25 %"]].
 
 text(Rows) ->

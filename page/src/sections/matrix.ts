@@ -30,8 +30,8 @@ const MODES: Record<string, string> = {
   yielding: "yielding",
   yielding_dirty: "yielding dirty",
   fair_auto: "fairnif AUTO",
-  fair_yielding: "fairnif YIELDING",
-  fair_yielding_dirty: "fairnif YIELDING_DIRTY",
+  fair_yielding: "fairnif NORMAL",
+  fair_yielding_dirty: "fairnif DIRTY_CPU",
 };
 /** The talk's columns. */
 const MULTIPLES = [1, 10, 100, 1000, 10000];

@@ -78,6 +78,8 @@ static ERL_NIF_TERM everything(fair_task *t)
         return fair_enomem(t);
     }
     root = fair_root(t, fair_make_bin(t, &made[1]));
+    for (unsigned i = 0; i < 30; i++)
+        fair_root(t, fair_arg(t, 0));
     fair_tick(t, 1);
     fair_move(t, FAIR_DIRTY_IO);
     fair_tick(t, 1);

@@ -44,8 +44,8 @@ table() ->
      {normal, "plain NIF", "", false, undefined},
      {dirty, "dirty CPU NIF", "_dirty", false, undefined},
      {by_hand, "sliced by hand, 1 ms", "_timeslice", true, undefined},
-     {yielding, "fairnif YIELDING", "_fair_yield", true, ?AT_MOST},
-     {yielding_dirty, "fairnif YIELDING_DIRTY", "_fair_dirty_yield", true, undefined},
+     {yielding, "fairnif NORMAL", "_fair_yield", true, ?AT_MOST},
+     {yielding_dirty, "fairnif DIRTY_CPU", "_fair_dirty_yield", true, undefined},
      {threaded, "fairnif THREADED", "_threaded", true, undefined},
      {auto, "fairnif AUTO", "_fair", true, ?AT_MOST}].
 

@@ -30,8 +30,8 @@ modes() ->
      {yielding, "yielding", "_timeslice", true},
      {yielding_dirty, "yielding dirty", "_timeslice_dirty", true},
      {fair_auto, "fairnif AUTO", "_fair", true},
-     {fair_yielding, "fairnif YIELDING", "_fair_yield", true},
-     {fair_yielding_dirty, "fairnif YIELDING_DIRTY", "_fair_dirty_yield", true},
+     {fair_yielding, "fairnif NORMAL", "_fair_yield", true},
+     {fair_yielding_dirty, "fairnif DIRTY_CPU", "_fair_dirty_yield", true},
      {fair_threaded, "fairnif THREADED", "_threaded", true}].
 
 %% Milliseconds; `cell' and `total' are what a cell and a whole run may take.
