@@ -95,17 +95,17 @@ yielding() ->
     How = "time of a call, in one process of a node with one scheduler; CPU time of its "
           "thread, so without what the operating system gave to other programs",
     [times(levenshtein, <<"yielding 12000">>, <<"plain 12000">>,
-           "YIELDING levenshtein, 12,000 bytes", Bound, How),
+           "NORMAL levenshtein, 12,000 bytes", Bound, How),
      times(levenshtein_large, <<"yielding">>, <<"plain">>,
-           "YIELDING levenshtein, 512 MB and 1 byte", Bound, How),
+           "NORMAL levenshtein, 512 MB and 1 byte", Bound, How),
      times(exor, <<"yielding 12000">>, <<"plain 12000">>,
-           "YIELDING exor, 12,000 bytes", Bound, "mean of 4000 calls; " ++ How),
+           "NORMAL exor, 12,000 bytes", Bound, "mean of 4000 calls; " ++ How),
      times(exor_small, <<"yielding">>, <<"plain">>,
-           "YIELDING exor, 512 MB, fresh 4 KiB pages", Bound, How),
+           "NORMAL exor, 512 MB, fresh 4 KiB pages", Bound, How),
      times(exor_reused, <<"yielding">>, <<"plain">>,
-           "YIELDING exor, 512 MB, memory reused", Bound, How)]
+           "NORMAL exor, 512 MB, memory reused", Bound, How)]
         ++ [times(levenshtein, name("yielding ~b", [Size]), name("plain ~b", [Size]),
-                  text("YIELDING levenshtein, ~b bytes", [Size]), none,
+                  text("NORMAL levenshtein, ~b bytes", [Size]), none,
                   "mean of many calls; " ++ How)
             || Size <- [100, 36, 10]].
 
@@ -149,7 +149,7 @@ exor() ->
             || {Run, State} <- states(), {Name, Mode} <- modes()].
 
 modes() ->
-    [{<<"auto">>, "AUTO"}, {<<"yielding">>, "YIELDING"}].
+    [{<<"auto">>, "AUTO"}, {<<"yielding">>, "NORMAL"}].
 
 states() ->
     [{exor_reused, "memory reused"}, {exor_small, "fresh 4 KiB pages"},
@@ -168,11 +168,11 @@ speed(Run, Name, Mode, Peer, PeerText, Bound) ->
 hold() ->
     [slices(hold, Name, "one slice of " ++ What)
      || {Name, What} <-
-            [{<<"levenshtein yielding">>, "YIELDING levenshtein, 12,000 bytes"},
+            [{<<"levenshtein yielding">>, "NORMAL levenshtein, 12,000 bytes"},
              {<<"levenshtein auto">>, "AUTO levenshtein, 12,000 bytes"},
-             {<<"spin yielding">>, "YIELDING work that ticks every 1 us"},
+             {<<"spin yielding">>, "NORMAL work that ticks every 1 us"},
              {<<"spin auto">>, "AUTO work that ticks every 4.4 us"},
-             {<<"probe yielding">>, "YIELDING work, seen by the body itself"},
+             {<<"probe yielding">>, "NORMAL work, seen by the body itself"},
              {<<"probe auto">>, "AUTO work, seen by the body itself"}]].
 
 slices(Run, Series, What) ->
@@ -199,7 +199,7 @@ share() ->
        what => text("share of a busy neighbour (~s)", [Mix]),
        peer => "the neighbour alone", value => {value, atom_to_binary(Mix)},
        unit => percent, bound => {at_least, 0.4},
-       how => "rounds of work beside YIELDING levenshtein of 12,000 bytes, one scheduler"}
+       how => "rounds of work beside NORMAL levenshtein of 12,000 bytes, one scheduler"}
      || Mix <- fairnif_bench_share:mixes()].
 
 charge() ->

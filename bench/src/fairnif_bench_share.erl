@@ -1,4 +1,4 @@
-%% What a YIELDING call leaves to a busy Erlang neighbour on one scheduler.
+%% What a NORMAL call leaves to a busy Erlang neighbour on one scheduler.
 -module(fairnif_bench_share).
 
 -export([flags/0, run/0, mixes/0]).

@@ -1,6 +1,6 @@
-%% Waiting without a scheduler, in a real VM: fairnif:await/1, FAIR_THREADED, fair_call there,
-%% fair_mutex_lock, turns. Each in a node of its own (fairnif_test_await runs there). Times are ratios
-%% or bounds with room, tried again with what was seen.
+%% Waiting without a scheduler, in a real VM: fairnif:await/1, FAIR_THREADED, fair_mutex_lock,
+%% turns. Each in a node of its own (fairnif_test_await runs there). Times are ratios or bounds with
+%% room, tried again with what was seen.
 -module(fairnif_await_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).

@@ -193,7 +193,7 @@ with_fairnif() ->
      {fair_yielding, "fairnif_zoo_fair:work_yielding(N)", [20000],
       "20 ms in mode NORMAL", #{}},
      {fair_dirty, "fairnif_zoo_fair:work_dirty(N)", [200000],
-      "200 ms in mode DIRTY_CPU; its ticks see that the caller is dead", #{delay => ?CORES}},
+      "200 ms in DIRTY_CPU, NO_YIELD; its ticks see that the caller is dead", #{delay => ?CORES}},
      {fair_yielding_dirty, "fairnif_zoo_fair:work_yielding_dirty(N)", [20000],
       "20 ms in mode DIRTY_CPU", #{delay => ?CORES}},
      {fair_calls, "fairnif_zoo_fair:calls(N)", [20000],
