@@ -219,7 +219,8 @@ typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
     static ERL_NIF_TERM fair__entry_##I##_##N(ErlNifEnv *env, int argc,     \
                                               const ERL_NIF_TERM argv[])    \
     {                                                                       \
-        return fair__libs[I].ops->enter(&fair__nifs[I][N], env, argc, argv);\
+        return fair__libs[I].ops->enter(                                    \
+            &fair__nifs[I][N < fair__count ? N : 0], env, argc, argv);      \
     }
 #define FAIR__ENTRY_SET(I, N)                                               \
     if (N < fair__count)                                                    \

@@ -72,8 +72,10 @@ unsigned fair__root(fair_task *pub, ERL_NIF_TERM term)
 
 void fair__unroot(fair_task *pub, unsigned root)
 {
-    if (fair__is_root(fair__of(pub), root))
-        fair__of(pub)->roots_used = root;
+    struct fair__task *t = fair__of(pub);
+
+    if (!fair__used_away(t) && fair__is_root(t, root))
+        t->roots_used = root;
 }
 
 void fair__keep(fair_task *pub, unsigned root, ERL_NIF_TERM term)
