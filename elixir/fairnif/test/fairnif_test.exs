@@ -26,7 +26,7 @@ defmodule FairnifTest do
     count = Function.capture(@counter, :count, 1)
     before = Fairnif.info(count)
     assert before == Fairnif.info({@counter, :count, 1})
-    assert before.mode == :yielding
+    assert before.mode == :normal
     assert count(20_000_000) > 0
     later = Fairnif.info(count)
     assert later.calls == before.calls + 1
