@@ -1,0 +1,93 @@
+%% The driver under test, fairnif_test_driver.c: its ports, its orders, and the file in which it
+%% counts.
+-module(fairnif_test_driver).
+
+-export([control/3, open/0, open/1, owner/0, order/1, order/4, journal/1, stopped/1, no_jobs/0,
+         nothing_left/0, flushed/0, is_loaded/1, dir/0, mapped/0, fds/0, counters_file/0,
+         new_counters/0, new_counters_in_place/0, counters/0, count/1]).
+
+-define(DRIVER, "fairnif_test_driver").
+%% Of its control.
+-define(JOURNAL, 3).
+
+control(Port, Command, Data) ->
+    fairnif:port_control(Port, Command, Data).
+
+open() ->
+    open(?DRIVER " binary").
+
+open(Command) ->
+    open_port({spawn_driver, Command}, [binary]).
+
+%% A port that another process owns.
+owner() ->
+    Self = self(),
+    Owner = spawn(fun() -> Self ! {self(), open()}, receive stop -> ok end end),
+    receive {Owner, Port} -> {Owner, Port} end.
+
+order(Where) ->
+    order(Where, 1, 0, 0).
+
+order(Where, Ms, Ticks, Number) ->
+    <<Where, Ms:32, Ticks, Number:32>>.
+
+journal(Port) ->
+    [N || <<N:32/little>> <= control(Port, ?JOURNAL, "")].
+
+stopped(N) ->
+    fairnif_test:eventually(fun() -> count(stops) =:= N orelse counters() end).
+
+no_jobs() ->
+    #{jobs := Jobs} = Counts = fairnif_driver:counts(),
+    Jobs =:= 0 orelse Counts.
+
+nothing_left() ->
+    #{jobs := Jobs, ports := Ports, requests := Requests} = Counts = fairnif_driver:counts(),
+    {Jobs, Ports, Requests} =:= {0, 0, 0} orelse Counts.
+
+flushed() ->
+    receive {'EXIT', Port, _} when is_port(Port) -> flushed();
+            {'EXIT', _, normal} -> flushed();
+            M -> [M | flushed()]
+    after 0 -> [] end.
+
+is_loaded(Name) ->
+    {ok, Loaded} = erl_ddll:loaded_drivers(),
+    lists:member(Name, Loaded).
+
+dir() ->
+    filename:dirname(fairnif_test:library(fairnif_test_driver)).
+
+mapped() ->
+    {ok, Maps} = file:read_file("/proc/self/maps"),
+    string:find(Maps, "fairnif_test_driver.so") =/= nomatch.
+
+fds() ->
+    {ok, Files} = file:list_dir("/proc/self/fd"),
+    length(Files).
+
+%% -- counters ----------------------------------------------------------------
+
+names() ->
+    [inits, finishes, starts, stops, closings, begun, ended, cancelled, told, overlaps, freed,
+     moved].
+
+counters_file() ->
+    filename:join(dir(), "driver_counters").
+
+new_counters() ->
+    ok = file:write_file(counters_file(), <<0:(64 * length(names()))>>),
+    true = os:putenv("FAIRNIF_TEST_COUNTERS", counters_file()).
+
+%% The driver has it mapped.
+new_counters_in_place() ->
+    {ok, File} = file:open(counters_file(), [read, write, raw, binary]),
+    ok = file:pwrite(File, 0, <<0:(64 * length(names()))>>),
+    ok = file:close(File).
+
+counters() ->
+    {ok, Bytes} = file:read_file(counters_file()),
+    maps:from_list(lists:zip(names(), [N || <<N:64/native>> <= Bytes])).
+
+count(Name) ->
+    maps:get(Name, counters()).
