@@ -6,7 +6,7 @@
 
 -include_lib("kernel/include/file.hrl").
 
--export([options/0, run/2, valid/2]).
+-export([command/0, valid/2]).
 
 -type source() :: git | hex | {checkout, file:filename()}.
 
@@ -20,12 +20,16 @@
 %% Some file systems take no longer names, with what is put after them.
 -define(LONGEST, 100).
 
-%% @doc The options of the command.
--spec options() -> [fairnif_cli:option()].
-options() ->
-    [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
-     {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
-      "where fairnif comes from (default: this checkout, else git)"}].
+%% @doc The command.
+-spec command() -> fairnif_lab_cli:command().
+command() ->
+    #{name => "new", args => "NAME [--elixir] [--fairnif git|hex|DIR]",
+      about => "writes a project with a NIF on fairnif",
+      options =>
+          [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
+           {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
+            "where fairnif comes from (default: this checkout, else git)"}],
+      run => fun new/2}.
 
 -spec source(string()) -> source().
 source("git") -> git;
@@ -33,19 +37,25 @@ source("hex") -> hex;
 source(Dir) ->
     case is_checkout(Dir) of
         true -> {checkout, filename:absname(Dir)};
-        false -> fairnif_cli_text:usage("`--fairnif' takes git, hex, or the directory of a "
-                                        "checkout of fairnif: `~ts' is none", [Dir])
+        false -> fairnif_lab_cli_text:usage("`--fairnif' takes git, hex, or the directory of a "
+                                            "checkout of fairnif: `~ts' is none", [Dir])
     end.
 
-%% @doc Writes the project `Name' into the current directory and says what to do with it. Exit code
+new(Opts, [Name]) ->
+    run(Name, Opts);
+new(_, []) ->
+    fairnif_lab_cli_text:usage("new needs a name, that of the application", []);
+new(_, [_, Arg | _]) ->
+    fairnif_lab_cli_text:usage("new takes one name: what is `~ts'?", [Arg]).
+
+%% Writes the project `Name' into the current directory and says what to do with it. Exit code
 %% 0, or 1 when something could not be written; then nothing is left of it.
--spec run(string(), map()) -> 0 | 1.
 run(Name, Opts) ->
     Kind = maps:get(template, Opts, rebar3),
     case valid(Name, Kind) of
         ok -> ok;
-        {error, Why} -> fairnif_cli_text:usage("`~ts' cannot be the project's name: ~ts",
-                                               [Name, Why])
+        {error, Why} -> fairnif_lab_cli_text:usage("`~ts' cannot be the project's name: ~ts",
+                                                   [Name, Why])
     end,
     Template = template(Kind),
     Source = maps:get(fairnif, Opts, default_source()),
@@ -61,13 +71,13 @@ run(Name, Opts) ->
             catch
                 throw:{cannot_write, File, Reason} ->
                     _ = file:del_dir_r(Name),
-                    fairnif_cli_text:complain(cannot_write(File, Reason)),
+                    fairnif_lab_cli_text:complain(cannot_write(File, Reason)),
                     1
             end;
         {error, eexist} ->
-            fairnif_cli_text:usage("`~ts' is there already; nothing was written", [Name]);
+            fairnif_lab_cli_text:usage("`~ts' is there already; nothing was written", [Name]);
         {error, Reason} ->
-            fairnif_cli_text:complain(cannot_write(Name, Reason)),
+            fairnif_lab_cli_text:complain(cannot_write(Name, Reason)),
             1
     end.
 
@@ -123,9 +133,9 @@ followed(Path) ->
 %% ---- templates ----
 
 template(Kind) ->
-    Dir = filename:join([code:priv_dir(fairnif_lab), "templates", Kind]),
+    Dir = filename:join([code:priv_dir(fairnif_cli), "templates", Kind]),
     filelib:is_dir(Dir)
-        orelse fairnif_cli_text:usage("there is no template for ~ts projects", [Kind]),
+        orelse fairnif_lab_cli_text:usage("there is no template for ~ts projects", [Kind]),
     Dir.
 
 files(Template) ->
@@ -166,7 +176,7 @@ elixir_module(Name) ->
 
 %% The checkout that this code was built in, if it was.
 default_source() ->
-    case [Dir || Dir <- upwards(code:lib_dir(fairnif_lab)), is_checkout(Dir)] of
+    case [Dir || Dir <- upwards(code:lib_dir(fairnif_cli)), is_checkout(Dir)] of
         [Dir | _] -> {checkout, Dir};
         [] -> git
     end.

@@ -5,22 +5,38 @@
 %% Everything else is the application fairnif_watch's.
 -module(fairnif_cli_watch).
 
--export([options/0, before/0, after_options/0, run/2, address/1]).
+-export([command/0, address/1]).
 
 %% A node that is there is attached to in less than a second; this is for those that are busy.
 -define(SETTLE_MS, 15000).
 -define(SECONDS, 2).
 -define(LEAVE_MS, 5000).
 
-%% @doc The options of the command.
--spec options() -> [fairnif_cli:option()].
+%% @doc The command.
+-spec command() -> fairnif_lab_cli:command().
+command() ->
+    #{name => "watch", args => "NODE [NODE ...] [OPTION ...]",
+      about => "live nodes: who blocks a scheduler?",
+      before => before(), options => options(), after_options => after_options(),
+      run => fun run/2}.
+
+before() ->
+    "Looks at live Erlang nodes: which schedulers are blocked, by whom, and what waits. NODE is\n"
+    "name@host, or name on this machine. What is needed is brought, and taken away again; atoms\n"
+    "stay, and two modules' names in the node's `taints'. Attach only to nodes that you trust:\n"
+    "once connected either side may run anything on the other.\n".
+
+after_options() ->
+    "Times have us, ms or s. Exit code: 0 nothing found, 1 something found, 2 usage, 3 a node\n"
+    "could not be seen. The screen's is 0 whatever it has shown.\n".
+
 options() ->
     Text = fun(Value) -> Value end,
     [{"--cluster", cluster, {flag, true}, "",
       "also all nodes that these know, as they come and go"},
      {"--once", once, {flag, true}, "", "watch for some seconds, say what was found, end"},
      {"--json", json, Text, "FILE", "of --once: what was found, as JSON; `-' is standard output"},
-     {"--seconds", seconds, fun fairnif_cli_text:count/1, "N",
+     {"--seconds", seconds, fun fairnif_lab_cli_text:count/1, "N",
       "how long (default: --once 2, else until it is ended)"},
      {"--http", http, fun address/1, "IP:PORT", "serve the live page there"},
      {"--token", token, Text, "TOKEN", "what its readers must show (or FAIRNIF_TOKEN)"},
@@ -31,26 +47,12 @@ options() ->
       "~/.erlang.cookie)"},
      {"--tls", tls, Text, "FILE", "TLS distribution, with the options in FILE (ssl_dist_optfile)"},
      {"--name", name, Text, "NAME@HOST", "our own name, where a node admits only some"},
-     {"--warn", warn, fun fairnif_cli_text:duration/1, "TIME",
+     {"--warn", warn, fun fairnif_lab_cli_text:duration/1, "TIME",
       "a scheduler held for longer is a warning (default 10ms)"},
-     {"--error", error, fun fairnif_cli_text:duration/1, "TIME",
+     {"--error", error, fun fairnif_lab_cli_text:duration/1, "TIME",
       "held for longer, an error (default 100ms)"},
      {"--erlang-only", erlang_only, {flag, true}, "", "bring no native code"},
      {"--plain", plain, {flag, true}, "", "lines instead of the screen"}].
-
-%% @doc What the help says before the options.
--spec before() -> string().
-before() ->
-    "Looks at live Erlang nodes: which schedulers are blocked, by whom, and what waits. NODE is\n"
-    "name@host, or name on this machine. What is needed is brought, and taken away again; atoms\n"
-    "stay, and two modules' names in the node's `taints'. Attach only to nodes that you trust:\n"
-    "once connected either side may run anything on the other.\n".
-
-%% @doc What it says after them.
--spec after_options() -> string().
-after_options() ->
-    "Times have us, ms or s. Exit code: 0 nothing found, 1 something found, 2 usage, 3 a node\n"
-    "could not be seen. The screen's is 0 whatever it has shown.\n".
 
 %% @doc An address and a port: 127.0.0.1:8080, [::1]:8080; without an address it is 127.0.0.1.
 -spec address(string()) -> {inet:ip_address(), inet:port_number()}.
@@ -61,22 +63,22 @@ address(Text) ->
                    end,
     case {inet:parse_strict_address(Host), string:to_integer(Port)} of
         {{ok, Ip}, {N, ""}} when N >= 0, N < 65536 -> {Ip, N};
-        _ -> fairnif_cli_text:usage("`~ts' is no address and port, as 127.0.0.1:8080 is", [Text])
+        _ -> fairnif_lab_cli_text:usage("`~ts' is no address and port, as 127.0.0.1:8080 is",
+                                        [Text])
     end.
 
-%% @doc Watches. Exit codes as the help has them.
--spec run(map(), [string()]) -> 0..3.
+%% Watches. Exit codes as the help has them.
 run(_, []) ->
-    fairnif_cli_text:usage("watch needs the name of a node, such as app@host", []);
+    fairnif_lab_cli_text:usage("watch needs the name of a node, such as app@host", []);
 run(Opts, Names) ->
     case code:ensure_loaded(fairnif_watch_cluster) of
         {module, _} ->
             sensible(Opts),
             allowed(Opts),
-            fairnif_cli_text:writable(Opts),
+            fairnif_lab_cli_text:writable(Opts),
             quietly(fun() -> start(Opts, nodes_of(Names)) end);
         {error, _} ->
-            fairnif_cli_text:complain("the application fairnif_watch is not there"),
+            fairnif_lab_cli_text:complain("the application fairnif_watch is not there"),
             3
     end.
 
@@ -96,17 +98,17 @@ quietly(Run) ->
 %% An option that would have no effect must not look as if it had one.
 sensible(Opts) ->
     Needs = [{json, once}, {token, http}],
-    [fairnif_cli_text:usage("`~ts' needs `~ts'", [option(Key), option(Needed)])
+    [fairnif_lab_cli_text:usage("`~ts' needs `~ts'", [option(Key), option(Needed)])
      || {Key, Needed} <- Needs, is_map_key(Key, Opts), not is_map_key(Needed, Opts)],
     Excludes = [{once, http}, {once, plain}, {cookie, cookie_file}]
         ++ [{self_test, Key} || Key <- [once, cluster, http, erlang_only, warn, error, seconds,
                                         plain]],
-    [fairnif_cli_text:usage("`~ts' contradicts `~ts'", [option(A), option(B)])
+    [fairnif_lab_cli_text:usage("`~ts' contradicts `~ts'", [option(A), option(B)])
      || {A, B} <- Excludes, is_map_key(A, Opts), is_map_key(B, Opts)],
     case Opts of
         #{tls := File} ->
             filelib:is_regular(File)
-                orelse fairnif_cli_text:usage("there is no file ~ts", [File]);
+                orelse fairnif_lab_cli_text:usage("there is no file ~ts", [File]);
         #{} -> ok
     end.
 
@@ -122,7 +124,7 @@ allowed(Opts) ->
             ok;
         {error, {bad_config, [{Setting, _, Allowed} | _]}} ->
             {Setting, Key} = lists:keyfind(Setting, 1, Settings),
-            fairnif_cli_text:usage("`~ts' must be ~ts~ts", [option(Key), Allowed, unit(Key)])
+            fairnif_lab_cli_text:usage("`~ts' must be ~ts~ts", [option(Key), Allowed, unit(Key)])
     end.
 
 unit(Key) when Key =:= warn; Key =:= error -> " (ms)";
@@ -135,18 +137,18 @@ option(Key) ->
 nodes_of(Names) ->
     Parsed = [case fairnif_watch_connect:node_name(Name) of
                   {ok, Node, Form} -> {Node, Form};
-                  {error, Why} -> fairnif_cli_text:usage("~ts", [Why])
+                  {error, Why} -> fairnif_lab_cli_text:usage("~ts", [Why])
               end || Name <- Names],
     case lists:uniq([Form || {_, Form} <- Parsed]) of
         [Form] -> {Form, [Node || {Node, _} <- Parsed]};
-        _ -> fairnif_cli_text:usage("some of these names are long and some are short: no node "
-                                    "can talk to both", [])
+        _ -> fairnif_lab_cli_text:usage("some of these names are long and some are short: no node "
+                                        "can talk to both", [])
     end.
 
 start(Opts, {Form, Nodes}) ->
     Cookie = case fairnif_watch_connect:cookie(cookie_source(Opts)) of
                  {ok, C} -> C;
-                 {error, No} -> fairnif_cli_text:usage("~ts", [No])
+                 {error, No} -> fairnif_lab_cli_text:usage("~ts", [No])
              end,
     case fairnif_watch_connect:start(Form, own_name(Opts, Form)) of
         ok ->
@@ -154,7 +156,7 @@ start(Opts, {Form, Nodes}) ->
                           follow => maps:get(cluster, Opts, false),
                           attach => #{config => config(Opts)}});
         {error, Why} ->
-            fairnif_cli_text:complain(Why),
+            fairnif_lab_cli_text:complain(Why),
             3
     end.
 
@@ -169,9 +171,10 @@ cookie_source(_) ->
 own_name(#{name := Text}, Form) ->
     case fairnif_watch_connect:node_name(Text) of
         {ok, Name, Form} -> Name;
-        {ok, _, _} -> fairnif_cli_text:usage("our own name must have the form of the nodes' names: "
-                                             "long with long ones, short with short ones", []);
-        {error, Why} -> fairnif_cli_text:usage("~ts", [Why])
+        {ok, _, _} ->
+            fairnif_lab_cli_text:usage("our own name must have the form of the nodes' names: "
+                                       "long with long ones, short with short ones", []);
+        {error, Why} -> fairnif_lab_cli_text:usage("~ts", [Why])
     end;
 own_name(_, _) ->
     default.
@@ -214,7 +217,7 @@ self_test(Node, Cookie, Form) ->
 
 %% In it may be names as another machine has sent them.
 not_seen(Node, Why) ->
-    fairnif_cli_text:complain([atom_to_list(Node), ": ", fairnif_watch_screen:text(Why)]).
+    fairnif_lab_cli_text:complain([atom_to_list(Node), ": ", fairnif_watch_screen:text(Why)]).
 
 facts(Said) when is_map(Said) ->
     [io_lib:format("  ~ts: ~0tp~n", [Key, Value]) || {Key, Value} <- maps:to_list(Said)];
@@ -225,7 +228,7 @@ once(Cluster, Views, Opts) ->
     Seconds = maps:get(seconds, Opts, ?SECONDS),
     #{nodes := Nodes, findings := Findings} = Result =
         fairnif_watch_once:look(Cluster, #{views => Views, seconds => Seconds}),
-    [fairnif_cli_text:complain(fairnif_watch_terminal:status_line(Entry))
+    [fairnif_lab_cli_text:complain(fairnif_watch_terminal:status_line(Entry))
      || #{status := Status} = Entry <- Nodes, Status =/= up],
     case Opts of
         #{json := "-"} ->
@@ -265,7 +268,7 @@ page(Cluster, #{http := {Ip, Port}} = Opts) ->
             ok = Web:stop(Pid),
             Code;
         {error, {http, Why}} ->
-            fairnif_cli_text:complain(Why),
+            fairnif_lab_cli_text:complain(Why),
             3
     end;
 page(Cluster, Opts) ->
@@ -302,7 +305,7 @@ terminal(_) ->
     end.
 
 lines(Cluster, Note, Options) ->
-    _ = Note =/= none andalso fairnif_cli_text:complain(Note),
+    _ = Note =/= none andalso fairnif_lab_cli_text:complain(Note),
     Found = fairnif_watch_terminal:lines(Cluster, Options),
     #{nodes := Nodes} = fairnif_watch_cluster:views(Cluster),
     fairnif_watch_once:exit_code(#{at => 0, seconds => 1, nodes => Nodes, findings => Found}).

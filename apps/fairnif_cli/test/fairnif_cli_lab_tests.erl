@@ -1,18 +1,18 @@
 %% The cheapest experiment through the command line, small, and as large as
 %% anybody runs it. All of them, small, run in `make test-page', which looks at
 %% what each has written.
--module(fairnif_lab_every_experiment_tests).
+-module(fairnif_cli_lab_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
 one_experiment_runs_quick_and_in_its_normal_form_test_() ->
-    fairnif_lab_examples:with([{timeout, 600, fun() -> runs(fairnif_lab_exp_reductions, Flags) end}
+    fairnif_exp_examples:with([{timeout, 600, fun() -> runs(fairnif_exp_reductions, Flags) end}
                                || Flags <- [["--quick"], []]]).
 
 every_experiment_knows_its_steps_at_each_scale_test_() ->
     [?_assert(is_integer(M:steps(#{scale => Scale})) andalso M:steps(#{scale => Scale}) > 0)
-     || M <- fairnif_lab_experiment:all(), Scale <- [quick, normal, full]].
+     || M <- fairnif_experiment:all(), Scale <- [quick, normal, full]].
 
 runs(Module, Flags) ->
     Name = atom_to_list(Module:name()),

@@ -149,7 +149,7 @@ a_wrong_command_line_is_exit_code_2_and_writes_nothing_test_() ->
 both_templates_have_the_same_body_test() ->
     [Erlang, Elixir] =
         [begin
-             File = filename:join([code:priv_dir(fairnif_lab), "templates", Kind,
+             File = filename:join([code:priv_dir(fairnif_cli), "templates", Kind,
                                    "c_src/my_nif.c"]),
              {ok, Text} = file:read_file(File),
              Text

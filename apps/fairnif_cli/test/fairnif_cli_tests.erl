@@ -2,9 +2,6 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% For the tests of single commands.
--export([run/1, says/3]).
-
 what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
     [{string:join(Args, " "), says(2, Args, Part)}
      || {Args, Part} <-
@@ -58,12 +55,15 @@ every_command_explains_itself_and_each_of_its_options_test_() ->
             end}
      || {Name, Options} <-
             [{"demo", ["--size", "--json", "--html"]},
-             {"check", [Option || {Option, _, _, _, _} <- fairnif_cli_check:options()]},
+             {"check", [Option || {Option, _, _, _, _} <- options(fairnif_lab_cli_check)]},
              {"lab", ["--quick", "--full", "--size", "--json", "--html"]},
              {"report", ["--html"]},
              {"new", ["--elixir", "--fairnif"]},
-             {"watch", [Option || {Option, _, _, _, _} <- fairnif_cli_watch:options()]},
+             {"watch", [Option || {Option, _, _, _, _} <- options(fairnif_cli_watch)]},
              {"bench", ["--json"]}, {"help", []}, {"version", []}]].
+
+options(Command) ->
+    maps:get(options, Command:command()).
 
 %% At the begins of lines, with something to say of each.
 options_in(Help) ->
@@ -73,62 +73,11 @@ options_in(Help) ->
         nomatch -> []
     end.
 
-%% What goes to standard output.
 said(Args) ->
-    Leader = group_leader(),
-    Server = spawn_link(fun() -> device([]) end),
-    group_leader(Server, self()),
-    try
-        0 = fairnif_cli:run(Args),
-        Server ! {text, self()},
-        receive {Server, Text} -> Text end
-    after
-        group_leader(Leader, self()),
-        unlink(Server),
-        exit(Server, kill)
-    end.
+    fairnif_lab_said:said(fairnif_cli, Args).
 
-%% A test: the command ends with that code and complains of that. The first that names an experiment
-%% loads the whole lab, which takes seconds on a busy machine; a test that EUnit ends for its time
-%% takes all that follow with it.
 says(Code, Args, Part) ->
-    {timeout, 60,
-     fun() ->
-             {Got, Complaint} = run(Args),
-             ?assertEqual({Code, Complaint}, {Got, Complaint}),
-             ?assertNotEqual({Complaint, nomatch}, {Complaint, string:find(Complaint, Part)})
-     end}.
+    fairnif_lab_said:says(fairnif_cli, Code, Args, Part).
 
-%% The exit code, and what went to standard error; standard output is eunit's.
 run(Args) ->
-    Device = whereis(standard_error),
-    unregister(standard_error),
-    Server = spawn_link(fun() -> device([]) end),
-    register(standard_error, Server),
-    try fairnif_cli:run(Args) of
-        Code ->
-            Server ! {text, self()},
-            receive {Server, Text} -> {Code, Text} end
-    after
-        unregister(standard_error),
-        register(standard_error, Device),
-        unlink(Server),
-        exit(Server, kill)
-    end.
-
-%% The least of an I/O server: it remembers.
-device(Text) ->
-    receive
-        {text, From} ->
-            From ! {self(), unicode:characters_to_list(lists:reverse(Text))},
-            device(Text);
-        {io_request, From, Ref, {put_chars, _, Chars}} ->
-            From ! {io_reply, Ref, ok},
-            device([Chars | Text]);
-        {io_request, From, Ref, {put_chars, _, M, F, A}} ->
-            From ! {io_reply, Ref, ok},
-            device([apply(M, F, A) | Text]);
-        {io_request, From, Ref, _} ->
-            From ! {io_reply, Ref, ok},
-            device(Text)
-    end.
+    fairnif_lab_said:run(fairnif_cli, Args).

@@ -5,7 +5,7 @@
 %% ---- usage: exit 2, before anything is connected to ----
 
 what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
-    [{string:join(Args, " "), fairnif_cli_tests:says(2, ["watch" | Args], Part)}
+    [{string:join(Args, " "), fairnif_lab_said:says(fairnif_cli, 2, ["watch" | Args], Part)}
      || {Args, Part} <-
             [{[], "watch needs the name of a node"},
              {["a@b@c"], "`a@b@c' is no name of a node"},

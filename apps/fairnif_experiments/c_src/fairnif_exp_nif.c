@@ -61,4 +61,4 @@ static ErlNifFunc nifs[] = {
     {"sliced", 2, sliced, 0},
 };
 
-ERL_NIF_INIT(fairnif_lab_exp_nif, nifs, load, NULL, upgrade, NULL)
+ERL_NIF_INIT(fairnif_exp_nif, nifs, load, NULL, upgrade, NULL)

@@ -1,9 +1,9 @@
--module(fairnif_lab_exp_collapse_tests).
+-module(fairnif_exp_collapse_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(C, fairnif_lab_exp_collapse).
+-define(C, fairnif_exp_collapse).
 
 a_run_answers_as_the_original_did_test_() ->
     {timeout, 60, fun() ->

@@ -1,9 +1,9 @@
 %% With the status lines and the figures that Fritchie published.
--module(fairnif_lab_exp_collapse_verdict_tests).
+-module(fairnif_exp_collapse_verdict_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(V, fairnif_lab_exp_collapse_verdict).
+-define(V, fairnif_exp_collapse_verdict).
 
 %% {class, ratio, queues} as nifwait printed them.
 published() ->

@@ -1,7 +1,7 @@
 %% What experiments run and is not part of the lab, in the code path of a test:
 %% the examples, which `make examples' builds, and the web server that
 %% tools/cowboy fetches.
--module(fairnif_lab_examples).
+-module(fairnif_exp_examples).
 
 -export([with/1, root/0]).
 

@@ -1,10 +1,10 @@
 %% With a stand-in for the example `bitwise', whose manners are known.
--module(fairnif_lab_exor_peer_tests).
+-module(fairnif_exp_exor_peer_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(X, fairnif_lab_exor_peer).
+-define(X, fairnif_exp_exor_peer).
 %% More than one of the input's blocks, and no whole number of them.
 -define(SIZE, 2500000).
 
@@ -40,7 +40,7 @@ the_whole_experiment_goes_on_when_one_form_fails_test_() ->
         true = code:add_patha(Dir),
         try
             {ok, #{ok := Ok, rows := Rows} = Result} =
-                fairnif_lab_exor:run(#{size => ?SIZE}),
+                fairnif_exp_exor:run(#{size => ?SIZE}),
             ?assertNot(Ok),
             ?assertEqual([exor_dirty], [F || #{form := F, error := _} <- Rows]),
             [?assertMatch(#{elapsed_us := 5, yields := 7, reductions := 90,

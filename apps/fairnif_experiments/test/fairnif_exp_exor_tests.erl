@@ -1,9 +1,9 @@
--module(fairnif_lab_exor_tests).
+-module(fairnif_exp_exor_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(X, fairnif_lab_exor).
+-define(X, fairnif_exp_exor).
 
 a_binary_that_memory_cannot_hold_is_refused_before_anything_starts_test() ->
     {Us, Answer} = timer:tc(fun() -> ?X:run(#{size => 1 bsl 60}) end),

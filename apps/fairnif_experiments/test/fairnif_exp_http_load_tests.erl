@@ -1,12 +1,12 @@
 %% h2load against nothing, and its end with the node that started it.
--module(fairnif_lab_exp_http_load_tests).
+-module(fairnif_exp_http_load_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -export([held/1]).
 
--define(L, fairnif_lab_exp_http_load).
+-define(L, fairnif_exp_http_load).
 
 its_version_is_known_test() ->
     ?assertMatch({match, _}, re:run(?L:version(), "^[0-9]+\\.[0-9]+")).

@@ -1,8 +1,8 @@
--module(fairnif_lab_exp_http_log_tests).
+-module(fairnif_exp_http_log_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(L, fairnif_lab_exp_http_log).
+-define(L, fairnif_exp_http_log).
 -define(T0, 1795305160000000).
 -define(S, 1000000).
 

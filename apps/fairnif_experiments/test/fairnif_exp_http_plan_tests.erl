@@ -1,8 +1,8 @@
--module(fairnif_lab_exp_http_plan_tests).
+-module(fairnif_exp_http_plan_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(P, fairnif_lab_exp_http_plan).
+-define(P, fairnif_exp_http_plan).
 
 the_full_scale_is_what_was_asked_for_test() ->
     Runs = ?P:runs(full, #{}),

@@ -1,14 +1,14 @@
 %% Real runs, small: a server, its load, and functions whose manners are known.
--module(fairnif_lab_exp_http_tests).
+-module(fairnif_exp_http_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(H, fairnif_lab_exp_http).
+-define(H, fairnif_exp_http).
 
 %% Two seconds of plain NIFs on every scheduler, in the time of a run without.
 a_plain_nif_that_stops_the_server_is_a_finding_in_time_test_() ->
-    fairnif_lab_examples:with([{timeout, 120, fun() ->
+    fairnif_exp_examples:with([{timeout, 120, fun() ->
         fairnif_lab_repeat:until_it_holds(fun stops_the_server/0)
     end}]).
 
@@ -51,7 +51,7 @@ assert_scheduling(#{use := Use, dirty_cpu_use := Dirty, queues := Queues, dirty_
     ?assertEqual({Online, 2, Online}, {length(Queues), length(DirtyQs), length(Late)}).
 
 what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
-    fairnif_lab_examples:with([{timeout, 120, fun() ->
+    fairnif_exp_examples:with([{timeout, 120, fun() ->
         Bad = [{spinwork, "halt(7)"}, {spinwork_fair, "error({oops, Us})"},
                {spinwork_threaded, absent}],
         {ok, #{ok := Ok, rows := Rows} = Result} =
@@ -81,10 +81,10 @@ what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
 
 %% Cowboy's own limit is 10,000 within ten seconds.
 a_connection_may_ask_as_often_as_it_is_answered_test_() ->
-    fairnif_lab_examples:with([{timeout, 60, fun() ->
+    fairnif_exp_examples:with([{timeout, 60, fun() ->
         {ok, Said} = fairnif_lab_peer:with([], #{quiet => true}, fun(Peer) ->
             {ok, {ok, #{port := Port}}} =
-                fairnif_lab_peer:call(Peer, {fairnif_lab_exp_http_peer, serve, [undefined]}, 30000),
+                fairnif_lab_peer:call(Peer, {fairnif_exp_http_peer, serve, [undefined]}, 30000),
             {ok, os:cmd(io_lib:format("h2load --clients=1 --max-concurrent-streams=8 "
                                       "--requests=12000 http://127.0.0.1:~b/heavy 2>&1", [Port]))}
         end),
@@ -100,7 +100,7 @@ without_cowboy_it_says_how_to_get_it_test() ->
                       [], fun() -> fairnif_cli:run(["lab", "http", "--quick"]) end)).
 
 without_h2load_it_says_what_to_install_test_() ->
-    fairnif_lab_examples:with([fun() ->
+    fairnif_exp_examples:with([fun() ->
         Path = os:getenv("PATH"),
         os:putenv("PATH", "/nonexistent"),
         try
@@ -178,7 +178,7 @@ a_finding_names_all_that_happened_test() ->
 
 row(Mode, Repeat, P99) ->
     Idle = Mode =:= idle,
-    #{mode => Mode, title => list_to_binary(fairnif_lab_exp_http_plan:title(Mode)),
+    #{mode => Mode, title => list_to_binary(fairnif_exp_http_plan:title(Mode)),
       job => case Idle of true -> undefined; false -> spinwork end,
       duration_ms => case Idle of true -> undefined; false -> 100 end,
       at_once => case Idle of true -> 0; false -> 8 end, rate => 400, repeat => Repeat,

@@ -1,9 +1,9 @@
--module(fairnif_lab_exp_http_watch_tests).
+-module(fairnif_exp_http_watch_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(W, fairnif_lab_exp_http_watch).
+-define(W, fairnif_exp_http_watch).
 
 threads_are_known_by_their_names_of_every_otp_test() ->
     ?assertEqual({scheduler, 1}, ?W:kind(<<"1_scheduler\n">>)),

@@ -1,7 +1,7 @@
 %% The forms are tested in the example `echo'; here it is that they are measured, that
 %% a form which fails does not end the others, that nothing is left behind, and what
 %% the table says of figures made up.
--module(fairnif_lab_exp_latency_tests).
+-module(fairnif_exp_latency_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -9,8 +9,8 @@
 %% In the peer.
 -export([some/0, bad/0, telling/0]).
 
--define(X, fairnif_lab_exp_latency).
--define(P, fairnif_lab_exp_latency_peer).
+-define(X, fairnif_exp_latency).
+-define(P, fairnif_exp_latency_peer).
 -define(SIZES, [0, 1024, 65536]).
 -define(PLAN, #{rounds => 3, samples => 7, most_ms => 60000}).
 -define(FILE_VARIABLE, "FAIRNIF_LATENCY_TEST").
@@ -156,9 +156,9 @@ measure(Function, LimitMs) ->
     Measured.
 
 row(Function, Plan, LimitMs) ->
-    fairnif_lab_exp:in_peer(?P:flags(),
-                            {?P, measure, [Plan#{forms => {?MODULE, Function}}, ?SIZES]},
-                            LimitMs).
+    fairnif_exp:in_peer(?P:flags(),
+                        {?P, measure, [Plan#{forms => {?MODULE, Function}}, ?SIZES]},
+                        LimitMs).
 
 told(LimitMs) ->
     File = filename:join(os:getenv("TMPDIR", "/tmp"), "fairnif-latency-" ++ os:getpid()),

@@ -1,10 +1,10 @@
 %% With figures made up: what the tables say of them.
--module(fairnif_lab_exp_levenshtein_tests).
+-module(fairnif_exp_levenshtein_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(X, fairnif_lab_exp_levenshtein).
+-define(X, fairnif_exp_levenshtein).
 -define(FORMS, [erlang_levenshtein, unfair_levenshtein, yielding_levenshtein,
                 dirty_levenshtein, threaded_levenshtein, levenshtein]).
 
@@ -60,10 +60,10 @@ forms_that_differ_are_an_error_and_no_rate_test_() ->
      [{timeout, 60, fun() ->
               ?assertMatch([{same, [A, B]}, {slow, [C]}]
                              when A > 0 andalso B > 0 andalso C > 0 andalso C < 1,
-                           fairnif_lab_exp_levenshtein_peer:rates([same, slow], 10, {1, 2}))
+                           fairnif_exp_levenshtein_peer:rates([same, slow], 10, {1, 2}))
       end},
       ?_assertError({differ, _},
-                    fairnif_lab_exp_levenshtein_peer:rates([same, other], 10, {1, 2}))]}.
+                    fairnif_exp_levenshtein_peer:rates([same, other], 10, {1, 2}))]}.
 
 %% `slow' needs more than half of the time that one length may take: one round.
 stand_in() ->

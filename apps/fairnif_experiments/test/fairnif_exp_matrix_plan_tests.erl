@@ -1,8 +1,8 @@
--module(fairnif_lab_exp_matrix_plan_tests).
+-module(fairnif_exp_matrix_plan_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(P, fairnif_lab_exp_matrix_plan).
+-define(P, fairnif_exp_matrix_plan).
 
 a_quick_run_measures_three_seconds_and_a_normal_one_minutes_test() ->
     ?assert(?P:cost_ms(?P:cells(quick)) =< 3000),

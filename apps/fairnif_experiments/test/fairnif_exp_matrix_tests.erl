@@ -1,9 +1,9 @@
--module(fairnif_lab_exp_matrix_tests).
+-module(fairnif_exp_matrix_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(M, fairnif_lab_exp_matrix).
+-define(M, fairnif_exp_matrix).
 
 a_quick_run_measures_what_was_planned_and_survives_what_fails_test_() ->
     {timeout, 300, fun() ->
@@ -14,7 +14,7 @@ a_quick_run_measures_what_was_planned_and_survives_what_fails_test_() ->
             fairnif_lab_stand_in:with_spinsleep(
               Bad, fun() -> ?M:run(#{scale => quick, limit_ms => 5000}) end),
         ?assertNot(Ok),
-        ?assertEqual(length(fairnif_lab_exp_matrix_plan:cells(quick)), length(Rows)),
+        ?assertEqual(length(fairnif_exp_matrix_plan:cells(quick)), length(Rows)),
         [assert_row(Form, Us, Skipped, Row)
          || #{form := Form, duration_us := Us, skipped := Skipped} = Row <- Rows],
         ?assert(length(Others) > 0),

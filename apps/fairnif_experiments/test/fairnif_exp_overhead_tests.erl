@@ -1,12 +1,12 @@
 %% With figures made up, and what the tables say of them; and the stamps
 %% themselves, which need no example.
--module(fairnif_lab_exp_overhead_tests).
+-module(fairnif_exp_overhead_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(X, fairnif_lab_exp_overhead).
--define(P, fairnif_lab_exp_overhead_peer).
+-define(X, fairnif_exp_overhead).
+-define(P, fairnif_exp_overhead_peer).
 
 every_call_gives_a_stamp_on_each_side_and_time_goes_forward_test_() ->
     {timeout, 60, fun() ->

@@ -1,10 +1,10 @@
--module(fairnif_lab_exp_reductions_tests).
+-module(fairnif_exp_reductions_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(X, fairnif_lab_exp_reductions).
--define(P, fairnif_lab_exp_reductions_peer).
+-define(X, fairnif_exp_reductions).
+-define(P, fairnif_exp_reductions_peer).
 
 a_compiled_call_is_one_reduction_and_each_reply_one_more_test() ->
     Echo = ?P:charged(compiled, {?P, echo, [hello]}),
@@ -17,23 +17,23 @@ an_evaluator_is_charged_more_for_the_same_call_test() ->
     ?assert(?P:charged(evaluated, {?P, replies, [1000]}) > 1010).
 
 a_nif_that_says_it_used_its_slice_is_charged_the_slice_test() ->
-    [?assertMatch(N when N > 3500, ?P:charged(How, {fairnif_lab_exp_nif, consume, [100]}))
+    [?assertMatch(N when N > 3500, ?P:charged(How, {fairnif_exp_nif, consume, [100]}))
      || How <- [compiled, evaluated]],
-    Half = ?P:charged(compiled, {fairnif_lab_exp_nif, consume, [50]}),
+    Half = ?P:charged(compiled, {fairnif_exp_nif, consume, [50]}),
     ?assert(Half >= 1900 andalso Half =< 2100).
 
 a_nif_sliced_by_hand_is_charged_each_slice_in_full_test() ->
-    Charged = ?P:charged(compiled, {fairnif_lab_exp_nif, sliced, [10, 20]}),
+    Charged = ?P:charged(compiled, {fairnif_exp_nif, sliced, [10, 20]}),
     ?assert(Charged > 75000 andalso Charged < 85000).
 
 the_nifs_of_the_experiments_refuse_nonsense_test() ->
-    [?assertError(badarg, fairnif_lab_exp_nif:consume(P)) || P <- [0, 101, -1, all, 1.0]],
-    [?assertError(badarg, fairnif_lab_exp_nif:sliced(Us, N))
+    [?assertError(badarg, fairnif_exp_nif:consume(P)) || P <- [0, 101, -1, all, 1.0]],
+    [?assertError(badarg, fairnif_exp_nif:sliced(Us, N))
      || {Us, N} <- [{0, 1}, {1, 0}, {-1, 1}, {1000001, 1}, {1, 1000000001}, {a, 1}, {1, a}]],
-    ?assertEqual(ok, fairnif_lab_exp_nif:sliced(1, 1)).
+    ?assertEqual(ok, fairnif_exp_nif:sliced(1, 1)).
 
 what_the_call_raises_reaches_the_caller_test() ->
-    ?assertExit({badarg, _}, ?P:charged(compiled, {fairnif_lab_exp_nif, consume, [0]})).
+    ?assertExit({badarg, _}, ?P:charged(compiled, {fairnif_exp_nif, consume, [0]})).
 
 the_table_shows_ours_beside_what_was_published_test() ->
     Row = fun(Key, Title, Compiled, Published) ->

@@ -1,10 +1,10 @@
 %% With figures made up: what the table says of them.
--module(fairnif_lab_exp_share_tests).
+-module(fairnif_exp_share_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(X, fairnif_lab_exp_share).
+-define(X, fairnif_exp_share).
 
 shares_and_delays_stand_beside_what_was_published_test() ->
     Text = format([row(plain, <<"plain NIF">>, #{share => share([0.0, 0.0])}),

@@ -1,11 +1,11 @@
--module(fairnif_lab_exp_tests).
+-module(fairnif_exp_tests).
 -tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -export([oops/0]).
 
--define(X, fairnif_lab_exp).
+-define(X, fairnif_exp).
 
 a_power_law_is_read_exactly_between_its_points_test() ->
     Square = [{X, 3 * X * X} || X <- [1, 10, 100, 1000]],

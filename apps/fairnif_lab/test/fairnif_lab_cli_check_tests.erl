@@ -1,4 +1,4 @@
--module(fairnif_cli_check_tests).
+-module(fairnif_lab_cli_check_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -7,7 +7,7 @@
 %% ---- usage: exit 2, before any work ----
 
 what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
-    [{string:join(Args, " "), fairnif_cli_tests:says(2, ["check" | Args], Part)}
+    [{string:join(Args, " "), says(2, ["check" | Args], Part)}
      || {Args, Part} <-
             [{[], "check needs an expression"},
              {["N", "M"], "what is `M'?"},
@@ -34,14 +34,14 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["N", "--against", "Bim"], "--against: the expression, column 1"}]].
 
 what_does_not_exist_is_exit_2_and_has_its_place_test_() ->
-    fairnif_cli_tests:says(2, ["check", "lists:nothing(Bin)" | ?SHORT],
-                           "column 1: there is no function lists:nothing/1").
+    says(2, ["check", "lists:nothing(Bin)" | ?SHORT],
+         "column 1: there is no function lists:nothing/1").
 
 inputs_beyond_all_memory_are_exit_3_test_() ->
-    fairnif_cli_tests:says(3, ["check", "N", "--size", "999999g"], "smaller sizes").
+    says(3, ["check", "N", "--size", "999999g"], "smaller sizes").
 
 no_two_options_have_one_name_test() ->
-    Names = [Name || {Name, _, _, _, _} <- fairnif_cli_check:options()],
+    Names = [Name || {Name, _, _, _, _} <- maps:get(options, fairnif_lab_cli_check:command())],
     ?assertEqual(Names, lists:uniq(Names)).
 
 %% ---- a check ----
@@ -49,8 +49,9 @@ no_two_options_have_one_name_test() ->
 a_function_that_fails_is_exit_1_and_is_written_down_test_() ->
     {timeout, 60, fun() ->
         with_files(fun(Json, Junit) ->
-            {Code, _} = fairnif_cli_tests:run(["check", "error(oops)", "--json", Json,
-                                               "--junit", Junit | ?SHORT]),
+            {Code, _} = fairnif_lab_said:run(fairnif_lab_cli,
+                                             ["check", "error(oops)", "--json", Json,
+                                              "--junit", Junit | ?SHORT]),
             ?assertEqual(1, Code),
             {ok, Report} = file:read_file(Json),
             ?assertMatch({_, _}, binary:match(Report, <<"raises error:oops">>)),
@@ -60,10 +61,12 @@ a_function_that_fails_is_exit_1_and_is_written_down_test_() ->
     end}.
 
 a_node_that_cannot_start_is_exit_1_and_says_why_test_() ->
-    fairnif_cli_tests:says(1, ["check", "N", "--flags", "+S many" | ?SHORT],
-                           "the peer node did not start").
+    says(1, ["check", "N", "--flags", "+S many" | ?SHORT], "the peer node did not start").
 
 %% ---- ----
+
+says(Code, Args, Part) ->
+    fairnif_lab_said:says(fairnif_lab_cli, Code, Args, Part).
 
 with_files(Fun) ->
     Base = lists:concat(["/tmp/fairnif-test-", os:getpid(), "-",

@@ -1,8 +1,8 @@
--module(fairnif_cli_text_tests).
+-module(fairnif_lab_cli_text_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(T, fairnif_cli_text).
+-define(T, fairnif_lab_cli_text).
 
 a_size_is_bytes_or_a_power_of_1024_test_() ->
     [?_assertEqual({Text, Bytes}, {Text, ?T:bytes(Text)})

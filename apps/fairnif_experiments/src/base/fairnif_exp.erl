@@ -1,6 +1,6 @@
 %% What several experiments need: a peer node for one row of a table, and the
 %% figures of what else the machine did meanwhile.
--module(fairnif_lab_exp).
+-module(fairnif_exp).
 
 -export([scale/1, progress/1, needs/2]).
 -export([in_peer/3, failed/1, result/2, footnotes/2]).
@@ -20,18 +20,18 @@
 -define(NAMED, 4).
 
 %% @doc How much is to be done.
--spec scale(fairnif_lab_experiment:options()) -> quick | normal | full.
+-spec scale(fairnif_experiment:options()) -> quick | normal | full.
 scale(Opts) ->
     maps:get(scale, Opts, normal).
 
 %% @doc Where to say what is being done.
--spec progress(fairnif_lab_experiment:options()) -> fairnif_lab_progress:progress().
+-spec progress(fairnif_experiment:options()) -> fairnif_lab_progress:progress().
 progress(Opts) ->
     maps:get(progress, Opts, fairnif_lab_progress:none()).
 
 %% @doc Fun(), unless one of these examples is not built.  They are projects of
 %% their own, found in the code path and called by name only.
--spec needs([module()], fun(() -> T)) -> T | {error, fairnif_lab_experiment:error()}.
+-spec needs([module()], fun(() -> T)) -> T | {error, fairnif_experiment:error()}.
 needs(Examples, Fun) ->
     case [E || E <- Examples, code:which(E) =:= non_existing] of
         [] ->
@@ -74,7 +74,7 @@ failed(Row) ->
 
 %% @doc The result of an experiment; not `ok' when a row failed.  One marked with
 %% `may_time_out' may do that: it is what the row is to show.
--spec result([#{atom() => term()}], #{atom() => term()}) -> fairnif_lab_experiment:result().
+-spec result([#{atom() => term()}], #{atom() => term()}) -> fairnif_experiment:result().
 result(Rows, More) ->
     More#{ok => not lists:any(fun(R) -> failed(R) andalso not excused(R) end, Rows)}.
 

@@ -1,6 +1,6 @@
 %% NIFs with manners that the experiments need and no example has:
-%% c_src/fairnif_lab_exp_nif.c.  Called in peer nodes only.
--module(fairnif_lab_exp_nif).
+%% c_src/fairnif_exp_nif.c.  Called in peer nodes only.
+-module(fairnif_exp_nif).
 
 -export([consume/1, sliced/2]).
 -nifs([consume/1, sliced/2]).
@@ -8,7 +8,7 @@
 -on_load(init/0).
 
 init() ->
-    erlang:load_nif(filename:join(code:priv_dir(fairnif_lab), "fairnif_lab_exp_nif"), 0).
+    erlang:load_nif(filename:join(code:priv_dir(fairnif_experiments), "fairnif_exp_nif"), 0).
 
 %% @doc Says that Percent (1 to 100) of a time slice was used, by
 %% enif_consume_timeslice, and does nothing else.  Whether the VM answered that

@@ -2,7 +2,7 @@
 %%
 %% An experiment is one module with this behaviour; adding one means adding
 %% that module to this application, and nothing else.
--module(fairnif_lab_experiment).
+-module(fairnif_experiment).
 
 -export([all/0, find/1, known/1, report/4]).
 
@@ -40,8 +40,8 @@
 %% @doc The modules of all experiments, by name.
 -spec all() -> [module()].
 all() ->
-    _ = application:load(fairnif_lab),
-    {ok, Modules} = application:get_key(fairnif_lab, modules),
+    _ = application:load(fairnif_experiments),
+    {ok, Modules} = application:get_key(fairnif_experiments, modules),
     lists:sort(fun(A, B) -> A:name() =< B:name() end,
                [M || M <- Modules, is_experiment(M)]).
 

@@ -4,15 +4,15 @@
 %% Forms of the work: md5 by crypto as he had it, a NIF that holds its scheduler
 %% as long, the same work on fairnif, and ordinary Erlang.  Each runs in nodes of
 %% its own: as is, and with the workaround +sfwi.
--module(fairnif_lab_exp_collapse).
+-module(fairnif_exp_collapse).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 -export([run/4, spec/1]).
 
--define(PEER, fairnif_lab_exp_collapse_peer).
--define(VERDICT, fairnif_lab_exp_collapse_verdict).
+-define(PEER, fairnif_exp_collapse_peer).
+-define(VERDICT, fairnif_exp_collapse_verdict).
 %% With fewer, half of the schedulers would be one, and one cannot sleep while
 %% another works.
 -define(SCHEDULERS, 4).
@@ -62,17 +62,17 @@ description() ->
     "schedulers that sleep while work waits, after native calls (Fritchie's nifwait)".
 
 %% @doc One per run.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(Opts) ->
     #{runs := Runs} = Spec = spec(Opts),
     length(sequences(Spec)) * (Runs + 1).
 
 %% @doc The parameters of a run with these options: those of its `scale', and
 %% `n', `w' (bytes), `r', `bw' where the options have them.
--spec spec(fairnif_lab_experiment:options()) -> #{atom() => term()}.
+-spec spec(fairnif_experiment:options()) -> #{atom() => term()}.
 spec(Opts) ->
     Schedulers = schedulers(),
-    Spec = maps:merge(scale(fairnif_lab_exp:scale(Opts)),
+    Spec = maps:merge(scale(fairnif_exp:scale(Opts)),
                       maps:with([n, w, r, bw], Opts)),
     Spec#{n := case maps:get(n, Spec) of
                    {each, N} -> N * Schedulers;
@@ -83,16 +83,16 @@ spec(Opts) ->
 %% @doc The whole sequence for each form (quick: some seconds; normal: some
 %% minutes; full: hours).  A form that fails says so and the others go on.
 %% `failed' when the example spinsleep is not built.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs([?PEER:example()],
-                          fun() ->
-                                  rows(fairnif_lab_exp:scale(Opts), spec(Opts),
-                                       fairnif_lab_exp:progress(Opts),
-                                       is_map_key(progress, Opts))
-                          end).
+    fairnif_exp:needs([?PEER:example()],
+                      fun() ->
+                              rows(fairnif_exp:scale(Opts), spec(Opts),
+                                   fairnif_exp:progress(Opts),
+                                   is_map_key(progress, Opts))
+                      end).
 
 %% @doc One run of the form md5 in this node, as the original's: N processes
 %% hash W bytes R times, with BW rounds of busy wait after each.  Prints a
@@ -109,9 +109,9 @@ run(N, W, R, BW) ->
     end.
 
 %% @doc The table, published figures beside ours, and what was seen.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(Result) ->
-    fairnif_lab_exp_collapse_table:format(Result).
+    fairnif_exp_collapse_table:format(Result).
 
 %% ---- running ----
 
@@ -132,7 +132,7 @@ rows(Scale, Spec, Progress, Print) ->
            units => <<"w in bytes, of other work job_us; seconds per process; in_use: per "
                       "cent, by scheduler; done: jobs by scheduler, windows: so far, every 5 s; "
                       "samples: queues of online schedulers; both with ms since go">>,
-           published => fairnif_lab_exp_collapse_table:published(),
+           published => fairnif_exp_collapse_table:published(),
            rows => Rows}}.
 
 row({Form, Work, Variant, More}, #{schedulers := S} = Spec, Progress, Print) ->

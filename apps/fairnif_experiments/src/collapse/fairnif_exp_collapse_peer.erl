@@ -4,7 +4,7 @@
 %% While it runs it must never ask for scheduler_wall_time, or for anything else
 %% that wakes every scheduler: that is the workaround (+sfwi) whose absence is
 %% to be seen.  Queue lengths and counters are only read.
--module(fairnif_lab_exp_collapse_peer).
+-module(fairnif_exp_collapse_peer).
 
 -export([example/0, prepare/1, set_online/1, measure/1]).
 
@@ -158,7 +158,7 @@ queues() ->
 
 status(Now, Queues, #{line_at := At, print := Print, lines := Lines} = State)
   when Now >= At ->
-    Line = fairnif_lab_exp_collapse_verdict:line(erlang:time(), Queues),
+    Line = fairnif_exp_collapse_verdict:line(erlang:time(), Queues),
     Print andalso io:put_chars([wipe(os:getenv("FAIRNIF_STDERR")), Line, $\n]),
     State#{lines := [unicode:characters_to_binary(Line) | Lines],
            line_at := At + ?LINE_MS};

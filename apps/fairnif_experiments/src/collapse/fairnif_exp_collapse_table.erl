@@ -1,6 +1,6 @@
 %% What the experiment `collapse' shows: its table, with the published figures
 %% beside ours, and a sentence for each sequence of runs.  Nothing here measures.
--module(fairnif_lab_exp_collapse_table).
+-module(fairnif_exp_collapse_table).
 
 -export([format/1, published/0]).
 
@@ -40,7 +40,7 @@ published_cells(Row) ->
             end].
 
 %% @doc The text for a person.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows} = Result) ->
     [fairnif_lab_table:render(columns(),
                               lists:append([cells(R) || R <- Rows])

@@ -1,7 +1,7 @@
 %% What the experiment `collapse' says about queues, process times and
 %% schedulers in use.  Pure functions: each was checked with the figures that
 %% were published.
--module(fairnif_lab_exp_collapse_verdict).
+-module(fairnif_exp_collapse_verdict).
 
 -export([classify/1, ratio/1, line/2, fairness/1, verdict/3]).
 

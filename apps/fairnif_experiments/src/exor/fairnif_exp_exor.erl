@@ -5,9 +5,9 @@
 %% Each form has two nodes of its own.  In the first its result is checked, it
 %% is timed, and then, in other passes, its slices are traced.  In the second,
 %% with one normal scheduler, it runs beside a busy Erlang neighbour.
--module(fairnif_lab_exor).
+-module(fairnif_exp_exor).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, options/0, steps/1, run/1, format/1]).
 -export([default_size/0, memory_needed/1]).
@@ -69,7 +69,7 @@ options() ->
     [size, scale].
 
 %% @doc Two per form: alone, and beside a neighbour.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(_) ->
     2 * length(forms()).
 
@@ -77,18 +77,18 @@ steps(_) ->
 %% `full' with the 2,000,000,000 bytes of the talk.  A form that fails
 %% has an `error' in its row, and the others go on.  `cannot_say' before
 %% anything is started when memory does not suffice.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    Scale = scale(fairnif_lab_exp:scale(Opts)),
+    Scale = scale(fairnif_exp:scale(Opts)),
     Size = maps:get(size, Opts, maps:get(size, Scale)),
     case enough_memory(Size, fairnif_lab_machine:memory_available()) of
         ok ->
-            fairnif_lab_exp:needs([fairnif_lab_exor_peer:example()],
-                                  fun() ->
-                                          run(Scale#{size := Size}, fairnif_lab_exp:progress(Opts))
-                                  end);
+            fairnif_exp:needs([fairnif_exp_exor_peer:example()],
+                              fun() ->
+                                      run(Scale#{size := Size}, fairnif_exp:progress(Opts))
+                              end);
         {error, _} = Error ->
             Error
     end.
@@ -105,7 +105,7 @@ memory_needed(Size) ->
     3 * Size + ?VM_BYTES.
 
 %% @doc The table and what to see in it.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{size := Size, rows := Rows}) ->
     [fairnif_lab_table:render(columns(), [cells(R) || R <- Rows]),
      footnotes(Size, Rows), conclusion(Rows)].
@@ -208,7 +208,7 @@ passes(Least, Most, Fun, Until) ->
 ask(Peer, Function, Arg, Size) ->
     %% Slow is 10 MB/s.
     LimitMs = 60000 + Size div 10000,
-    case fairnif_lab_peer:call(Peer, {fairnif_lab_exor_peer, Function, [Arg]}, LimitMs) of
+    case fairnif_lab_peer:call(Peer, {fairnif_exp_exor_peer, Function, [Arg]}, LimitMs) of
         {ok, {error, {Class, Reason}}} ->
             throw({failed, io_lib:format("~s:~0tp", [Class, Reason])});
         {ok, Value} ->

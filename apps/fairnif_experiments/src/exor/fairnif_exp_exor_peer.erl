@@ -1,6 +1,6 @@
 %% The part of the experiment `exor' that runs inside its peer nodes: it makes
 %% the input, calls a form of the example `bitwise', and measures.
--module(fairnif_lab_exor_peer).
+-module(fairnif_exp_exor_peer).
 
 -export([example/0, prepare/1, check/1, timed/1, sliced/1, shared/1]).
 

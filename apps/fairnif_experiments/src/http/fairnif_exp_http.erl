@@ -4,18 +4,18 @@
 %%
 %% Each run has a node of its own, which is killed when its time is over: a mode
 %% that stops the server from answering is what is to be found, and never a hang.
--module(fairnif_lab_exp_http).
+-module(fairnif_exp_http).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 -export([finding/1, compared/1]).
 
--define(PEER, fairnif_lab_exp_http_peer).
--define(PLAN, fairnif_lab_exp_http_plan).
--define(LOAD, fairnif_lab_exp_http_load).
--define(LOG, fairnif_lab_exp_http_log).
--define(WATCH, fairnif_lab_exp_http_watch).
+-define(PEER, fairnif_exp_http_peer).
+-define(PLAN, fairnif_exp_http_plan).
+-define(LOAD, fairnif_exp_http_load).
+-define(LOG, fairnif_exp_http_log).
+-define(WATCH, fairnif_exp_http_watch).
 %% One point of a timeline.
 -define(STEP_MS, 250).
 %% The server starts and measures its work; a busy machine shall not fail.
@@ -40,12 +40,12 @@ description() ->
     "a web server's light requests while heavy ones call native code (Cowboy, HTTP/2)".
 
 %% @doc One per run.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(Opts) ->
     length(runs(Opts)).
 
 runs(Opts) ->
-    ?PLAN:runs(fairnif_lab_exp:scale(Opts),
+    ?PLAN:runs(fairnif_exp:scale(Opts),
                maps:with([modes, jobs, durations, at_once, rates, repeats, window], Opts)).
 
 %% @doc Makes the runs of `scale' (quick: half a minute; normal: six minutes;
@@ -53,11 +53,11 @@ runs(Opts) ->
 %% `durations' (ms), `at_once', `rates', `repeats', `window' (ms).  A run that
 %% fails says so and the others go on.  `failed' when the example spinsleep is
 %% not built, when Cowboy is not in the code path or h2load not installed.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs([?PEER:example()], fun() -> needs(fun() -> measured(Opts) end) end).
+    fairnif_exp:needs([?PEER:example()], fun() -> needs(fun() -> measured(Opts) end) end).
 
 needs(Fun) ->
     case {[L || L <- ?PEER:libraries(), code:which(L) =:= non_existing], ?LOAD:executable()} of
@@ -73,14 +73,14 @@ needs(Fun) ->
     end.
 
 %% @doc The table, and a sentence that says what to see in it.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(Result) ->
-    fairnif_lab_exp_http_table:format(Result).
+    fairnif_exp_http_table:format(Result).
 
 %% ---- running ----
 
 measured(Opts) ->
-    Progress = fairnif_lab_exp:progress(Opts),
+    Progress = fairnif_exp:progress(Opts),
     Runs = [#{window_ms := Window} | _] = runs(Opts),
     Start = now_ms(),
     {Rows, _} = lists:mapfoldl(fun(Run, Left) ->
@@ -89,7 +89,7 @@ measured(Opts) ->
                                end, ?PLAN:cost_ms(Runs), Runs),
     fairnif_lab_progress:stop(Progress),
     {ok, #{ok => [] =:= [R || #{status := failed} = R <- Rows],
-           scale => fairnif_lab_exp:scale(Opts), took_ms => now_ms() - Start,
+           scale => fairnif_exp:scale(Opts), took_ms => now_ms() - Start,
            server => hd([S || #{server := S} <- Rows] ++ [undefined]),
            load => #{clients => ?PLAN:clients(), streams => ?PLAN:streams(),
                      window_ms => Window, h2load => ?LOAD:version()},
@@ -99,7 +99,7 @@ measured(Opts) ->
            compared => compared(Rows)}}.
 
 step(Progress, Run, Left) ->
-    fairnif_lab_progress:step(Progress, [fairnif_lab_exp_http_table:title(Run),
+    fairnif_lab_progress:step(Progress, [fairnif_exp_http_table:title(Run),
                                          ": ", about(Left), " left"]).
 
 about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];

@@ -3,7 +3,7 @@
 %%
 %% Such a process ends by itself after its time, is killed when it does not, and
 %% dies with this node.  Its log is a file that goes when it is read.
--module(fairnif_lab_exp_http_load).
+-module(fairnif_exp_http_load).
 
 -export([executable/0, version/0, start/1, wait/2, os_pid/1]).
 

@@ -13,7 +13,7 @@
 %% that was due; it was held back if at that time so many of those before it had
 %% no answer yet as may be under way.  Any other one counts from when it was sent:
 %% that h2load itself is some milliseconds early or late is not the server's doing.
--module(fairnif_lab_exp_http_log).
+-module(fairnif_exp_http_log).
 
 -export([parse/1, due/2, light/3, heavy/2, timeline/4]).
 

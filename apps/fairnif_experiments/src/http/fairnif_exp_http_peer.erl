@@ -5,7 +5,7 @@
 %% by name alone, as the example is.  Nothing here may need all schedulers: what
 %% is measured may hold any of them, and what a blocked one holds is missing from
 %% the samples and not waited for.
--module(fairnif_lab_exp_http_peer).
+-module(fairnif_exp_http_peer).
 
 -export([example/0, libraries/0, serve/1, samples/1]).
 -export([init/2]).
@@ -50,7 +50,7 @@ libraries() ->
 %% light route answers 300 bytes; its heavy route does this much of this work
 %% and answers how many microseconds that took.  `skipped' when the example has
 %% no such function, which is no failure: a form may be newer than what is built.
--spec serve({fairnif_lab_exp_http_plan:work(), Us :: pos_integer()} | undefined) ->
+-spec serve({fairnif_exp_http_plan:work(), Us :: pos_integer()} | undefined) ->
           {ok, served()} | {skipped, unicode:chardata()}.
 serve(Work) ->
     case call(Work) of

@@ -2,7 +2,7 @@
 %% long they take.
 %%
 %% Pure: nothing here measures, so the plan is the same on every machine.
--module(fairnif_lab_exp_http_plan).
+-module(fairnif_exp_http_plan).
 
 -export([modes/0, title/1, runs/2, cost_ms/1, takes_ms/1, clients/0, streams/0, at_most/1]).
 

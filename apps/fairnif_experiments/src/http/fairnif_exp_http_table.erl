@@ -1,6 +1,6 @@
 %% What the experiment `http' shows: its table and what to see in it.  Nothing
 %% here measures.
--module(fairnif_lab_exp_http_table).
+-module(fairnif_exp_http_table).
 
 -export([format/1, title/1]).
 
@@ -9,7 +9,7 @@
 
 %% @doc The text for a person: a table for each load, and the same light load
 %% beside nothing as its first row.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows, compared := Compared} = Result) ->
     [[table(Load, Compared, Rows) || Load <- loads(Compared)],
      footnotes(Result), conclusion(Compared)].

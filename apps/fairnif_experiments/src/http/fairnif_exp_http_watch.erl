@@ -3,7 +3,7 @@
 %%
 %% It asks nothing of the VM that it watches.  A thread that spins while it waits
 %% for work (for a fraction of a millisecond, by default) is in use here.
--module(fairnif_lab_exp_http_watch).
+-module(fairnif_exp_http_watch).
 
 -export([start/2, stop/1, use/2, others/2]).
 -export([kind/1]).

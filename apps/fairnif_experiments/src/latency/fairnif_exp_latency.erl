@@ -3,13 +3,13 @@
 %% isolated and beside the order of magnitude that was published.
 %%
 %% All in one node, and in turns: the forms are compared with each other.
--module(fairnif_lab_exp_latency).
+-module(fairnif_exp_latency).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 
--define(PEER, fairnif_lab_exp_latency_peer).
+-define(PEER, fairnif_exp_latency_peer).
 -define(SIZES, [1024, 65536]).
 -define(QUANTILES, [0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100]).
 %% For opening, warming up and closing, beside the time of the rounds.
@@ -30,29 +30,29 @@ description() ->
     "an echo through NIFs, drivers, ports, nodes and sockets".
 
 %% @doc One: the forms take turns.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(_) ->
     1.
 
 %% @doc Measures all forms; half a minute, `quick' some seconds.  A form that fails has an
 %% `error' in its rows, one that cannot be had here a `left_out', and the others go on.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
+    fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
 
 measured(Opts) ->
-    Progress = fairnif_lab_exp:progress(Opts),
-    #{most_ms := Ms} = Plan = scale(fairnif_lab_exp:scale(Opts)),
+    Progress = fairnif_exp:progress(Opts),
+    #{most_ms := Ms} = Plan = scale(fairnif_exp:scale(Opts)),
     fairnif_lab_progress:step(Progress, "echoes"),
-    Peer = fairnif_lab_exp:in_peer(?PEER:flags(), {?PEER, measure, [Plan, ?SIZES]},
-                                   Ms + ?MORE_MS),
+    Peer = fairnif_exp:in_peer(?PEER:flags(), {?PEER, measure, [Plan, ?SIZES]},
+                               Ms + ?MORE_MS),
     fairnif_lab_progress:stop(Progress),
     case Peer of
         #{value := #{rows := Rows} = Measured} ->
-            {ok, fairnif_lab_exp:result(Rows, Measured#{units => <<"us">>, sizes => ?SIZES,
-                                                        rows := [row(R) || R <- Rows]})};
+            {ok, fairnif_exp:result(Rows, Measured#{units => <<"us">>, sizes => ?SIZES,
+                                                    rows := [row(R) || R <- Rows]})};
         #{error := Error} ->
             {error, {failed, Error}}
     end.
@@ -75,7 +75,7 @@ us(Ns) -> round(Ns) / 1000.
 %% ---- the table ----
 
 %% @doc The table, and what to see in it.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows, sizes := Sizes, rounds := Rounds, clock_ns := ClockNs} = Result) ->
     Firsts = [R || #{bytes := Bytes} = R <- Rows, Bytes =:= hd(Sizes)],
     [fairnif_lab_table:render(
@@ -88,9 +88,9 @@ format(#{rows := Rows, sizes := Sizes, rounds := Rounds, clock_ns := ClockNs} = 
                    "the VM; process, beside it; network, as well\non another machine.~n",
                    [Rounds, fairnif_lab_table:duration(ClockNs)]),
      [["Left out: ", Title, ": ", Why, $\n] || #{title := Title, left_out := Why} <- Firsts],
-     fairnif_lab_exp:footnotes(fun label/1, Firsts),
+     fairnif_exp:footnotes(fun label/1, Firsts),
      %% One figure for all.
-     fairnif_lab_exp:footnotes(fun(_) -> "all" end, [maps:with([others], Result)]),
+     fairnif_exp:footnotes(fun(_) -> "all" end, [maps:with([others], Result)]),
      conclusion(hd(Sizes), Firsts)].
 
 label(#{title := Title}) ->

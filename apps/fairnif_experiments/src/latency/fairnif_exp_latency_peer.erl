@@ -5,7 +5,7 @@
 %% A sample is one echo, or of a form that is too fast for the clock, the mean of
 %% several in a row.  What reading the clock and the loop take, measured beside each
 %% block in the same way with a function that returns its argument, is taken off.
--module(fairnif_lab_exp_latency_peer).
+-module(fairnif_exp_latency_peer).
 
 -export([example/0, flags/0, measure/2]).
 

@@ -4,13 +4,13 @@
 %%
 %% The plain NIF leaves no scheduler to anybody then: its node never answers, and
 %% that is its row.
--module(fairnif_lab_exp_levenshtein).
+-module(fairnif_exp_levenshtein).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 
--define(PEER, fairnif_lab_exp_levenshtein_peer).
+-define(PEER, fairnif_exp_levenshtein_peer).
 %% Of the binaries of the endless callers, as published.
 -define(JITTER_BYTES, 10000).
 -define(RATES_MS, 300000).
@@ -56,21 +56,21 @@ description() ->
     "the Levenshtein distance in six forms: calls a second, and who is late".
 
 %% @doc One per length; one per form, and idle.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(Opts) ->
-    #{lengths := Lengths} = scale(fairnif_lab_exp:scale(Opts)),
+    #{lengths := Lengths} = scale(fairnif_exp:scale(Opts)),
     length(Lengths) + length(forms()) + 1.
 
 %% @doc Measures both; about a minute, `full' a quarter of an hour.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
+    fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
 
 measured(Opts) ->
-    Progress = fairnif_lab_exp:progress(Opts),
-    Scale = scale(fairnif_lab_exp:scale(Opts)),
+    Progress = fairnif_exp:progress(Opts),
+    Scale = scale(fairnif_exp:scale(Opts)),
     Rates = [begin
                  fairnif_lab_progress:step(Progress, io_lib:format("calls a second, ~b bytes",
                                                                    [Length])),
@@ -82,7 +82,7 @@ measured(Opts) ->
                     jitter(Form, Title, Scale)
                 end || {Form, Title} <- [{idle, "nothing"} | forms()]]),
     fairnif_lab_progress:stop(Progress),
-    {ok, fairnif_lab_exp:result(
+    {ok, fairnif_exp:result(
            Rates ++ Jitter,
            #{units => <<"rates in calls per second, lateness in ns">>,
              published => maps:map(fun(_, Rate) -> #{per_second => Rate} end, published()),
@@ -94,7 +94,7 @@ measured(Opts) ->
 
 rates(Length, #{rounds := Rounds}) ->
     Forms = [Form || {Form, _} <- forms()],
-    Row = fairnif_lab_exp:in_peer([], {?PEER, rates, [Forms, Length, Rounds]}, ?RATES_MS),
+    Row = fairnif_exp:in_peer([], {?PEER, rates, [Forms, Length, Rounds]}, ?RATES_MS),
     case Row of
         #{value := Samples} ->
             (maps:remove(value, Row))#{
@@ -114,7 +114,7 @@ jitter(Form, Title, #{sleeps := Sleeps, patience := Patience}) ->
     MayTimeOut = Form =:= unfair_levenshtein,
     PatienceMs = case MayTimeOut of true -> Patience; false -> ?PATIENCE_MS end,
     [begin
-         Row = fairnif_lab_exp:in_peer(
+         Row = fairnif_exp:in_peer(
                  [], {?PEER, jitter, [Form, ?JITTER_BYTES, #{sleep_ms => SleepMs,
                                                              time_ms => TimeMs}]},
                  TimeMs + PatienceMs),
@@ -130,14 +130,14 @@ lateness(Error) ->
 %% ---- the tables ----
 
 %% @doc Both tables, and what to see in them.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{rates := Rates, jitter := Jitter, jitter_bytes := Bytes}) ->
     [fairnif_lab_table:render(
        [{"bytes", right} | [{[Title, "\ncalls/s"], right} || {_, Title} <- forms()]]
        ++ [{"yielding /\nplain", right}],
        [rate_cells(R) || R <- Rates] ++ [published_rates()]),
      published_length(Rates),
-     fairnif_lab_exp:footnotes(fun(#{length := L}) -> [integer_to_list(L), " bytes"] end, Rates),
+     fairnif_exp:footnotes(fun(#{length := L}) -> [integer_to_list(L), " bytes"] end, Rates),
      $\n,
      fairnif_lab_table:render(
        [{"endless callers", left}, {"sleeps", right}, {"times", right}, {"late:\nleast", right},
@@ -146,7 +146,7 @@ format(#{rates := Rates, jitter := Jitter, jitter_bytes := Bytes}) ->
      "As many callers as logical processors, on ", fairnif_lab_table:count(Bytes),
      " bytes of 0 against as many of 1.\n"
      "Timers have ticks of a millisecond: compare with what is late beside nothing.\n",
-     fairnif_lab_exp:footnotes(fun(#{title := T, sleep_ms := Ms}) ->
+     fairnif_exp:footnotes(fun(#{title := T, sleep_ms := Ms}) ->
                                        io_lib:format("~ts at ~b ms", [T, Ms])
                                end, Jitter),
      conclusion(Jitter)].

@@ -1,7 +1,7 @@
 %% The part of the experiment `levenshtein' that runs inside its peer nodes: the
 %% forms of the example `levenshtein', how many calls a second one process makes,
 %% and how late others are beside endless callers.
--module(fairnif_lab_exp_levenshtein_peer).
+-module(fairnif_exp_levenshtein_peer).
 
 -export([example/0, rates/3, jitter/3]).
 

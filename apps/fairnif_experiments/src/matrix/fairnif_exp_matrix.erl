@@ -3,15 +3,15 @@
 %%
 %% Each mode has a node of its own; after a cell that failed or took too long
 %% it gets a new one, and the next cell goes on.
--module(fairnif_lab_exp_matrix).
+-module(fairnif_exp_matrix).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 -export([format/2]).
 
--define(PEER, fairnif_lab_exp_matrix_peer).
--define(PLAN, fairnif_lab_exp_matrix_plan).
+-define(PEER, fairnif_exp_matrix_peer).
+-define(PLAN, fairnif_exp_matrix_plan).
 %% What a cell may take: so many times its prediction, and this.
 %% Large, as it is only against what never ends: a busy machine shall not fail.
 -define(TIMES, 10).
@@ -30,32 +30,32 @@ description() ->
     "modes x durations x calls per scheduler: how long the last one waits (Bennett's talk)".
 
 %% @doc One per mode and duration.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(Opts) ->
-    length(groups(?PLAN:cells(fairnif_lab_exp:scale(Opts)))).
+    length(groups(?PLAN:cells(fairnif_exp:scale(Opts)))).
 
 %% @doc Measures the cells of `scale' (quick: some seconds; normal: about five
 %% minutes; full: hours).  A cell that fails or takes longer than ten times its
 %% prediction and `limit_ms' says so, and the others go on.  `failed' when the
 %% example spinsleep is not built.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs([?PEER:example()],
-                          fun() ->
-                                  run(fairnif_lab_exp:scale(Opts),
-                                      maps:get(limit_ms, Opts, ?LIMIT_MS),
-                                      fairnif_lab_exp:progress(Opts))
-                          end).
+    fairnif_exp:needs([?PEER:example()],
+                      fun() ->
+                              run(fairnif_exp:scale(Opts),
+                                  maps:get(limit_ms, Opts, ?LIMIT_MS),
+                                  fairnif_exp:progress(Opts))
+                      end).
 
 %% @doc The tables, as heat maps where standard output can show them.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(Result) ->
     format(Result, fairnif_lab_heat:kind()).
 
 %% @doc The tables with this kind of heat.
--spec format(fairnif_lab_experiment:result(), fairnif_lab_heat:kind()) ->
+-spec format(fairnif_experiment:result(), fairnif_lab_heat:kind()) ->
           unicode:chardata().
 format(#{rows := Rows} = Result, Kind) ->
     [[table(Us, [R || #{duration_us := D} = R <- Rows, D =:= Us], Kind)

@@ -1,6 +1,6 @@
 %% The part of the experiment `matrix' that runs inside its peer nodes: many
 %% processes call one form of the example `spinsleep' at once.
--module(fairnif_lab_exp_matrix_peer).
+-module(fairnif_exp_matrix_peer).
 
 -export([example/0, prepare/0, cell/3]).
 

@@ -3,7 +3,7 @@
 %%
 %% Pure: nothing here measures, so that the plan is the same on every machine.
 %% It can be, as the number of calls grows with the processors.
--module(fairnif_lab_exp_matrix_plan).
+-module(fairnif_exp_matrix_plan).
 
 -export([modes/0, cells/1, cost_ms/1, published/2]).
 

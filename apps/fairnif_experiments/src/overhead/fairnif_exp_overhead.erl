@@ -6,13 +6,13 @@
 %% not gone to sleep where its flags let it wait.  Several nodes for each set of
 %% emulator flags, since on which cores the threads of a node come to lie decides
 %% much, and mostly stays.
--module(fairnif_lab_exp_overhead).
+-module(fairnif_exp_overhead).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 
--define(PEER, fairnif_lab_exp_overhead_peer).
+-define(PEER, fairnif_exp_overhead_peer).
 -define(KINDS, [plain, dirty_cpu, dirty_io]).
 -define(BIN_NS, 250).
 -define(LIMIT_NS, 10000).
@@ -61,30 +61,30 @@ description() ->
     "the way to a dirty scheduler and back, under default and tuned flags".
 
 %% @doc One per set of flags, and the functions.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(_) ->
     length(flag_sets()) + 1.
 
 %% @doc Measures under each set of flags; half a minute.  Flags that
 %% this VM refuses are left out, and named in the result.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs(?PEER:examples(), fun() -> measured(Opts) end).
+    fairnif_exp:needs(?PEER:examples(), fun() -> measured(Opts) end).
 
 measured(Opts) ->
-    Progress = fairnif_lab_exp:progress(Opts),
-    {Nodes, Calls, Batches} = scale(fairnif_lab_exp:scale(Opts)),
+    Progress = fairnif_exp:progress(Opts),
+    {Nodes, Calls, Batches} = scale(fairnif_exp:scale(Opts)),
     Sets = [begin
                 fairnif_lab_progress:step(Progress, ["there and back, flags: ", Title]),
                 set(Set, Title, Flags, Nodes, Calls)
             end || {Set, Title, Flags} <- flag_sets()],
     fairnif_lab_progress:step(Progress, "functions by size"),
-    Functions = fairnif_lab_exp:in_peer([], {?PEER, times, [Batches]}, ?LIMIT_MS),
+    Functions = fairnif_exp:in_peer([], {?PEER, times, [Batches]}, ?LIMIT_MS),
     fairnif_lab_progress:stop(Progress),
     Rows = lists:append([Rows || {Rows, _} <- Sets]),
-    {ok, fairnif_lab_exp:result(
+    {ok, fairnif_exp:result(
            Rows ++ [Functions],
            #{units => <<"ns; bins of 250 ns, the last is 10 us and more">>,
              calls => Nodes * Calls, nodes => Nodes, rows => Rows,
@@ -98,7 +98,7 @@ measured(Opts) ->
 
 set(Set, Title, Pairs, Nodes, Calls) ->
     {Used, Refused} = accepted(Pairs),
-    Peers = [fairnif_lab_exp:in_peer(strings(Used), {?PEER, trips, [?KINDS, Calls]}, ?LIMIT_MS)
+    Peers = [fairnif_exp:in_peer(strings(Used), {?PEER, trips, [?KINDS, Calls]}, ?LIMIT_MS)
              || _ <- lists:seq(1, Nodes)],
     Rows = [(row(Kind, Peers))#{set => Set, kind => Kind} || Kind <- ?KINDS],
     {Rows, #{set => Set, title => list_to_binary(Title), used => joined(Used),
@@ -106,7 +106,7 @@ set(Set, Title, Pairs, Nodes, Calls) ->
 
 %% All nodes' samples together; a node that failed fails them all.
 row(Kind, Peers) ->
-    case [P || P <- Peers, fairnif_lab_exp:failed(P)] of
+    case [P || P <- Peers, fairnif_exp:failed(P)] of
         [Failed | _] ->
             Failed;
         [] ->
@@ -164,7 +164,7 @@ functions(_, _) ->
 %% ---- the tables ----
 
 %% @doc The tables, and what to see in them.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows, functions := Functions, flags := Flags, calls := Calls,
          nodes := Nodes}) ->
     [trip_table(Rows),
@@ -174,7 +174,7 @@ format(#{rows := Rows, functions := Functions, flags := Flags, calls := Calls,
      [[Title, ": ", Used, $\n] || #{title := Title, used := Used} <- Flags, Used =/= <<>>],
      [["Refused by this VM, and left out of ", Title, ": ", lists:join(", ", Refused), $\n]
       || #{title := Title, refused := [_ | _] = Refused} <- Flags],
-     fairnif_lab_exp:footnotes(fun label/1, Rows),
+     fairnif_exp:footnotes(fun label/1, Rows),
      [[$\n, bins(Kind, Rows)] || Kind <- [dirty_cpu, dirty_io]],
      $\n, cutoff_table(Functions), conclusion(Rows)].
 

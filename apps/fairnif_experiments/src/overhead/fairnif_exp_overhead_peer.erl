@@ -1,7 +1,7 @@
 %% The part of the experiment `overhead' that runs inside its peer nodes: the
 %% way to a dirty scheduler and back, by stamps taken in C on both sides, and
 %% what ordinary native functions take.
--module(fairnif_lab_exp_overhead_peer).
+-module(fairnif_exp_overhead_peer).
 
 -export([examples/0, trips/2, times/1]).
 

@@ -3,13 +3,13 @@
 %%
 %% Everything runs in one peer, one call after the other in a process of its
 %% own; a charge is counted, not timed, so a busy machine hardly moves it.
--module(fairnif_lab_exp_reductions).
+-module(fairnif_exp_reductions).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 
--define(PEER, fairnif_lab_exp_reductions_peer).
+-define(PEER, fairnif_exp_reductions_peer).
 -define(REPLIES, 1000).
 
 %% From a shell: its evaluator's own work is in these figures.  Of the compiled
@@ -25,9 +25,9 @@ rows(Us) ->
      {work, ["Erlang: work for ", time(Us)], {?PEER, work, [Us]}},
      {nif_echo, "NIF: echo", {?PEER:example(), echo, [hello]}},
      {nif_spin, ["NIF: spins ", time(Us)], {?PEER:example(), spinsleep, [Us]}},
-     {nif_consume, "NIF: consume_timeslice(100)", {fairnif_lab_exp_nif, consume, [100]}},
+     {nif_consume, "NIF: consume_timeslice(100)", {fairnif_exp_nif, consume, [100]}},
      {nif_sliced, ["NIF: slices of 1 ms, each 100 %, ", time(Us)],
-      {fairnif_lab_exp_nif, sliced, [1000, max(1, Us div 1000)]}},
+      {fairnif_exp_nif, sliced, [1000, max(1, Us div 1000)]}},
      {nif_dirty, ["dirty NIF: spins ", time(Us)], {?PEER:example(), spinsleep_dirty, [Us]}},
      {nif_fair, ["fair NIF: spins ", time(Us)],
       {?PEER:example(), spinsleep_fair_yield, [Us]}}].
@@ -52,21 +52,21 @@ description() ->
     "what an echo, replies, a spinning NIF and a sliced one are charged".
 
 %% @doc One per call.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(_) ->
     length(rows(0)).
 
 %% @doc Charges each call, compiled and evaluated; half a minute, since five of
 %% them last a second.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
+    fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
 
 measured(Opts) ->
-    Progress = fairnif_lab_exp:progress(Opts),
-    Scale = fairnif_lab_exp:scale(Opts),
+    Progress = fairnif_exp:progress(Opts),
+    Scale = fairnif_exp:scale(Opts),
     Us = spin_us(Scale),
     Rows = fairnif_lab_peer:with([], fun(Peer) ->
         [begin
@@ -80,9 +80,9 @@ measured(Opts) ->
         {error, Reason} ->
             {error, {failed, fairnif_lab_peer:format_error(Reason)}};
         _ ->
-            {ok, fairnif_lab_exp:result(Rows, #{rows => [published(R) || R <- Rows],
-                                                spin_us => Us,
-                                                units => <<"reductions">>})}
+            {ok, fairnif_exp:result(Rows, #{rows => [published(R) || R <- Rows],
+                                            spin_us => Us,
+                                            units => <<"reductions">>})}
     end.
 
 row(Peer, Call, Repeats) ->
@@ -109,7 +109,7 @@ published(#{key := Key} = Row) ->
     Row#{published => #{compiled => Compiled, shell => Shell}}.
 
 %% @doc The table and what to see in it.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows}) ->
     [fairnif_lab_table:render(
        [{"call", left}, {"compiled", right}, {"published,\ncompiled", right},
@@ -119,7 +119,7 @@ format(#{rows := Rows}) ->
      "erl_eval does\nmeanwhile; a shell adds hundreds of its own, so the published "
      "figures are not those of the calls.\nA VM with the JIT "
      "charges the return from an Erlang function as well.\n",
-     fairnif_lab_exp:footnotes(fun(#{title := Title}) -> Title end, Rows),
+     fairnif_exp:footnotes(fun(#{title := Title}) -> Title end, Rows),
      conclusion(maps:from_list([{K, C} || #{key := K, compiled := C} <- Rows]))].
 
 cells(#{title := Title, error := Error}) ->

@@ -1,7 +1,7 @@
 %% The part of the experiment `reductions' that runs inside its peer node: what
 %% a process is charged for one call, made by compiled code and by an evaluator,
 %% as a shell is one.
--module(fairnif_lab_exp_reductions_peer).
+-module(fairnif_exp_reductions_peer).
 
 -export([example/0, charged/2]).
 %% What is called in Erlang.

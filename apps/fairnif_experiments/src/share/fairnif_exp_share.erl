@@ -3,13 +3,13 @@
 %% there are as many endless callers as schedulers.
 %%
 %% Each figure has a node of its own.
--module(fairnif_lab_exp_share).
+-module(fairnif_exp_share).
 
--behaviour(fairnif_lab_experiment).
+-behaviour(fairnif_experiment).
 
 -export([name/0, description/0, steps/1, run/1, format/1]).
 
--define(PEER, fairnif_lab_exp_share_peer).
+-define(PEER, fairnif_exp_share_peer).
 -define(LENGTHS_US, [1000, 200, 100, 50, 25]).
 %% A node that gives way answers in that time after its work, on a busy machine
 %% too.
@@ -57,26 +57,26 @@ description() ->
     "what each mode and slice length leaves to Erlang neighbours and sleepers".
 
 %% @doc One per mode and length.
--spec steps(fairnif_lab_experiment:options()) -> pos_integer().
+-spec steps(fairnif_experiment:options()) -> pos_integer().
 steps(Opts) ->
-    length(modes(fairnif_lab_exp:scale(Opts))).
+    length(modes(fairnif_exp:scale(Opts))).
 
 %% @doc Measures all; a bit over a minute, `full' five.
--spec run(fairnif_lab_experiment:options()) ->
-          {ok, fairnif_lab_experiment:result()}
-        | {error, fairnif_lab_experiment:error()}.
+-spec run(fairnif_experiment:options()) ->
+          {ok, fairnif_experiment:result()}
+        | {error, fairnif_experiment:error()}.
 run(Opts) ->
-    fairnif_lab_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
+    fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
 
 measured(Opts) ->
-    Progress = fairnif_lab_exp:progress(Opts),
-    Name = fairnif_lab_exp:scale(Opts),
+    Progress = fairnif_exp:progress(Opts),
+    Name = fairnif_exp:scale(Opts),
     Rows = [begin
                 fairnif_lab_progress:step(Progress, [Title, length_of(Mode)]),
                 row(Mode, Title, scale(Name))
             end || {Mode, Title} <- modes(Name)],
     fairnif_lab_progress:stop(Progress),
-    {ok, fairnif_lab_exp:result(
+    {ok, fairnif_exp:result(
            [Part || #{parts := Parts} <- Rows, Part <- Parts],
            #{units => <<"share: 1 is all; delay in ns; slices in us">>,
              rows => [maps:remove(parts, R) || R <- Rows]})}.
@@ -97,7 +97,7 @@ row(Mode, Title, Scale) ->
 
 %% What the runtime chose, only a node of its own says.
 slice(Mode) when Mode =:= auto; Mode =:= yielding_dirty ->
-    fairnif_lab_exp:in_peer([], {?PEER, slice_us, [Mode]}, ?PATIENCE_MS);
+    fairnif_exp:in_peer([], {?PEER, slice_us, [Mode]}, ?PATIENCE_MS);
 slice(Mode) ->
     #{value => ?PEER:slice_us(Mode)}.
 
@@ -108,14 +108,14 @@ kind(Kind) -> {Kind, undefined}.
 share(idle, _) ->
     #{};
 share(Mode, #{mixes := Mixes, share := Opts}) ->
-    value(fairnif_lab_exp:in_peer(fairnif_lab_share:flags(), {?PEER, shares, [Mode, Mixes, Opts]},
-                                  ?PATIENCE_MS)).
+    value(fairnif_exp:in_peer(fairnif_lab_share:flags(), {?PEER, shares, [Mode, Mixes, Opts]},
+                              ?PATIENCE_MS)).
 
 delay(Mode, #{delay := #{time_ms := TimeMs} = Opts, patience := Patience}) ->
     %% What it does to a node is what is to be shown.
     MayTimeOut = Mode =:= plain,
     PatienceMs = case MayTimeOut of true -> Patience; false -> ?PATIENCE_MS end,
-    Row = fairnif_lab_exp:in_peer([], {?PEER, delay, [Mode, Opts]}, TimeMs + PatienceMs),
+    Row = fairnif_exp:in_peer([], {?PEER, delay, [Mode, Opts]}, TimeMs + PatienceMs),
     (value(Row))#{may_time_out => MayTimeOut}.
 
 value(#{value := Results} = Row) when is_list(Results) ->
@@ -128,7 +128,7 @@ value(Row) ->
 %% ---- the table ----
 
 %% @doc The table and what to see in it.
--spec format(fairnif_lab_experiment:result()) -> unicode:chardata().
+-spec format(fairnif_experiment:result()) -> unicode:chardata().
 format(#{rows := Rows}) ->
     [fairnif_lab_table:render(
        [{"beside", left}, {"slices of", right}, {"CPU left to\na neighbour", right},
@@ -138,9 +138,9 @@ format(#{rows := Rows}) ->
      "binaries\n(--quick: that sorts); what a dirty scheduler leaves depends on idle cores.  "
      "Sleeper: of 1 ms, beside\nas many endless callers as schedulers; timers have ticks of a "
      "millisecond.  By hand: each slice is\ncharged in full; fair: for its time.\n",
-     fairnif_lab_exp:footnotes(fun(#{label := Label}) -> Label end,
-                               [(maps:get(Part, R))#{label => label(R, Part)}
-                                || R <- Rows, Part <- [share, delay]]),
+     fairnif_exp:footnotes(fun(#{label := Label}) -> Label end,
+                           [(maps:get(Part, R))#{label => label(R, Part)}
+                            || R <- Rows, Part <- [share, delay]]),
      conclusion(Rows)].
 
 cells(#{title := Title, slice_us := Us, share := Share, delay := Delay} = Row) ->

@@ -1,7 +1,7 @@
 %% The part of the experiment `share' that runs inside its peer nodes: a native
 %% function in each mode and with slices of each length, beside a busy neighbour
 %% and beside a sleeper.
--module(fairnif_lab_exp_share_peer).
+-module(fairnif_exp_share_peer).
 
 -export([example/0, shares/3, delay/2, slice_us/1]).
 
@@ -74,7 +74,7 @@ prepare({yielding, Us}) ->
 prepare(_) ->
     _ = code:ensure_loaded(example()),
     _ = fairnif:calibrate(),
-    ok = fairnif_lab_exp_nif:sliced(1, 1).
+    ok = fairnif_exp_nif:sliced(1, 1).
 
 -spec forever(mode()) -> no_return().
 forever(Mode) ->
@@ -84,7 +84,7 @@ forever(Mode) ->
 call(erlang) -> fairnif_lab_share:work(sort);
 call(plain) -> spin(spinwork);
 call(dirty) -> spin(spinwork_dirty);
-call({by_hand, Us}) -> fairnif_lab_exp_nif:sliced(Us, max(1, ?CALL_US div Us));
+call({by_hand, Us}) -> fairnif_exp_nif:sliced(Us, max(1, ?CALL_US div Us));
 call(by_hand_dirty) -> spin(spinwork_timeslice_dirty);
 call({yielding, _}) -> spin(spinwork_fair_yield);
 call(auto) -> spin(spinwork_fair);

@@ -1,8 +1,19 @@
 %% What the commands share: how texts of the command line become values, and where text goes.
--module(fairnif_cli_text).
+-module(fairnif_lab_cli_text).
 
--export([bytes/1, sizes/1, duration/1, count/1, words/1, html/1]).
+-export([option/1, bytes/1, sizes/1, duration/1, count/1, words/1]).
 -export([note/3, writable/1, write/2, complain/1, usage/2]).
+
+%% @doc An option that several commands have.
+-spec option(string()) -> fairnif_lab_cli:option().
+option("--size") ->
+    {"--size", size, fun bytes/1, "BYTES",
+     "of the input: a number, or one with k, m or g (1024 and its powers)"};
+option("--json") ->
+    {"--json", json, fun(File) -> File end, "FILE",
+     "figures and raw samples; `-' is standard output"};
+option("--html") ->
+    {"--html", html, fun html/1, "FILE", "the same as a page to look at"}.
 
 %% @doc 1000, 64k, 512m, 2g: the suffixes are powers of 1024.
 -spec bytes(string()) -> pos_integer().
@@ -63,8 +74,7 @@ count(Text) ->
 words(Text) ->
     string:lexemes(Text, " ").
 
-%% @doc The name of a file for the report page.
--spec html(string()) -> string().
+%% The name of a file for the report page.
 html("-") -> usage("`--html' needs the name of a file", []);
 html(File) -> File.
 
