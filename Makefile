@@ -170,7 +170,7 @@ sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer 
 compile: deps   ## the applications
 	@$(REBAR) compile >&2
 
-examples: compile  ## the examples, which some experiments of the lab call
+examples: compile  ## the examples, which some experiments call
 	@tools/setup examples
 	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
 
@@ -188,7 +188,7 @@ deps:           ## the Debian packages that building and running need
 deps-test:      ## those that testing needs as well
 	@tools/setup test
 
-# A web server and what loads it: one experiment of the lab, and its tests.
+# A web server and what loads it: one experiment, and its tests.
 deps-http: deps
 	@tools/setup http
 	@tools/cowboy
@@ -206,7 +206,7 @@ test-platforms:  ## the C tests for other processors, C libraries, systems
 	@tools/setup platforms
 	nice $(MAKE) -C apps/fairnif/c_src platforms
 
-# The experiments of the lab run the examples.
+# The experiments run the examples.
 test-eunit: deps-test deps-http all
 	$(REBAR) eunit
 

@@ -35,8 +35,9 @@ main(Args) -> main(#{}, Args).
 main(Opts, ["auto_rule"]) ->
     Run = fairnif_bench_rows:auto_rule(),
     {Samples, Facts} = measure(Run, fairnif_lab_progress:start(1)),
-    fairnif_cli_text:note(Opts, "~ts", [fairnif_bench_report:auto_rule(Samples)]),
-    fairnif_cli_text:write(Opts, fairnif_bench_report:json([], #{auto_rule => {Samples, Facts}})),
+    fairnif_lab_cli_text:note(Opts, "~ts", [fairnif_bench_report:auto_rule(Samples)]),
+    fairnif_lab_cli_text:write(
+      Opts, fairnif_bench_report:json([], #{auto_rule => {Samples, Facts}})),
     case map_size(Samples) of
         0 -> 1;
         _ -> 0
@@ -60,8 +61,8 @@ bench(Opts, Runs) ->
     Results = [result(Row, maps:get(Id, Measured))
                || #{run := Id} = Row <- fairnif_bench_rows:rows(),
                   is_map_key(Id, Measured)],
-    fairnif_cli_text:note(Opts, "~ts", [fairnif_bench_report:table(Results)]),
-    fairnif_cli_text:write(Opts, fairnif_bench_report:json(Results, Measured)),
+    fairnif_lab_cli_text:note(Opts, "~ts", [fairnif_bench_report:table(Results)]),
+    fairnif_lab_cli_text:write(Opts, fairnif_bench_report:json(Results, Measured)),
     Verdicts = [V || #{verdict := V} <- Results],
     case {lists:member(not_met, Verdicts) orelse lists:member(failed, Verdicts),
           lists:member(machine_busy, Verdicts)} of

@@ -1,14 +1,13 @@
-%% The rebar3 plugin: `rebar3 fairnif check' and `rebar3 fairnif lab', as bin/fairnif has them.
+%% The rebar3 plugin: `rebar3 fairnif check', as bin/fairnif has it.
 %%
-%% It runs in rebar3's own node and measures nothing there: the command line gets a node of its own,
-%% with the project's code path and one scheduler that never spins.
+%% It runs in rebar3's own node and measures nothing there: the lab's command gets a node of its
+%% own, with the project's code path and one scheduler that never spins.
 -module(rebar3_fairnif).
 
--export([init/1, run/2, format_error/1]).
+-export([init/1, do/1, format_error/1]).
 %% For the tests.
--export([options/1, typed/3, arguments/2]).
+-export([options/0, typed/2, arguments/2]).
 
--type command() :: check | lab.
 %% As getopt wants it: name, short form, long form, type, help.
 -type option() :: {atom(), undefined | char(), undefined | string(), boolean | string, string()}.
 -type reason() :: no_lab | no_sh | {exit_code, pos_integer()}.
@@ -18,74 +17,60 @@
         "if [ -t 1 ]; then FAIRNIF_STDOUT=terminal; export FAIRNIF_STDOUT; fi; "
         "if [ -t 2 ]; then FAIRNIF_STDERR=terminal; export FAIRNIF_STDERR; fi; "
         "exec erl +S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none +Bd -noinput "
-        "-eval 'fairnif_cli:main(init:get_plain_arguments())' \"$@\"").
+        "-eval 'fairnif_lab_cli:main(init:get_plain_arguments())' \"$@\"").
 
-%% @doc Called by rebar3: adds the commands, in the namespace `fairnif'.
+%% @doc Called by rebar3: adds the command, in the namespace `fairnif'.
 -spec init(State) -> {ok, State} when State :: term().
 init(State) ->
-    {ok, lists:foldl(fun(Command, S) -> rebar_state:add_provider(S, provider(Command)) end,
-                     State, [check, lab])}.
-
-provider(Command) ->
-    #{module := Module, about := About, example := Example} = command(Command),
-    providers:create([{name, Command},
-                      {namespace, fairnif},
-                      {module, Module},
-                      {bare, true},
-                      {deps, [{default, compile}]},
-                      %% As eunit and ct: the lab is a dependency of the test profile.
-                      {profiles, [test]},
-                      {opts, options(Command)},
-                      {short_desc, About},
-                      {desc, About ++ help(Command)},
-                      {example, Example}]).
-
-command(check) ->
-    #{module => rebar3_fairnif_check,
-      about => "Is this NIF or BIF well-behaved, and why?",
-      example => "rebar3 fairnif check 'crypto:hash(sha256, Bin)' --size 1k,1m"};
-command(lab) ->
-    #{module => rebar3_fairnif_lab,
-      about => "Runs an experiment of fairnif's lab; without a name, lists them.",
-      example => "rebar3 fairnif lab exor --quick"}.
-
-%% The lab that explains them need not be compiled yet when rebar3 asks.
-help(check) -> "\n`rebar3 fairnif check --help' says what the options do.";
-help(lab) -> "".
+    About = "Is this NIF or BIF well-behaved, and why?",
+    %% The lab that explains the options need not be compiled yet when rebar3 asks.
+    Help = "\n`rebar3 fairnif check --help' says what the options do.",
+    {ok, rebar_state:add_provider(
+           State,
+           providers:create([{name, check},
+                             {namespace, fairnif},
+                             {module, ?MODULE},
+                             {bare, true},
+                             {deps, [{default, compile}]},
+                             %% As eunit and ct: the lab is a dependency of the test profile.
+                             {profiles, [test]},
+                             {opts, options()},
+                             {short_desc, About},
+                             {desc, About ++ Help},
+                             {example, "rebar3 fairnif check 'crypto:hash(sha256, Bin)' "
+                                       "--size 1k,1m"}]))}.
 
 %% @doc What rebar3 must know of the options so that it lets them pass. What they mean is said in
-%% fairnif_cli_check and fairnif_cli, and a test compares the names.
--spec options(command()) -> [option()].
-options(check) ->
+%% fairnif_lab_cli_check, and a test compares the names.
+-spec options() -> [option()].
+options() ->
     %% getopt takes -pa for a short option p with the value "a".
     [{pa, $p, undefined, string, "-pa DIR"}
      | [option(Name, string)
         || Name <- ["size", "file", "init", "flags", "against", "runs", "time", "limit", "timeout",
                     "json", "html", "junit", "save-baseline", "baseline"]]]
-        ++ [option("strict", boolean)];
-options(lab) ->
-    [option(Name, string) || Name <- ["size", "json", "html"]]
-        ++ [option(Name, boolean) || Name <- ["quick", "full"]].
+        ++ [option("strict", boolean)].
 
 option(Name, Type) ->
     {list_to_atom(Name), undefined, Name, Type, ""}.
 
-%% @doc Runs the command and ends rebar3 with its exit code, so it is the last task of a line, and
-%% all that follows belongs to it: rebar3 takes a comma between two arguments of a function for one
-%% between two tasks. In a shell of rebar3 (`r3:do') it returns, `{ok, State}' for exit code 0.
--spec run(command(), State) -> {ok, State} | {error, {module(), reason()}} when State :: term().
-run(Command, State) ->
+%% @doc Called by rebar3: runs the command and ends rebar3 with its exit code. So it is the last
+%% task of a line, and all that follows belongs to it: rebar3 takes a comma between two arguments of
+%% a function for one between two tasks. In a shell of rebar3 (`r3:do') it returns, `{ok, State}'
+%% for exit code 0.
+-spec do(State) -> {ok, State} | {error, {module(), reason()}} when State :: term().
+do(State) ->
     Paths = [rebar_app_info:ebin_dir(App) || App <- rebar_state:project_apps(State)]
         ++ rebar_state:code_paths(State, all_deps),
-    case {[P || P <- Paths, filelib:is_file(filename:join(P, "fairnif_cli.beam"))],
+    case {[P || P <- Paths, filelib:is_file(filename:join(P, "fairnif_lab_cli.beam"))],
           os:find_executable("sh")} of
         {[], _} ->
             {error, {?MODULE, no_lab}};
         {_, false} ->
             {error, {?MODULE, no_sh}};
         {_, Sh} ->
-            Typed = typed(Command, init:get_plain_arguments(), rebar_state:command_args(State)),
-            Args = arguments(Paths, [atom_to_list(Command) | Typed]),
+            Typed = typed(init:get_plain_arguments(), rebar_state:command_args(State)),
+            Args = arguments(Paths, ["check" | Typed]),
             finish(wait(open_port({spawn_executable, Sh},
                                   [{args, ["-c", ?SCRIPT, "sh" | Args]},
                                    %% It keeps rebar3's terminal.
@@ -93,16 +78,12 @@ run(Command, State) ->
                    State)
     end.
 
-%% @doc What stood after `fairnif Command' on rebar3's command line; where that is not to be seen,
+%% @doc What stood after `fairnif check' on rebar3's command line; where that is not to be seen,
 %% what rebar3 made of it.
--spec typed(command(), [string()], [string()]) -> [string()].
-typed(Command, Line, Split) ->
-    Name = atom_to_list(Command),
-    case Line of
-        ["fairnif", Name | Args] -> Args;
-        [_ | Rest] -> typed(Command, Rest, Split);
-        [] -> Split
-    end.
+-spec typed([string()], [string()]) -> [string()].
+typed(["fairnif", "check" | Args], _) -> Args;
+typed([_ | Rest], Split) -> typed(Rest, Split);
+typed([], Split) -> Split.
 
 %% @doc The arguments of the node: code paths, each once, then the command line's own.
 -spec arguments([file:filename()], [string()]) -> [string()].

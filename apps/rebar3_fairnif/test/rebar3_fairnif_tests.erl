@@ -7,23 +7,19 @@
 %% rebar3 refuses an option that it was not told of.
 rebar3_knows_every_option_that_check_takes_test() ->
     ?assertEqual(lists:sort([{Name, kind(Convert)}
-                             || {Name, _, Convert, _, _} <- fairnif_cli_check:options()]),
-                 lists:sort(known(check))).
-
-rebar3_knows_every_option_that_lab_takes_test() ->
-    ?assertEqual([{"--full", flag}, {"--html", value}, {"--json", value},
-                  {"--quick", flag}, {"--size", value}],
-                 lists:sort(known(lab))).
+                             || {Name, _, Convert, _, _}
+                                    <- maps:get(options, fairnif_lab_cli_check:command())]),
+                 lists:sort(known())).
 
 what_was_typed_counts_and_not_what_rebar3_made_of_it_test_() ->
     Split = ["m:f(Bin"],
-    [?_assertEqual(Expected, rebar3_fairnif:typed(check, Line, Split))
+    [?_assertEqual(Expected, rebar3_fairnif:typed(Line, Split))
      || {Expected, Line} <-
             [{["m:f(Bin, 1)", "--size", "1k,2k"],
               ["/usr/bin/rebar3", "fairnif", "check", "m:f(Bin, 1)", "--size", "1k,2k"]},
              {["m:f(Bin, 1)"], ["rebar3", "do", "compile,", "fairnif", "check", "m:f(Bin, 1)"]},
              {[], ["rebar3", "as", "test", "fairnif", "check"]},
-             {Split, ["rebar3", "fairnif", "lab"]},
+             {Split, ["rebar3", "fairnif", "other"]},
              {Split, []}]].
 
 the_node_gets_each_code_path_once_and_the_arguments_as_they_are_test() ->
@@ -31,10 +27,10 @@ the_node_gets_each_code_path_once_and_the_arguments_as_they_are_test() ->
                  rebar3_fairnif:arguments(["b", "a", "b", "a"], ["check", "m:f(Bin, 1)"])).
 
 every_error_is_a_text_test_() ->
-    [?_assertMatch([_ | _], lists:flatten(rebar3_fairnif_check:format_error(Reason)))
+    [?_assertMatch([_ | _], lists:flatten(rebar3_fairnif:format_error(Reason)))
      || Reason <- [no_lab, no_sh, {exit_code, 2}]].
 
-known(Command) ->
+known() ->
     [{case {Short, Long} of
           {$p, undefined} -> "-pa";
           {undefined, _} -> "--" ++ Long
@@ -42,7 +38,7 @@ known(Command) ->
       case Type of
           string -> value;
           boolean -> flag
-      end} || {_, Short, Long, Type, _} <- rebar3_fairnif:options(Command)].
+      end} || {_, Short, Long, Type, _} <- rebar3_fairnif:options()].
 
 kind({flag, _}) -> flag;
 kind(_) -> value.

@@ -12,7 +12,7 @@
 
 %% What the built page has once, where the reports go; page/index.html has it.
 -define(MARK, <<"<!--fairnif-reports-->">>).
-%% What fairnif_lab_check_report and fairnif_lab_experiment write.
+%% What fairnif_lab_check_report and fairnif_experiment write.
 -define(SCHEMA_VERSION, <<"1">>).
 
 %% @doc The page before and after the place of the reports. An error says how it is built.

@@ -10,7 +10,7 @@ defmodule Fairnif.CommandLine do
 
     terminals()
 
-    case quietly(fn -> :fairnif_cli.run(Enum.map([command | args], &to_charlist/1)) end) do
+    case quietly(fn -> :fairnif_lab_cli.run(Enum.map([command | args], &to_charlist/1)) end) do
       0 -> :ok
       code -> exit({:shutdown, code})
     end

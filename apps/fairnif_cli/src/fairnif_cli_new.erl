@@ -1,0 +1,232 @@
+%% The command `fairnif new': writes a project with a NIF on fairnif.
+%%
+%% The project is a folder of priv/templates, a working one named my_nif: copied, with the name put
+%% in and the dependencies on fairnif filled in. It never writes into a directory that was there.
+-module(fairnif_cli_new).
+
+-include_lib("kernel/include/file.hrl").
+
+-export([command/0, valid/2]).
+
+-type source() :: git | hex | {checkout, file:filename()}.
+
+-define(REPOSITORY, "https://github.com/fairnif/fairnif.git").
+-define(BRANCH, "main").
+%% The name that the templates have, in texts and in names of files.
+-define(PLACEHOLDER, "my_nif").
+%% The same as a module of Elixir.
+-define(MODULE_PLACEHOLDER, "MyNif").
+-define(APPS, [fairnif, fairnif_lab, rebar3_fairnif]).
+%% Some file systems take no longer names, with what is put after them.
+-define(LONGEST, 100).
+
+%% @doc The command.
+-spec command() -> fairnif_lab_cli:command().
+command() ->
+    #{name => "new", args => "NAME [--elixir] [--fairnif git|hex|DIR]",
+      about => "writes a project with a NIF on fairnif",
+      options =>
+          [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
+           {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
+            "where fairnif comes from (default: this checkout, else git)"}],
+      run => fun new/2}.
+
+-spec source(string()) -> source().
+source("git") -> git;
+source("hex") -> hex;
+source(Dir) ->
+    case is_checkout(Dir) of
+        true -> {checkout, filename:absname(Dir)};
+        false -> fairnif_lab_cli_text:usage("`--fairnif' takes git, hex, or the directory of a "
+                                            "checkout of fairnif: `~ts' is none", [Dir])
+    end.
+
+new(Opts, [Name]) ->
+    run(Name, Opts);
+new(_, []) ->
+    fairnif_lab_cli_text:usage("new needs a name, that of the application", []);
+new(_, [_, Arg | _]) ->
+    fairnif_lab_cli_text:usage("new takes one name: what is `~ts'?", [Arg]).
+
+%% Writes the project `Name' into the current directory and says what to do with it. Exit code
+%% 0, or 1 when something could not be written; then nothing is left of it.
+run(Name, Opts) ->
+    Kind = maps:get(template, Opts, rebar3),
+    case valid(Name, Kind) of
+        ok -> ok;
+        {error, Why} -> fairnif_lab_cli_text:usage("`~ts' cannot be the project's name: ~ts",
+                                                   [Name, Why])
+    end,
+    Template = template(Kind),
+    Source = maps:get(fairnif, Opts, default_source()),
+    %% Making it is also the test whether it is there: nobody comes between.
+    case file:make_dir(Name) of
+        ok ->
+            try
+                Files = [write(Template, File, Name, Source) || File <- files(Template)],
+                Links = [L || Kind =:= rebar3, L <- links(Source)],
+                [symlink(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
+                io:format("~ts~n", [done(Name, Files, Links)]),
+                0
+            catch
+                throw:{cannot_write, File, Reason} ->
+                    _ = file:del_dir_r(Name),
+                    fairnif_lab_cli_text:complain(cannot_write(File, Reason)),
+                    1
+            end;
+        {error, eexist} ->
+            fairnif_lab_cli_text:usage("`~ts' is there already; nothing was written", [Name]);
+        {error, Reason} ->
+            fairnif_lab_cli_text:complain(cannot_write(Name, Reason)),
+            1
+    end.
+
+%% @doc Whether an application, its modules and its library can have this name, and why not.
+-spec valid(string(), rebar3 | elixir) -> ok | {error, string()}.
+valid(Name, Kind) ->
+    Checks = [{fun has_form/1, "a name is a small letter, then small letters, digits and _"},
+              {fun is_short/1, "it is too long"},
+              {fun is_no_word/1, "it is a word of Erlang's own"},
+              {fun is_free/1, "Erlang/OTP or fairnif has something of that name"}]
+        ++ [{fun is_free_in_elixir/1, "Elixir has a module of that name"} || Kind =:= elixir],
+    valid_by(Checks, Name).
+
+valid_by([], _) -> ok;
+valid_by([{Check, Why} | Checks], Name) ->
+    case Check(Name) of
+        true -> valid_by(Checks, Name);
+        false -> {error, Why}
+    end.
+
+has_form(Name) ->
+    re:run(Name, "^[a-z][a-z0-9_]*\\z", [{capture, none}]) =:= match.
+
+is_short(Name) ->
+    length(Name) =< ?LONGEST.
+
+%% Of any release of Erlang.
+is_no_word(Name) ->
+    not (erl_scan:reserved_word(list_to_atom(Name)) orelse lists:member(Name, ["maybe", "else"])).
+
+is_free(Name) ->
+    code:where_is_file(Name ++ ".beam") =:= non_existing
+        andalso code:lib_dir(list_to_atom(Name)) =:= {error, bad_name}.
+
+%% Where there is no Elixir there is nothing to ask.
+is_free_in_elixir(Name) ->
+    case os:find_executable("elixir") of
+        false ->
+            true;
+        Path ->
+            Lib = filename:join(filename:dirname(filename:dirname(followed(Path))), "lib"),
+            Beam = "Elixir." ++ elixir_module(Name) ++ ".beam",
+            filelib:wildcard(filename:join([Lib, "*", "ebin", Beam])) =:= []
+                andalso not filelib:is_dir(filename:join(Lib, Name))
+    end.
+
+followed(Path) ->
+    case file:read_link(Path) of
+        {ok, To} -> followed(filename:absname(To, filename:dirname(Path)));
+        {error, _} -> Path
+    end.
+
+%% ---- templates ----
+
+template(Kind) ->
+    Dir = filename:join([code:priv_dir(fairnif_cli), "templates", Kind]),
+    filelib:is_dir(Dir)
+        orelse fairnif_lab_cli_text:usage("there is no template for ~ts projects", [Kind]),
+    Dir.
+
+files(Template) ->
+    [File || File <- filelib:wildcard("**", Template),
+             filelib:is_regular(filename:join(Template, File))].
+
+write(Template, File, Name, Source) ->
+    {ok, Text} = file:read_file(filename:join(Template, File)),
+    {ok, #file_info{mode = Mode}} = file:read_file_info(filename:join(Template, File)),
+    To = filename:join(Name, target(File, Name)),
+    must(To, filelib:ensure_dir(To)),
+    must(To, file:write_file(To, fill(Text, Name, Source))),
+    must(To, file:change_mode(To, Mode)),
+    To.
+
+%% A file of the templates whose name would begin with a dot begins with `dot.' instead: neither git
+%% nor a package overlooks it.
+target(File, Name) ->
+    Parts = [case Part of
+                 "dot" ++ ("." ++ _ = Dotted) -> Dotted;
+                 _ -> Part
+             end || Part <- filename:split(File)],
+    lists:flatten(string:replace(filename:join(Parts), ?PLACEHOLDER, Name, all)).
+
+%% The names first: a path may happen to hold a placeholder.
+fill(Text, Name, Source) ->
+    Filled = [{?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
+              {"{{version}}", version()}, {"{{from}}", from(Source)}]
+        ++ [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS],
+    unicode:characters_to_binary(
+      lists:foldl(fun({From, To}, T) -> string:replace(T, From, To, all) end, Text, Filled)).
+
+%% As Mix would: two_words is TwoWords.
+elixir_module(Name) ->
+    lists:append([string:titlecase(Word) || Word <- string:lexemes(Name, "_")]).
+
+%% ---- where fairnif comes from ----
+
+%% The checkout that this code was built in, if it was.
+default_source() ->
+    case [Dir || Dir <- upwards(code:lib_dir(fairnif_cli)), is_checkout(Dir)] of
+        [Dir | _] -> {checkout, Dir};
+        [] -> git
+    end.
+
+upwards(Dir) ->
+    case filename:dirname(Dir) of
+        Dir -> [];
+        Parent -> [Parent | upwards(Parent)]
+    end.
+
+is_checkout(Dir) ->
+    lists:all(fun(App) -> filelib:is_regular(filename:join([Dir, "apps", App, "rebar.config"])) end,
+              ?APPS).
+
+%% A term of rebar.config.
+-spec dependency(atom(), source()) -> iolist().
+dependency(App, hex) ->
+    io_lib:format("{~s, \"~~> ~s\"}", [App, version()]);
+dependency(App, _) ->
+    io_lib:format("{~s,~n        {git_subdir, \"~s\", {branch, \"~s\"}, \"apps/~s\"}}",
+                  [App, ?REPOSITORY, ?BRANCH, App]).
+
+version() ->
+    _ = application:load(fairnif_lab),
+    {ok, Version} = application:get_key(fairnif_lab, vsn),
+    Version.
+
+%% The same for mix.exs, in which a checkout counts only where it is.
+-spec from(source()) -> iolist().
+from({checkout, Dir}) -> io_lib:write_string(Dir);
+from(Source) -> io_lib:format(":~s", [Source]).
+
+%% rebar3 knows no dependency on a directory, but takes one from here.
+links({checkout, Dir}) -> [{App, filename:join([Dir, "apps", App])} || App <- ?APPS];
+links(_) -> [].
+
+symlink(Link, To) ->
+    must(Link, filelib:ensure_dir(Link)),
+    must(Link, file:make_symlink(To, Link)).
+
+%% ---- what is said ----
+
+done(Name, Files, Links) ->
+    ["Written:\n", [["  ", File, $\n] || File <- lists:sort(Files)],
+     [["  ", Name, "/_checkouts/", atom_to_list(App), " -> ", To, $\n] || {App, To} <- Links],
+     "\nTo build it, test it, and see whether its NIF is well-behaved:\n"
+     "  cd ", Name, "\n  make\n  make test\n  make check"].
+
+must(_, ok) -> ok;
+must(File, {error, Reason}) -> throw({cannot_write, File, Reason}).
+
+cannot_write(File, Reason) ->
+    io_lib:format("cannot write ~ts: ~ts", [File, file:format_error(Reason)]).

@@ -1,0 +1,83 @@
+-module(fairnif_cli_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
+    [{string:join(Args, " "), says(2, Args, Part)}
+     || {Args, Part} <-
+            [{[], "Usage"},
+             {["frobnicate"], "no command `frobnicate'"},
+             {["demo", "--size"], "needs a value"},
+             {["demo", "--size", "12x"], "`12x' is no size"},
+             {["demo", "--size", "-5"], "`-5' is no size"},
+             {["demo", "--size", ""], "is no size"},
+             {["demo", "--size=0"], "at least 1"},
+             {["demo", "--colour", "red"], "`--colour' is no option"},
+             {["demo", "more"], "no `more'"},
+             {["lab", "nothing"], "no experiment `nothing'"},
+             {["lab", "exor", "levenshtein"], "no `levenshtein'"},
+             {["demo", "--json", "/nowhere/at/all.json"], "cannot write"},
+             {["demo", "--html", "/nowhere/at/all.html"], "cannot write"},
+             {["lab", "exor", "--html", "-"], "needs the name of a file"},
+             {["report"], "needs `--html FILE'"},
+             {["report", "--html", "/tmp/x.html"], "needs a file that --json has written"},
+             {["report", "a", "b", "c", "--html", "/tmp/x.html"], "what is `c'"},
+             {["version", "--size", "1"], "no option"},
+             {["version", "more"], "no `more'"},
+             {["help", "frobnicate"], "no command `frobnicate'"},
+             {["help", "demo", "lab"], "what is `lab'"},
+             {["demo", "--quick"], "`--quick' is no option of this command"},
+             {["lab", "exor", "--quick=yes"], "takes no value"},
+             {["lab", "exor", "--quick", "--full"], "contradicts"},
+             {["lab", "--quick"], "takes no option"},
+             {["lab", "reductions", "--size", "1k"],
+              "`--size' is no option of the experiment `reductions'"}]].
+
+what_is_too_large_for_this_machine_is_exit_3_test() ->
+    {Code, Complaint} = run(["lab", "exor", "--size", "999999g"]),
+    ?assertEqual(3, Code),
+    ?assertNotEqual(nomatch, string:find(Complaint, "smaller size")).
+
+help_version_and_the_list_of_experiments_are_exit_0_test_() ->
+    [?_assertMatch({0, ""}, run(Args))
+     || Args <- [["help"], ["--help"], ["-h"], ["version"], ["--version"],
+                 ["lab"]]].
+
+every_command_explains_itself_and_each_of_its_options_test_() ->
+    [{Name, fun() ->
+                    Help = said([Name, "--help"]),
+                    ?assertEqual(Help, said(["help", Name])),
+                    ?assertEqual(Help, said([Name, "more", "-h"])),
+                    ?assertMatch({match, _}, re:run(Help, ["^Usage: fairnif ", Name])),
+                    ?assertEqual(Options, options_in(Help)),
+                    ?assertEqual([], [Line || Line <- string:split(Help, "\n", all),
+                                              string:length(Line) > 100])
+            end}
+     || {Name, Options} <-
+            [{"demo", ["--size", "--json", "--html"]},
+             {"check", [Option || {Option, _, _, _, _} <- options(fairnif_lab_cli_check)]},
+             {"lab", ["--quick", "--full", "--size", "--json", "--html"]},
+             {"report", ["--html"]},
+             {"new", ["--elixir", "--fairnif"]},
+             {"watch", [Option || {Option, _, _, _, _} <- options(fairnif_cli_watch)]},
+             {"bench", ["--json"]}, {"help", []}, {"version", []}]].
+
+options(Command) ->
+    maps:get(options, Command:command()).
+
+%% At the begins of lines, with something to say of each.
+options_in(Help) ->
+    case re:run(Help, "^  (--?[a-z-]+)(?: [A-Za-z:|@]+)?  +[A-Za-z].*$",
+                [global, multiline, {capture, all_but_first, list}]) of
+        {match, Found} -> [Option || [Option] <- Found];
+        nomatch -> []
+    end.
+
+said(Args) ->
+    fairnif_lab_said:said(fairnif_cli, Args).
+
+says(Code, Args, Part) ->
+    fairnif_lab_said:says(fairnif_cli, Code, Args, Part).
+
+run(Args) ->
+    fairnif_lab_said:run(fairnif_cli, Args).

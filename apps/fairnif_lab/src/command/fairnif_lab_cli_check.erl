@@ -1,0 +1,131 @@
+%% The command `check': its options, and what comes out where.
+-module(fairnif_lab_cli_check).
+
+-export([command/0]).
+
+%% @doc The command.
+-spec command() -> fairnif_lab_cli:command().
+command() ->
+    #{name => "check", args => "EXPRESSION [OPTION ...]",
+      about => "is this function well-behaved?",
+      before => before(), options => options(), after_options => after_options(),
+      run => fun check/2}.
+
+before() ->
+    "Is this function well-behaved? EXPRESSION is Erlang, with Bin (random bytes), N (their\n"
+    "number) and Init bound: 'crypto:hash(sha256, Bin)'. Elixir's modules are called as there:\n"
+    "'Sprouts.count(Bin, 97)'. It runs in nodes of its own.\n".
+
+after_options() ->
+    "Sizes may have k, m or g (1024 and its powers), times have us, ms or s.\n"
+    "Exit code: 0 well-behaved (and no worse than the baseline), 1 not, 2 usage, 3 this machine\n"
+    "cannot say.\n".
+
+options() ->
+    [{"--size", sizes, fun fairnif_lab_cli_text:sizes/1, "SIZES",
+      "bytes of Bin, with commas between: 1k,1m,64m (default 1k,1m)"},
+     {"--file", file, fun(File) -> File end, "FILE",
+      "Bin is the first bytes of this file (default size: all of it)"},
+     {"--init", init, fun(Text) -> Text end, "EXPRESSION",
+      "evaluated once per size, with Bin and N bound; its value is Init"},
+     {"-pa", paths, {each, fun(Dir) -> Dir end}, "DIR", "more code; may be repeated"},
+     {"--flags", flags, fun fairnif_lab_cli_text:words/1, "FLAGS",
+      "emulator flags of the nodes that are measured: \"+S 4:4\""},
+     {"--against", against, fun(Text) -> Text end, "EXPRESSION",
+      "measure this one too, in turns with the first"},
+     {"--runs", runs, fun fairnif_lab_cli_text:count/1, "N", "at most so many timed batches"},
+     {"--time", time, fun fairnif_lab_cli_text:duration/1, "TIME",
+      "of each measurement (default 1s)"},
+     {"--limit", limit_ns, fun fairnif_lab_cli_text:duration/1, "TIME",
+      "for holding a scheduler (default 1ms)"},
+     {"--timeout", timeout, fun fairnif_lab_cli_text:duration/1, "TIME",
+      "for one call to return (default 30s)"},
+     {"--strict", strict, {flag, true}, "", "unfairness and killability decide, too"},
+     fairnif_lab_cli_text:option("--json"),
+     fairnif_lab_cli_text:option("--html"),
+     {"--junit", junit, fun(File) -> File end, "FILE", "verdicts as JUnit XML"},
+     {"--save-baseline", save, fun(Name) -> Name end, "NAME", "keep the figures under this name"},
+     {"--baseline", baseline, fun(Name) -> Name end, "NAME",
+      "compare with the figures of this name"}].
+
+check(Opts, [Expression]) ->
+    fairnif_lab_cli_text:writable(Opts),
+    run(Expression, Opts);
+check(_, []) ->
+    fairnif_lab_cli_text:usage("check needs an expression, such as 'crypto:hash(sha256, Bin)'", []);
+check(_, [_, Arg | _]) ->
+    fairnif_lab_cli_text:usage("check takes one expression: what is `~ts'? "
+                               "(Quote what has blanks.)", [Arg]).
+
+%% Measures, and writes what is asked for.
+run(Expression, Opts) ->
+    %% What cannot be kept or compared is known before the work.
+    [named(Key, Name) || {Key, Name} <- maps:to_list(Opts), lists:member(Key, [save, baseline])],
+    Context = fairnif_lab_machine:context(),
+    Asked = asked(Opts),
+    Progress = fairnif_lab_progress:start(fairnif_lab_check:steps(Asked)),
+    case fairnif_lab_check:run(Expression, Asked#{progress => Progress}) of
+        {ok, Result} ->
+            finish(Result, Context, Opts);
+        {error, {Kind, Text}} ->
+            fairnif_lab_progress:stop(Progress),
+            failed(Kind, Text)
+    end.
+
+failed(usage, Text) ->
+    fairnif_lab_cli_text:usage("~ts", [Text]);
+failed(Kind, Text) ->
+    fairnif_lab_cli_text:complain(Text),
+    case Kind of cannot_say -> 3; failed -> 1 end.
+
+asked(Opts) ->
+    Times = [{time_ms, max(1, maps:get(time, Opts) div 1000000)} || is_map_key(time, Opts)]
+        ++ [{timeout_ms, max(1, maps:get(timeout, Opts) div 1000000)} || is_map_key(timeout, Opts)],
+    maps:merge(maps:without([time, timeout, json, html, junit, save, baseline], Opts),
+               maps:from_list(Times)).
+
+named(Key, Name) ->
+    case fairnif_lab_baseline:path(Name) of
+        {ok, Path} ->
+            Key =:= save orelse filelib:is_regular(Path)
+                orelse fairnif_lab_cli_text:usage("there is no baseline ~ts: make it with "
+                                                  "--save-baseline", [Path]);
+        {error, Text} ->
+            fairnif_lab_cli_text:usage("~ts", [Text])
+    end.
+
+finish(#{exit := Exit} = Result, Context, Opts) ->
+    fairnif_lab_cli_text:note(Opts, "~ts", [fairnif_lab_check_text:format(Result)]),
+    {Comparison, Compared} = compared(Result, Context, Opts),
+    fairnif_lab_cli_text:write(Opts, fairnif_lab_check_report:report(Result, Context, Comparison)),
+    case Opts of
+        #{junit := File} ->
+            ok = file:write_file(File, fairnif_lab_junit:xml(Result, Context, Comparison));
+        _ -> ok
+    end,
+    Saved = saved(Result, Context, Opts),
+    worst([Exit, Compared, Saved]).
+
+compared(Result, Context, #{baseline := Name} = Opts) ->
+    case fairnif_lab_baseline:compare(Name, Result, Context) of
+        {ok, #{exit := Exit} = Comparison} ->
+            fairnif_lab_cli_text:note(Opts, "~n~ts", [fairnif_lab_baseline:format(Comparison)]),
+            {Comparison, Exit};
+        {error, Text} ->
+            fairnif_lab_cli_text:complain(Text),
+            {undefined, 2}
+    end;
+compared(_, _, _) ->
+    {undefined, 0}.
+
+saved(Result, Context, #{save := Name} = Opts) ->
+    case fairnif_lab_baseline:save(Name, Result, Context) of
+        {ok, Path} -> fairnif_lab_cli_text:note(Opts, "~nBaseline kept in ~ts.~n", [Path]), 0;
+        {error, Text} -> fairnif_lab_cli_text:complain(Text), 2
+    end;
+saved(_, _, _) ->
+    0.
+
+%% A usage error outweighs a finding, and a finding what cannot be said.
+worst(Codes) ->
+    hd([C || C <- [2, 1, 3, 0], lists:member(C, Codes)]).
