@@ -1,6 +1,6 @@
 %% A node that halts while tasks are suspended, queued and running: it ends with status 0, without a
 %% core, and as fast as the same node without tasks (by init:stop/0: with Erlang processes instead).
-%% A body in mode NORMAL holds its scheduler as any plain NIF does: there is nothing to prove.
+%% A body that is NO_YIELD holds its scheduler as any plain NIF does: there is nothing to prove.
 -module(fairnif_halt_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).

@@ -10,7 +10,7 @@
 
 -define(SLICE_MS, 60).
 -define(IN_TIME_MS, 30).                        % from seeing a slice's begin to the act
--define(NORMAL_MS, 150).                        % how long a body in mode NORMAL works
+-define(NORMAL_MS, 150).                        % how long a body that is NO_YIELD works
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
 
@@ -82,7 +82,7 @@ act_and_check(Cell, Caller, Slot, Gate) ->
             {missed, #{late => Cell}}
     end.
 
-%% A module is deleted when all schedulers have stopped for that: after a body in mode NORMAL.
+%% A module is deleted when all schedulers have stopped for that: after a body that is NO_YIELD.
 fate(#{act := purge, mode := normal}) -> lives;
 fate(#{act := Act}) -> proplists:get_value(Act, acts()).
 
@@ -434,7 +434,7 @@ act(trace, Pid) ->
     try erlang:trace(Pid, true, [{tracer, spawn(fun drain/0)} | Flags]) of
         1 -> traced(Pid, Flags)
     catch
-        error:badarg ->                         % it has answered first: mode NORMAL
+        error:badarg ->                         % it has answered first: NO_YIELD
             false = is_process_alive(Pid),
             {missed, traced_nobody}
     end;
@@ -447,7 +447,7 @@ act(process_info, Pid) ->
              messages, links, binary, dictionary, reductions, backtrace,
              garbage_collection_info],
     case process_info(Pid, Items) of
-        undefined -> ok;                        % it has answered first: mode NORMAL
+        undefined -> ok;                        % it has answered first: NO_YIELD
         Info -> Items = [Item || {Item, _} <- Info], ok
     end;
 act(code_change, Pid) ->
@@ -458,7 +458,7 @@ act(suspend_resume, Pid) ->
     try erlang:suspend_process(Pid) of
         true -> true = erlang:resume_process(Pid), ok
     catch
-        error:badarg -> ok;                     % it has answered first: mode NORMAL
+        error:badarg -> ok;                     % it has answered first: NO_YIELD
         %% OTP 25 says so of any process in a dirty NIF, suspends it nevertheless, and lets it go
         %% with the process that has suspended it.
         error:internal_error -> ok

@@ -44,15 +44,15 @@ exor_chunks(Rest, Byte, Chunks, Done) ->
     {Out, 0} = exor_bad(Rest, Byte),
     {iolist_to_binary(lists:reverse(Done, [Out])), Chunks}.
 
-%% @doc Mode YIELDING.
+%% @doc Mode NORMAL, which gives way.
 -spec exor_yield(binary(), byte()) -> result().
 exor_yield(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 
-%% @doc Mode DIRTY_CPU.
+%% @doc Mode DIRTY_CPU, NO_YIELD.
 -spec exor_dirty(binary(), byte()) -> result().
 exor_dirty(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 
-%% @doc Mode YIELDING_DIRTY.
+%% @doc Mode DIRTY_CPU, which gives way.
 -spec exor_dirty_yield(binary(), byte()) -> result().
 exor_dirty_yield(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 

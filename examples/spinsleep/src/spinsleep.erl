@@ -73,11 +73,11 @@ spinsleep_original(_Us) -> erlang:nif_error(not_loaded).
 -spec spinsleep_fair(microseconds()) -> non_neg_integer().
 spinsleep_fair(_Us) -> erlang:nif_error(not_loaded).
 
-%% @doc Mode YIELDING.
+%% @doc Mode NORMAL, which gives way.
 -spec spinsleep_fair_yield(microseconds()) -> non_neg_integer().
 spinsleep_fair_yield(_Us) -> erlang:nif_error(not_loaded).
 
-%% @doc Mode YIELDING_DIRTY.
+%% @doc Mode DIRTY_CPU, which gives way.
 -spec spinsleep_fair_dirty_yield(microseconds()) -> non_neg_integer().
 spinsleep_fair_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
 
@@ -112,11 +112,11 @@ spinwork_timeslice_dirty(_Us) -> erlang:nif_error(not_loaded).
 -spec spinwork_fair(microseconds()) -> non_neg_integer().
 spinwork_fair(_Us) -> erlang:nif_error(not_loaded).
 
-%% @doc Mode YIELDING.
+%% @doc Mode NORMAL, which gives way.
 -spec spinwork_fair_yield(microseconds()) -> non_neg_integer().
 spinwork_fair_yield(_Us) -> erlang:nif_error(not_loaded).
 
-%% @doc Mode YIELDING_DIRTY.
+%% @doc Mode DIRTY_CPU, which gives way.
 -spec spinwork_fair_dirty_yield(microseconds()) -> non_neg_integer().
 spinwork_fair_dirty_yield(_Us) -> erlang:nif_error(not_loaded).
 
