@@ -418,9 +418,10 @@ static void give_way(struct fair__task *t, enum fair__where target)
         return;
     }
     /* What is made on a dirty scheduler is not collected between dirty slices,
-     * only when a normal scheduler has the process. */
-    t->hop = t->makes_terms && t->where != W_NORMAL && target != W_NORMAL
-        && t->where != W_THREAD;
+     * only when a normal scheduler has the process.  Many roots are a tuple,
+     * made anew at each pause. */
+    t->hop = (t->makes_terms || t->roots_used > FAIR__INLINE_ROOTS)
+        && t->where != W_NORMAL && target != W_NORMAL && t->where != W_THREAD;
     leave_slice(t, target, X_PAUSE);
 }
 

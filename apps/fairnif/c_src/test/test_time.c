@@ -70,6 +70,23 @@ static ERL_NIF_TERM terms(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
+/* many_roots(Slices): makes nothing but roots, of which the last are a tuple at
+ * each pause */
+static ERL_NIF_TERM many_roots(fair_task *t)
+{
+    unsigned n;
+
+    if (!fair_get_uint(t, fair_arg(t, 0), &n))
+        return fair_badarg(t);
+    for (int i = 0; i < 13; i++)
+        fair_root(t, fair_arg(t, 0));
+    while (fair_yields(t) < n) {
+        vm_work(20 * US);
+        fair_tick(t, 1);
+    }
+    return fair_kept(t, 12);
+}
+
 static const fair_options slow_slices = {.body = work, .slice_us = 1000};
 
 static ErlNifFunc nifs[] = {
@@ -78,6 +95,7 @@ static ErlNifFunc nifs[] = {
     ALL_MODES("silent", 1, silent),
     ALL_MODES("odd", 2, odd),
     ALL_MODES("terms", 1, terms),
+    ALL_MODES("many_roots", 1, many_roots),
 };
 FAIR_NIF_INIT(test_time, nifs, NULL, NULL, NULL, NULL)
 
@@ -358,6 +376,10 @@ TEST(hops, "a dirty task that makes terms passes a normal scheduler")
     virtual();
     node_set("pause_every_tick", 1);
     p = spawn_call("terms_yielding_dirty", "3");
+    vm_finish(p);
+    CHECK_TEXT(vm_kinds(p), "ncncncnc");
+    vm_free(p);
+    p = spawn_call("many_roots_yielding_dirty", "3");
     vm_finish(p);
     CHECK_TEXT(vm_kinds(p), "ncncncnc");
     vm_free(p);
