@@ -2,6 +2,7 @@
 %% is said when a body breaks the rules. Each in a fresh node. Times are ratios with room, tried
 %% again when they are over.
 -module(fairnif_limits_SUITE).
+-tests(alone).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([no_call_on_64_mb_holds_a_scheduler_for_long/1,
