@@ -216,22 +216,22 @@ static inline enum fair_mode fair_where(const fair_task *t)
 /* Runs fn(arg), code that cannot tick, elsewhere, and comes back.  `fn` must
  * not use the task: a tick in it does nothing, and is reported.  It has a large
  * stack, of a scheduler or thread.  `where` says on what it runs:
- *   FAIR_AUTO       for code that computes: here while so many units are learned
- *                   to cost little beside a trip to a dirty scheduler (a tenth
- *                   of it is lost at most), else on a dirty CPU scheduler.  What
- *                   a call costs need not be proportional to its units: it is
- *                   learned for each power of two of them, and one call corrects
- *                   a wrong guess.  The first call of a size goes dirty, unless
- *                   a larger one was short.
+ *   FAIR_AUTO       for code that computes: here while so many units are
+ *                   learned to cost little beside a trip to a dirty scheduler
+ *                   (a tenth of it is lost at most), else on a dirty CPU
+ *                   scheduler.  What a call costs need not be proportional to
+ *                   its units: it is learned for each power of two of them, and
+ *                   one call corrects a wrong guess.  The first call of a size
+ *                   goes dirty, unless a larger one was short.
  *   FAIR_DIRTY_CPU  on a dirty CPU scheduler
  *   FAIR_DIRTY_IO   on a dirty I/O scheduler: code that waits
  *   FAIR_THREADED   on a thread of the runtime's pool: code that waits or
- *                   computes for long.  The caller holds no scheduler; FAIR_AWAITED
- *                   is needed.  `fn` runs to its end also when the caller dies,
- *                   and what it uses stays until then.  When the pool's queue
- *                   is full the caller waits its turn, and raises
- *                   error:overloaded when that takes too long (fairnif's
- *                   `overload_ms`).
+ *                   computes for long.  The caller holds no scheduler, and the
+ *                   function must be FAIR_AWAITED.  `fn` runs to its end also
+ *                   when the caller dies, and what it uses stays until then.
+ *                   When the pool's queue is full the caller waits its turn,
+ *                   and raises error:overloaded when that takes too long
+ *                   (fairnif's `overload_ms`).
  *   FAIR_NORMAL     on a normal scheduler: code that is short
  * In a FAIR_THREADED body it runs in place.  Only FAIR_AUTO looks at `units`.
  * Pauses before and after, in FAIR_AUTO it may; never during fn. */

@@ -154,9 +154,11 @@ static ERL_NIF_TERM flags_of(ErlNifEnv *env, struct fair__func *f)
     ERL_NIF_TERM flags = enif_make_list(env, 0);
 
     if (GET(f->awaited))
-        flags = enif_make_list_cell(env, enif_make_atom(env, "awaited"), flags);
+        flags = enif_make_list_cell(env, enif_make_atom(env, "awaited"),
+                                    flags);
     if (!GET(f->yields))
-        flags = enif_make_list_cell(env, enif_make_atom(env, "no_yield"), flags);
+        flags = enif_make_list_cell(env, enif_make_atom(env, "no_yield"),
+                                    flags);
     return flags;
 }
 

@@ -2,13 +2,13 @@
  * call.c - work that is done elsewhere: a body that moves, and functions that
  * cannot tick.
  *
- * With FAIR_AUTO fair_call runs a function in place while its work costs little beside a trip
- * to a dirty scheduler and back, else on one.  What it costs is learned from
- * every call, in place or not, for each octave of units apart: a function has
- * a fixed cost as well as one by the unit, caches end, and a rate learned from
- * calls of 16 bytes (most of it fixed) would send 16 KiB away, one learned from
- * 16 MiB keep here what takes long.  Within an octave neither errs by more than
- * a factor of two.
+ * With FAIR_AUTO fair_call runs a function in place while its work costs little
+ * beside a trip to a dirty scheduler and back, else on one.  What it costs is
+ * learned from every call, in place or not, for each octave of units apart: a
+ * function has a fixed cost as well as one by the unit, caches end, and a rate
+ * learned from calls of 16 bytes (most of it fixed) would send 16 KiB away, one
+ * learned from 16 MiB keep here what takes long.  Within an octave neither errs
+ * by more than a factor of two.
  */
 #include "task/call.h"
 

@@ -31,8 +31,8 @@ static const char *const rules[] = {
     [RULE_NO_TERM] = "returned no term",
     [RULE_AWAY] = "used its task in a function given to fair_call or "
         "fair_defer: tick before and after it",
-    [RULE_ROOT] = "named a root that there is not: use what fair_root answered, "
-        "until fair_unroot",
+    [RULE_ROOT] = "named a root that there is not: use what fair_root "
+        "answered, until fair_unroot",
     [RULE_RELEASED] = "used a fair_bin after fair_release_bin",
     [RULE_MODE] = "wants to be where it cannot: fair_move takes FAIR_NORMAL, "
         "FAIR_DIRTY_CPU and FAIR_DIRTY_IO, fair_call any mode",

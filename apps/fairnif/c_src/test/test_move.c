@@ -72,7 +72,8 @@ static ERL_NIF_TERM calls(fair_task *t)
         || !fair_get_ulong(t, fair_arg(t, 1), &units) || n > 60)
         return fair_badarg(t);
     for (unsigned long i = 0; i < n; i++) {
-        fair_call(t, FAIR_AUTO, units, units < 1000 ? look_around : work_long, &found);
+        fair_call(t, FAIR_AUTO, units,
+                  units < 1000 ? look_around : work_long, &found);
         kinds[i] = found.kind;
         CHECK_NUMBERS(here(t), ==, before);
         /* Not on the task's own small stack, which ends at the task. */

@@ -180,7 +180,8 @@ static ERL_NIF_TERM resource(fair_task *t)
     if (!fair_get_resource(t, fair_arg(t, 0), counted_type, &obj))
         return fair_badarg(t);
     fair_tick(t, 1);
-    CHECK(fair_get_resource(t, fair_arg(t, 0), counted_type, &same) && same == obj);
+    CHECK(fair_get_resource(t, fair_arg(t, 0), counted_type, &same)
+          && same == obj);
     for (int i = 0; i < 5; i++) {
         CHECK_NUMBERS(*(long *)obj, ==, 4711);
         fair_tick(t, 1);
