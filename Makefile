@@ -49,7 +49,7 @@ ct            = $(REBAR) ct --suite $(call commas,$(1))
 	test-stranger test-stranger-beside test-stranger-alone test-otp test-newest \
 	test-erlang test-erlang-eunit test-erlang-ct \
 	bench bench-json zoo manners soak sanitize lint lint-fast \
-	docs clean
+	docs site clean
 
 # Most targets meet in the same build directories. tools/abreast runs those that do not.
 .NOTPARALLEL:
@@ -144,6 +144,10 @@ lint-fast: deps-test all
 docs: deps      ## reference of the Erlang modules, in _build/docs
 	@$(REBAR) compile >&2
 	@tools/docs
+
+site: docs      ## the documentation as a site with search, in _build/site/html
+	@tools/setup site
+	@tools/site
 
 clean:          ## removes everything built
 	@$(MAKE) -s -C apps/fairnif/c_src clean
