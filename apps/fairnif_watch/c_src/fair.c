@@ -4,8 +4,8 @@
  *
  * The node may have no fairnif, or load it later.  Its runtime is never
  * unmapped, so what it once gave is good for as long as the node lives.  The
- * structs are fairnif.h's (struct fair__watcher, fair__running, fair__ops of
- * interface 1.2), written again here because this application needs nothing
+ * structs are fairnif_abi.h's (struct fair__watcher, fair__running, the first of
+ * fair__ops, of interface 2), written again here because this application needs nothing
  * of fairnif's to be built; test/test_fair.c holds one against the other.
  */
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "fair.h"
 #include "watch.h"
 
-/* fair__ops.running is behind this many functions. */
 const struct fair_ops *watch__fair_bind(ErlNifEnv *env, ERL_NIF_TERM runtime)
 {
     struct fair_watcher watcher = {.size = sizeof watcher, .abi_major = 2};
