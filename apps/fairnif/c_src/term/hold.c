@@ -36,20 +36,31 @@ void fair__hold_init(struct fair__task *t)
     t->seen = NULL;
 }
 
+/* A full array that began in the task itself, with room for as many again; NULL
+ * when memory is out, and the array as it was. */
+static void *doubled(void *items, const void *inline_items, size_t bytes)
+{
+    void *larger = enif_alloc(2 * bytes);
+
+    if (larger) {
+        memcpy(larger, items, bytes);
+        if (items != inline_items)
+            enif_free(items);
+    }
+    return larger;
+}
+
 /* -- roots ----------------------------------------------------------------- */
 
 static void more_roots(struct fair__task *t)
 {
-    unsigned size = 2 * t->roots_size;
-    ERL_NIF_TERM *bigger = enif_alloc(size * sizeof *bigger);
+    ERL_NIF_TERM *larger = doubled(t->roots, t->inline_roots,
+                                   t->roots_size * sizeof *larger);
 
-    if (!bigger)
+    if (!larger)
         fair__fail(t, "enomem");
-    memcpy(bigger, t->roots, t->roots_used * sizeof *bigger);
-    if (t->roots != t->inline_roots)
-        enif_free(t->roots);
-    t->roots = bigger;
-    t->roots_size = size;
+    t->roots = larger;
+    t->roots_size *= 2;
 }
 
 unsigned fair__root_new(struct fair__task *t, ERL_NIF_TERM term)
@@ -234,18 +245,15 @@ int fair__defer(fair_task *pub, void (*fn)(void *), void *ptr)
     struct fair__task *t = fair__of(pub);
 
     if (t->defers_used == t->defers_size) {
-        size_t size = 2 * (size_t)t->defers_size;
-        struct fair__defer *bigger = enif_alloc(size * sizeof *bigger);
+        struct fair__defer *larger = doubled(t->defers, t->inline_defers,
+                                             t->defers_size * sizeof *larger);
 
-        if (!bigger) {
+        if (!larger) {
             fn(ptr);
             return 0;
         }
-        memcpy(bigger, t->defers, t->defers_used * sizeof *bigger);
-        if (t->defers != t->inline_defers)
-            enif_free(t->defers);
-        t->defers = bigger;
-        t->defers_size = (unsigned)size;
+        t->defers = larger;
+        t->defers_size *= 2;
     }
     t->defers[t->defers_used++] = (struct fair__defer){fn, ptr};
     return 1;
