@@ -205,17 +205,23 @@ share() ->
 charge() ->
     [#{id => name("charge-~s-~s-~b", [Mode, Kind, Us]), run => charge,
        what => text("reductions per ms, ~s calls of ~b us, ~s",
-                    [string:uppercase(atom_to_list(Mode)), Us, Kind]),
+                    [mode(Mode), Us, Kind]),
        peer => "one call of 30 ms", unit => times, bound => {within, 0.2},
        value => {ratio, name("~s ~s ~b", [Mode, Kind, Us]),
                  name("~s ticking long", [Mode])},
        how => "reductions of the caller by CPU time of its thread, loop included"}
      || {Mode, Kind, Us} <- fairnif_bench_charge:cases()].
 
+%% As fairnif.h has it; the ids of rows stay.
+mode(auto) -> "AUTO";
+mode(yielding) -> "NORMAL";
+mode(yielding_dirty) -> "DIRTY_CPU";
+mode(dirty_cpu) -> "DIRTY_CPU, NO_YIELD";
+mode(dirty_io) -> "DIRTY_IO, NO_YIELD".
+
 kill() ->
     [#{id => name("kill-~s", [Mode]), run => kill,
-       what => text("kill to stop, ~s",
-                    [string:uppercase(atom_to_list(Mode))]),
+       what => text("kill to stop, ~s", [mode(Mode)]),
        peer => "a slice and 0.2 ms", value => {p99, atom_to_binary(Mode)}, unit => ns,
        bound => {at_most, {Slice, plus, 200000}},
        how => "p99 of 1,100 kills at any moment of a slice, killer on another scheduler"}
