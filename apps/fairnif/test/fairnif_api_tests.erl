@@ -54,7 +54,7 @@ info() ->
                 jobs_queued, jobs_waiting_for_room, jobs_without_room, jobs_done, jobs_wait_ns,
                 jobs_longest_wait_ns]],
     Ours = [F || #{function := {fairnif_test_nif, F, _}} <- Functions],
-    ?assertEqual(7 + 6 * 20, length(Ours)),
+    ?assertEqual(7 + 6 * 21, length(Ours)),
     ?assertEqual(lists:usort(Ours), lists:sort(Ours)),
     ?assertEqual([{echo_auto, auto, []},
                   {echo_dirty_cpu, dirty_cpu, [no_yield]},

@@ -60,6 +60,7 @@ lists_and_bytes() ->
     [{walk, [[]], {0, 0}}, {walk, [Many], {100000, 5000050000}}, {walk, [[a, b, 3]], {3, 3}},
      {walk, [[1, 2 | 3]], {raises, badarg}}, {walk, [atom], {raises, badarg}},
      {build, [0], []}, {build, [1], [1]}, {build, [100000], Many}, {build, [-1], {raises, badarg}},
+     {roots, [10001, x], {raises, badarg}},
      {reverse, [[]], []}, {reverse, [Many], lists:reverse(Many)},
      {reverse, [[1 | 2]], {raises, badarg}}, {reverse, [atom], {raises, badarg}},
      {text, [""], <<0>>}, {text, ["text"], <<"text", 0>>}, {text, [[256]], {raises, badarg}},
@@ -68,6 +69,8 @@ lists_and_bytes() ->
      {text, [binary_to_list(Long)], <<Long/binary, 0>>},
      {flip, [<<>>], <<>>}, {flip, [<<0>>], <<255>>}, {flip, [Long], flipped(Long)},
      {flip, [Shifted], flipped(Shifted)}, {flip, [<<1:3>>], {raises, badarg}}]
+        %% As arguments of their own, and from the twelfth on in a tuple.
+        ++ [{roots, [N, Long], [{I, Long} || I <- lists:seq(1, N)]} || N <- [0, 1, 12, 13, 1000]]
         ++ [{bytes, [Iolist], iolist_to_binary(Iolist)} || Iolist <- Iolists]
         ++ [{bytes, [Term], {raises, badarg}} || Term <- NoIolists].
 

@@ -153,12 +153,12 @@ static void unload(ErlNifEnv *env, void *priv)
 
 #define MODES(NAME, ARITY)                                                  \
     FAIR_NIF(#NAME "_normal", ARITY, NAME, FAIR_NORMAL | FAIR_NO_YIELD),    \
-    FAIR_NIF(#NAME "_yielding", ARITY, NAME, FAIR_NORMAL),                \
+    FAIR_NIF(#NAME "_yielding", ARITY, NAME, FAIR_NORMAL),                  \
     FAIR_NIF(#NAME "_dirty_cpu", ARITY, NAME,                               \
              FAIR_DIRTY_CPU | FAIR_NO_YIELD),                               \
     FAIR_NIF(#NAME "_dirty_io", ARITY, NAME,                                \
              FAIR_DIRTY_IO | FAIR_NO_YIELD),                                \
-    FAIR_NIF(#NAME "_yielding_dirty", ARITY, NAME, FAIR_DIRTY_CPU),    \
+    FAIR_NIF(#NAME "_yielding_dirty", ARITY, NAME, FAIR_DIRTY_CPU),         \
     FAIR_NIF(#NAME "_auto", ARITY, NAME, FAIR_AUTO)
 
 static const fair_options at_most_two = {.body = spin, .max_tasks = 2};
@@ -181,7 +181,7 @@ static ErlNifFunc nifs[] = {
     MODES(bytes, 1), MODES(text, 1), MODES(flip, 1), MODES(garbage, 2),
     MODES(fail, 1), MODES(object, 2), MODES(move, 2), MODES(call, 2),
     MODES(blocking, 1), MODES(memory, 2), MODES(undefer, 1),
-    MODES(harmonic, 1),
+    MODES(harmonic, 1), MODES(roots, 2),
     FAIR_NIF("deep", 1, deep, FAIR_AUTO),
     FAIR_NIF("deep_dirty", 1, deep, FAIR_DIRTY_CPU),
     FAIR_NIF("keeps_term", 1, keeps_term, FAIR_NORMAL),

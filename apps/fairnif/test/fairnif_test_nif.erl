@@ -40,7 +40,7 @@ bodies() ->
     [{spin, 3}, {never_tick, 1}, {ticks, 2}, {echo, 1}, {kinds, 1}, {walk, 1}, {build, 1},
      {reverse, 1}, {bytes, 1}, {text, 1}, {flip, 1}, {garbage, 2}, {fail, 1},
      {object, 2}, {move, 2}, {call, 2}, {blocking, 1}, {memory, 2},
-     {undefer, 1}, {harmonic, 1}].
+     {undefer, 1}, {harmonic, 1}, {roots, 2}].
 
 version() -> ?NIF.
 new_object(_) -> ?NIF.
@@ -195,3 +195,10 @@ harmonic_dirty_cpu(_) -> ?NIF.
 harmonic_dirty_io(_) -> ?NIF.
 harmonic_yielding_dirty(_) -> ?NIF.
 harmonic_auto(_) -> ?NIF.
+
+roots_normal(_, _) -> ?NIF.
+roots_yielding(_, _) -> ?NIF.
+roots_dirty_cpu(_, _) -> ?NIF.
+roots_dirty_io(_, _) -> ?NIF.
+roots_yielding_dirty(_, _) -> ?NIF.
+roots_auto(_, _) -> ?NIF.

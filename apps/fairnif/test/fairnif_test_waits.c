@@ -29,7 +29,7 @@ static void nothing_at_all(void *arg)
 #define AFTER_WAIT(NAME)                                                    \
     static ERL_NIF_TERM NAME##_after_wait(fair_task *t)                     \
     {                                                                       \
-        fair_call(t, FAIR_THREADED, 0, nothing_at_all, NULL);                              \
+        fair_call(t, FAIR_THREADED, 0, nothing_at_all, NULL);               \
         return NAME(t);                                                     \
     }
 AFTER_WAIT(spin) AFTER_WAIT(never_tick) AFTER_WAIT(ticks) AFTER_WAIT(echo)
@@ -37,7 +37,7 @@ AFTER_WAIT(kinds) AFTER_WAIT(walk) AFTER_WAIT(build) AFTER_WAIT(reverse)
 AFTER_WAIT(bytes) AFTER_WAIT(text) AFTER_WAIT(flip) AFTER_WAIT(garbage)
 AFTER_WAIT(fail) AFTER_WAIT(object) AFTER_WAIT(move) AFTER_WAIT(call)
 AFTER_WAIT(blocking) AFTER_WAIT(memory) AFTER_WAIT(undefer)
-AFTER_WAIT(harmonic)
+AFTER_WAIT(harmonic) AFTER_WAIT(roots)
 
 /* -- what the VM says of the caller ------------------------------------------ */
 
@@ -320,7 +320,7 @@ static ErlNifFunc nifs[] = {
     BOTH(bytes, 1), BOTH(text, 1), BOTH(flip, 1), BOTH(garbage, 2),
     BOTH(fail, 1), BOTH(object, 2), BOTH(move, 2), BOTH(call, 2),
     BOTH(blocking, 1), BOTH(memory, 2), BOTH(undefer, 1), BOTH(harmonic, 1),
-    BOTH(about, 1),
+    BOTH(roots, 2), BOTH(about, 1),
     FAIR_NIF("about_normal_nif", 1, about, FAIR_NORMAL | FAIR_NO_YIELD),
     FAIR_NIF("about_yielding_nif", 1, about, FAIR_NORMAL),
     FAIR_NIF("about_dirty_cpu_nif", 1, about, FAIR_DIRTY_CPU | FAIR_NO_YIELD),

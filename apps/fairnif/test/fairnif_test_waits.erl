@@ -65,6 +65,8 @@ undefer_threaded_nif(_) -> ?NIF.
 undefer_waited_nif(_) -> ?NIF.
 harmonic_threaded_nif(_) -> ?NIF.
 harmonic_waited_nif(_) -> ?NIF.
+roots_threaded_nif(_, _) -> ?NIF.
+roots_waited_nif(_, _) -> ?NIF.
 about_threaded_nif(_) -> ?NIF.
 about_waited_nif(_) -> ?NIF.
 about_normal_nif(_) -> ?NIF.

@@ -243,6 +243,30 @@ static ERL_NIF_TERM build(fair_task *t)
     return fair_kept(t, list);
 }
 
+/* roots(N, Term) -> [{1, Term}, ..., {N, Term}]: each in a root of its own */
+static ERL_NIF_TERM roots(fair_task *t)
+{
+    unsigned n, first = 0;
+    ERL_NIF_TERM list;
+
+    if (!fair_get_uint(t, fair_arg(t, 0), &n) || n > 10000)
+        return fair_badarg(t);
+    for (unsigned i = 1; i <= n; i++) {
+        unsigned root = fair_root(t, enif_make_tuple2(
+            fair_env(t), enif_make_uint(fair_env(t), i), fair_arg(t, 1)));
+
+        first = i == 1 ? root : first;
+        fair_tick(t, 100);
+    }
+    list = enif_make_list(fair_env(t), 0);
+    for (unsigned i = n; i > 0; i--)
+        list = enif_make_list_cell(fair_env(t), fair_kept(t, first + i - 1),
+                                   list);
+    if (n > 0)
+        fair_unroot(t, first);
+    return list;
+}
+
 /* reverse(List) */
 static ERL_NIF_TERM reverse(fair_task *t)
 {

@@ -39,4 +39,4 @@ depth(Json) ->
     Open - Closed.
 
 dir() ->
-    filename:join(filename:basedir(user_cache, "fairnif_lab_experiments"), os:getpid()).
+    filename:join(filename:basedir(user_cache, "fairnif_cli_lab_test"), os:getpid()).

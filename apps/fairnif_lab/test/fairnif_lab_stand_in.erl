@@ -2,7 +2,7 @@
 %% directory that the peers' code path has, as that of a built example is.
 -module(fairnif_lab_stand_in).
 
--export([with_spinsleep/2]).
+-export([with_spinsleep/2, compiled/1]).
 
 -define(FORMS, [spinsleep, spinsleep_dirty, spinsleep_timeslice,
                 spinsleep_timeslice_dirty, spinsleep_fair, spinsleep_fair_yield,
@@ -40,6 +40,7 @@ with_spinsleep(Bad, Fun) ->
         file:del_dir(Dir)
     end.
 
+%% @doc The code of a module from its source.
 compiled(Source) ->
     {ok, Tokens, _} = erl_scan:string(Source),
     {ok, _, Beam} = compile:forms(forms(Tokens, []), [nowarn_export_all]),

@@ -49,6 +49,9 @@ static ERL_NIF_TERM offloads(fair_task *t)
         return fair_enomem(t);
     memset(made.data, 'x', made.size);
     byte = bin.data[bin.size - 1];
+    /* Where the binary is short, so many that they travel in a tuple. */
+    for (int i = 0; bin.size <= 64 && i < 40; i++)
+        fair_root(t, fair_arg(t, 0));
     root = fair_root(t, enif_make_list1(fair_env(t), fair_arg(t, 2)));
     fair_tick(t, 1);
     fair_call(t, FAIR_THREADED, 0, gate_pass, NULL);
@@ -57,6 +60,9 @@ static ERL_NIF_TERM offloads(fair_task *t)
         if (frame[i] != 0x5C)
             return fair_badarg(t);
     if (bin.data[bin.size - 1] != byte || made.data[99] != 'x')
+        return fair_badarg(t);
+    if (root > 0
+        && !enif_is_identical(fair_kept(t, root - 1), fair_arg(t, 0)))
         return fair_badarg(t);
     return enif_make_tuple3(fair_env(t), fair_arg(t, 0), fair_kept(t, root),
                             enif_make_ulong(fair_env(t),

@@ -323,6 +323,24 @@ TEST(roots_nest, "roots nest: each helper lets go of its own")
     }
 }
 
+TEST(roots_killed, "a caller that is killed leaves none of its roots, "
+     "however many")
+{
+    node_set("pause_every_tick", 1);
+    for (int kind = 1; kind <= 3; kind++) {
+        vm_options.dead_heaps_on = kind;
+        for (int i = 0; i < 6; i++) {
+            vm_proc *p = spawn_call(in_mode("helpers", &modes[i]), "60");
+
+            for (int step = 0; step < 50 && vm_state(p) == VM_READY; step++)
+                vm_step(p);
+            vm_free(p);
+            CHECK_NUMBERS(node_stacks(), ==, 0);
+            CHECK_TEXT(node_leftovers(), "");
+        }
+    }
+}
+
 TEST(same_answers, "with a pause at every tick the answers stay the same")
 {
     for (unsigned pause = 0; pause < 2; pause++) {

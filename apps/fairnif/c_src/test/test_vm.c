@@ -109,13 +109,6 @@ static void in_a_nif(void (*fn)(ErlNifEnv *))
 
 /* -- processes that others see ------------------------------------------- */
 
-static ErlNifPid pid_of(const vm_proc *p)
-{
-    ErlNifPid pid = {vm_pid(p)};
-
-    return pid;
-}
-
 TEST(pids, "a pid does not come twice, and a message to a dead process is "
      "refused")
 {

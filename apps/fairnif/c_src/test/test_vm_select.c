@@ -17,7 +17,10 @@ static long destroyed;
 
 static void dtor(ErlNifEnv *env, void *obj)
 {
-    (void)env, (void)obj;
+    ErlNifPid pid;
+
+    (void)obj;
+    CHECK(enif_self(env, &pid) == NULL);
     __atomic_add_fetch(&destroyed, 1, __ATOMIC_RELEASE);
 }
 
@@ -37,13 +40,6 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     type = enif_init_resource_type(env, "all", &all, ERL_NIF_RT_CREATE, NULL);
     plain = enif_init_resource_type(env, "one", &one, ERL_NIF_RT_CREATE, NULL);
     return 0;
-}
-
-static ErlNifPid pid_of(const vm_proc *p)
-{
-    ErlNifPid pid = {vm_pid(p)};
-
-    return pid;
 }
 
 static void select_fails(ErlNifEnv *env);

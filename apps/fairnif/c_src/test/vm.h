@@ -157,6 +157,10 @@ const char *vm_message(vm_proc *p, int n, char *buf, size_t size);
  * For a process that is not in a call. */
 bool vm_receive(vm_proc *p, const vm_term *ref, int ms, vm_term *message);
 vm_term vm_pid(const vm_proc *p);
+static inline ErlNifPid pid_of(const vm_proc *p)
+{
+    return (ErlNifPid){vm_pid(p)};
+}
 
 /* -- terms --------------------------------------------------------------- */
 
