@@ -130,6 +130,7 @@ lint: lint-fast  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
 lint-fast: deps-test all
 	@tools/check_style
 	@tools/check_layers
+	@tools/check_states
 	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) xref

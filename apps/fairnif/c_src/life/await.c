@@ -70,7 +70,7 @@ static ERL_NIF_TERM resume(struct fair__task *t, ErlNifEnv *env, int arity,
 {
     t->pub.env = env;
     t->foreign = true;
-    SET(t->stage, P_RUNS);
+    fair__become(t, T_RUNS);
     if (t->error) {
         ERL_NIF_TERM error = fair__error_term(t, env);
 
@@ -111,7 +111,7 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     t = p->task;
     answer = p->answer;
     p->answer = NULL;
-    if (t && GET(t->stage) == P_READY) {
+    if (t && GET(t->state) == T_READY) {
         p->task = NULL;
         t->pending = NULL;
     } else if (t) {
@@ -120,7 +120,7 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         p->armed = armed;
         p->ref = ref;
         armed = before;
-        if (t->job.state != J_RUNNING)
+        if (fair__is_at_rest(t))
             deadline = t->deadline_ns;
         if (fair__wait_begin(t, &w))
             selects = t;
@@ -151,23 +151,21 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 static unsigned expire(struct fair__task *t, struct fair__wake *w)
 {
     struct fair__wake unsent = {0};
-    int stage = GET(t->stage);
+    int state = GET(t->state);
 
-    if (stage == P_READY || !t->pending->armed)
+    if (state == T_READY || !t->pending->armed)
         return 1;
     fair__disarm(t->pending, w);
-    /* A body that a thread runs is not there yet, whatever its stage says. */
-    if (t->job.state == J_RUNNING || !t->deadline_ns
+    if (!fair__is_at_rest(t) || !t->deadline_ns
         || fair__now() < t->deadline_ns)
         return 0;
-    if (stage == P_SLEEP) {
+    if (state == T_SLEEP) {
         t->timed_out = true;
         fair__make_ready(t, &unsent);
         w->kick = unsent.kick;
-    } else if (stage == P_TURN || stage == P_POOL) {
-        fair__stage_end(t);
+    } else if (state == T_TURN || state == T_POOL) {
+        fair__stop_waiting(t);
         t->error = "overloaded";
-        SET(t->stage, P_READY);
     }
     t->deadline_ns = 0;
     return 0;

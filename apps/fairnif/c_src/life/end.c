@@ -89,8 +89,7 @@ struct fair__seen_task *fair__suspended(size_t *count)
         pthread_mutex_lock(&s->lock);
         for (struct fair__task *t = s->first; t && room > 0; t = t->next) {
             all[(*count)++] = (struct fair__seen_task){
-                t->func, GET(t->state), GET(t->target), GET(t->stage),
-                GET(t->since_ns),
+                t->func, GET(t->state), GET(t->target), GET(t->since_ns),
                 __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner
             };
             room--;
@@ -146,6 +145,7 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
         free_own_env(t);
     if (handle)
         handle->task = NULL;
+    fair__become(t, T_ENDED);
     fair__stack_give(th, t);
     /* It may have been the last of an author's library: at the very end. */
     if (fair_unlikely(pinned))

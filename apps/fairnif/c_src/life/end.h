@@ -18,7 +18,7 @@ FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
 
 struct fair__seen_task {        /* for readers: a copy */
     struct fair__func *func;
-    int state, target, stage;
+    int state, target;
     uint64_t since_ns, yields;
     ErlNifPid owner;
 };

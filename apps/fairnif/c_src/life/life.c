@@ -151,7 +151,7 @@ static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
     int flags = where == W_DIRTY_CPU ? ERL_NIF_DIRTY_JOB_CPU_BOUND
         : where == W_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND : 0;
 
-    SET(t->state, fair__waits_as(where));
+    fair__become(t, fair__queued_as(where));
     return enif_schedule_nif(env, t->func->name, flags, proceed, argc, argv);
 }
 
@@ -203,7 +203,7 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
         ADD(t->stat->yields, 1);
         return reschedule(t, th);
     case X_WAIT:
-        return fair__park(t, th);
+        return fair__park(t, th, t->waits_for);
     case X_RAISE:
         return fail(t, th);
     case X_DROP:
@@ -247,9 +247,9 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
     fair__roots_in(t, env, argv + 2 + t->pub.argc);
     if (!enif_is_current_process_alive(env))
         return drop(t, th);
+    fair__become(t, T_RUNS);
     if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
         return hand_over(t, th);
-    SET(t->state, S_RUNNING);
     fair__next_slice(t);
     return run(t, th, GET(t->since_ns));
 }
@@ -287,7 +287,7 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->func = nif->func;
     t->handle = NULL;
     t->listed = false;
-    SET(t->state, S_RUNNING);
+    fair__become(t, T_RUNS);
     SET(t->since_ns, fair__now_coarse());
     t->thread = th;
     t->stat = st;
@@ -302,7 +302,6 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->debt_ns = 0;
     t->units = 0;
     t->apart_ns = 0;
-    SET(t->stage, P_RUNS);
     t->pending = NULL;
     t->pinned = false;
     t->foreign = false;
@@ -380,8 +379,7 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     if (fair_likely(admitted))
         return begin(t, th);
     SET(t->target, begins_on(t));
-    SET(t->stage, P_TURN);
-    return fair__park(t, th);
+    return fair__park(t, th, T_TURN);
 failed:
     return enif_raise_exception(env, enif_make_atom(env, error));
 }

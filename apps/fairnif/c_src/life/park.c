@@ -36,7 +36,7 @@
 
 ErlNifResourceType *fair__pending_type;
 
-/* -- stages --------------------------------------------------------------- */
+/* -- what a task waits for -------------------------------------------------- */
 
 static void set_limit(struct fair__task *t)
 {
@@ -68,38 +68,49 @@ static const struct {
     void (*begin)(struct fair__task *t, struct fair__wake *w);
     void (*end)(struct fair__task *t);
     bool by_await;              /* fairnif:await/1 knows when it is over */
-} stages[] = {
-    [P_RUNS]  = {"none",       NULL,             NULL,           false},
-    [P_TURN]  = {"turn",       begin_turn,       fair__turn_end, false},
-    [P_POOL]  = {"pool",       begin_pool,       end_pool,       false},
-    [P_LOCK]  = {"lock",       fair__lock_begin, fair__lock_end, false},
-    [P_FD]    = {"descriptor", NULL,             NULL,           true},
-    [P_SLEEP] = {"time",       NULL,             NULL,           true},
-    [P_READY] = {"await",      NULL,             NULL,           false},
+} waits[] = {
+    [T_PARKS] = {.name = "await"},
+    [T_TURN]  = {"turn",       begin_turn,       fair__turn_end, false},
+    [T_POOL]  = {"pool",       begin_pool,       end_pool,       false},
+    [T_WORKS] = {.name = "pool"},
+    [T_LOCK]  = {"lock",       fair__lock_begin, fair__lock_end, false},
+    [T_FD]    = {"descriptor", NULL,             NULL,           true},
+    [T_SLEEP] = {"time",       NULL,             NULL,           true},
+    [T_READY] = {.name = "await"},
 };
 
-/* How a task that waits for a turn or a thread is taken off the list; locked. */
-void fair__stage_end(struct fair__task *t)
+bool fair__is_at_rest(const struct fair__task *t)
 {
-    int stage = GET(t->stage);
+    int state = GET(t->state);
 
-    if (stages[stage].end)
-        stages[stage].end(t);
+    if (state == T_POOL)
+        return t->job.state != J_IDLE;
+    return state != T_RUNS && state != T_PARKS && state != T_WORKS;
 }
 
-const char *fair__stage_name(int stage)
+void fair__stop_waiting(struct fair__task *t)
 {
-    return stages[stage].name;
+    int state = GET(t->state);
+
+    if (waits[state].end)
+        waits[state].end(t);
+    fair__become(t, T_READY);
+}
+
+const char *fair__waits_name(int state)
+{
+    return waits[state].name;
 }
 
 void fair__begin_waiting(struct fair__task *t, struct fair__wake *w)
 {
-    int stage = GET(t->stage);
+    enum fair__state state = t->waits_for;
 
-    if (stages[stage].begin) {
+    fair__become(t, state);
+    if (waits[state].begin) {
         t->deadline_ns = 0;
-        stages[stage].begin(t, w);
-    } else if (stages[stage].by_await && t->own_env) {
+        waits[state].begin(t, w);
+    } else if (waits[state].by_await && t->own_env) {
         /* Await waits for the end of the call: it has to know. */
         fair__disarm(t->pending, w);
     }
@@ -111,10 +122,9 @@ static bool take_back(struct fair__task *t)
 {
     t->pending = NULL;
     SET(t->cancelled, true);
-    if (t->job.state == J_RUNNING)
+    if (!fair__is_at_rest(t))
         return false;
-    fair__stage_end(t);
-    SET(t->stage, P_READY);
+    fair__stop_waiting(t);
     return true;
 }
 
@@ -165,7 +175,7 @@ void fair__call(fair_task *pub, enum fair_mode where, size_t units,
     }
     t->work = fn;
     t->work_arg = arg;
-    fair__wait_for(t, P_POOL);
+    fair__wait_for(t, T_POOL);
     t->work = NULL;
 }
 
@@ -184,13 +194,12 @@ static void run_work(struct fair__job *job)
 
     if (th)
         fair__slot_enter(th, t->func, begin, t->pub.yields, t->owner.pid);
-    SET(t->state, S_RUNNING);
+    fair__become(t, T_WORKS);
     t->away = true;
     t->pub.env = NULL;          /* of a NIF call that is over */
     t->pub.budget = 0;
     t->work(t->work_arg);
     t->away = false;
-    SET(t->state, S_WAITING);
     if (th)
         fair__slot_leave(th);
     if (st) {
@@ -236,20 +245,20 @@ static void withdraw(ErlNifEnv *env, struct fair__pending *p)
     struct fair__wake w = {0};
 
     fair__wait_lock();
-    if (p->task && GET(p->task->stage) == P_POOL
-        && fair__pool_withdraw(&p->task->job)) {
+    if (p->task && GET(p->task->state) == T_POOL
+        && fair__is_at_rest(p->task)) {
+        fair__stop_waiting(p->task);
         p->task->error = "enomem";
-        SET(p->task->stage, P_READY);
         fair__disarm(p, &w);
     }
     fair__wait_unlock();
     fair__wake_send(env, &w);
 }
 
-/* On a scheduler: the caller gets a pending value, for the stage the task is
- * in.  After the lock was let go the task may be running elsewhere, or have
+/* On a scheduler: the caller gets a pending value.  After the lock was let go the task may be running elsewhere, or have
  * ended. */
-ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
+ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
+                        enum fair__state waits_for)
 {
     ErlNifEnv *env = t->pub.env;
     uint64_t begin = fair__now();
@@ -262,7 +271,9 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     if (!p)
         goto no_memory;
     *p = (struct fair__pending){.owner = t->owner};
-    if (GET(t->stage) == P_POOL)
+    fair__become(t, T_PARKS);
+    t->waits_for = waits_for;
+    if (waits_for == T_POOL)
         fair__env_note_time();
     if (!fair__pin(t) || (!t->own_env && !fair__bins_pause(t)))
         goto no_memory;
@@ -274,11 +285,9 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th)
     ADD(t->stat->waits, 1);
     if (!t->own_env)
         t->job.run = run_work;
-    t->job.state = J_IDLE;
     t->job.func = t->func;
     t->job.waits = false;
     t->timed_out = false;
-    SET(t->state, S_WAITING);
     fair__wait_lock();
     p->task = t;
     t->pending = p;

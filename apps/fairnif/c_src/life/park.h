@@ -11,10 +11,15 @@ FAIR_HIDDEN bool fair__await_open(ErlNifEnv *env);
 FAIR_HIDDEN void fair__call(fair_task *pub, enum fair_mode where, size_t units,
                             void (*fn)(void *), void *arg);
 FAIR_HIDDEN ERL_NIF_TERM fair__park(struct fair__task *t,
-                                    struct fair__thread *th);
+                                    struct fair__thread *th,
+                                    enum fair__state waits_for);
 FAIR_HIDDEN void fair__begin_waiting(struct fair__task *t,
                                      struct fair__wake *w);   /* locked */
-FAIR_HIDDEN void fair__stage_end(struct fair__task *t);       /* locked */
-FAIR_HIDDEN const char *fair__stage_name(int stage);
+/* Is no thread at it?  Then it is on a list, or waits for its time. */
+FAIR_HIDDEN bool fair__is_at_rest(const struct fair__task *t); /* locked */
+/* It stops waiting, and is ready. */
+FAIR_HIDDEN void fair__stop_waiting(struct fair__task *t);    /* locked */
+/* What fairnif:tasks/0 says one in that state waits for, or NULL. */
+FAIR_HIDDEN const char *fair__waits_name(int state);
 
 #endif

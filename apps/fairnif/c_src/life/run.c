@@ -9,10 +9,10 @@
 #include "task/slice.h"
 #include "task/switch.h"
 
-int fair__waits_as(enum fair__where where)
+enum fair__state fair__queued_as(enum fair__where where)
 {
-    return where == W_NORMAL ? S_SUSPENDED
-        : where == W_THREAD ? S_WAITING : S_QUEUED;
+    return where == W_NORMAL ? T_SUSPENDED
+        : where == W_THREAD ? T_PARKS : T_QUEUED;
 }
 
 /* One slice; t->exit says how it ended. */
@@ -31,8 +31,8 @@ void fair__run_slice(struct fair__task *t, struct fair__thread *th,
         fair__term_in(t, t->result);
     if (t->exit == X_PAUSE || t->exit == X_WAIT) {
         /* Seen as suspended before it is no longer seen as running. */
-        SET(t->state, t->exit == X_WAIT ? S_WAITING
-            : fair__waits_as(t->hop ? W_NORMAL : GET(t->target)));
+        fair__become(t, t->exit == X_WAIT ? T_PARKS
+                     : fair__queued_as(t->hop ? W_NORMAL : GET(t->target)));
         if (!t->listed)
             fair__enlist(t);
     }
@@ -50,7 +50,6 @@ void fair__thread_slice(struct fair__task *t, struct fair__thread *th)
     t->pub.env = t->own_env;
     t->pub.argv = t->own_argv;
     t->foreign = true;
-    SET(t->state, S_RUNNING);
     fair__next_slice(t);
     fair__run_slice(t, th, GET(t->since_ns));
 }

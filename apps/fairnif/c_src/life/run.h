@@ -6,8 +6,8 @@
 
 #include "task/task.h"
 
-/* The state of one that is to go on there: enum fair__state. */
-FAIR_HIDDEN int fair__waits_as(enum fair__where where);
+/* The state of one that is to go on there. */
+FAIR_HIDDEN enum fair__state fair__queued_as(enum fair__where where);
 FAIR_HIDDEN void fair__run_slice(struct fair__task *t,
                                  struct fair__thread *th, uint64_t since);
 FAIR_HIDDEN void fair__thread_slice(struct fair__task *t,

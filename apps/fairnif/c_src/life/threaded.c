@@ -52,7 +52,6 @@ static void answer(struct fair__task *t)
     fair__let_go(t);
     fair__wait_lock();
     p = t->pending;
-    t->job.state = J_IDLE;
     if (p) {
         t->pending = NULL;
         p->task = NULL;
@@ -80,15 +79,12 @@ static bool put_by(struct fair__task *t)
 
     fair__wait_lock();
     wanted = t->pending != NULL;
-    if (wanted) {
-        t->job.state = J_IDLE;
-        if (t->exit == X_PAUSE) {
-            SET(t->stage, P_POOL);
-            t->deadline_ns = 0;
-            fair__pool_put_back(&t->job);   /* this thread looks next */
-        } else {
-            fair__begin_waiting(t, &w);
-        }
+    if (wanted && t->exit == X_PAUSE) {
+        fair__become(t, T_POOL);
+        t->deadline_ns = 0;
+        fair__pool_put_back(&t->job);   /* this thread looks next */
+    } else if (wanted) {
+        fair__begin_waiting(t, &w);
     }
     fair__wait_unlock();
     if (wanted)
@@ -102,6 +98,7 @@ static void run_body(struct fair__job *job)
     struct fair__thread *th = fair__self();
     struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
 
+    fair__become(t, T_RUNS);
     if (!st) {
         t->error = "enomem";
         answer(t);
@@ -121,7 +118,6 @@ static void run_body(struct fair__job *job)
     case X_DROP:
         /* Whoever looked at it under the lock has done so. */
         fair__wait_lock();
-        t->job.state = J_IDLE;
         fair__wait_unlock();
         ADD(st->cancels, 1);
         t->pub.env = NULL;
@@ -224,9 +220,8 @@ ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
     }
     t->debt_ns += (double)(fair__now() - begin);
-    SET(t->stage, P_POOL);
     t->job.run = run_body;
-    return fair__park(t, th);
+    return fair__park(t, th, T_POOL);
 }
 
 /* -- its answer ----------------------------------------------------------- */

@@ -64,7 +64,7 @@ static bool is_suspended(const struct fair__seen_task *suspended, size_t count,
                          ERL_NIF_TERM pid)
 {
     for (size_t i = 0; i < count; i++)
-        if (suspended[i].state != S_RUNNING && suspended[i].state != S_WAITING
+        if ((suspended[i].state == T_SUSPENDED || suspended[i].state == T_QUEUED)
             && suspended[i].owner.pid == pid)
             return true;
     return false;
@@ -93,14 +93,21 @@ static void list_running(struct listing *l, struct seen *seen,
 
 static void list_suspended(struct listing *l, const struct fair__seen_task *t)
 {
-    bool waits = t->state == S_WAITING;
-    bool queued = t->state == S_QUEUED
-        || (t->state == S_RUNNING && t->target != W_NORMAL);
+    const char *waits_for = fair__waits_name(t->state);
+    bool queued = t->state == T_QUEUED
+        || (t->state == T_RUNS && t->target != W_NORMAL);
 
-    list_task(l, t->func, waits ? "waiting" : queued ? "queued" : "suspended",
+    list_task(l, t->func,
+              waits_for ? "waiting" : queued ? "queued" : "suspended",
               t->since_ns, t->yields, enif_make_pid(l->env, &t->owner),
-              enif_make_atom(l->env, waits ? fair__stage_name(t->stage)
+              enif_make_atom(l->env, waits_for ? waits_for
                    : where_names[t->target]));
+}
+
+/* One whose function runs on a thread was met there. */
+static bool waits(const struct fair__seen_task *t)
+{
+    return fair__waits_name(t->state) && t->state != T_WORKS;
 }
 
 /* tasks() -> [map()]
@@ -122,7 +129,7 @@ static ERL_NIF_TERM list_all(ErlNifEnv *env, int argc,
     suspended = fair__suspended(&count);
     list_running(&l, &seen, suspended, count);
     for (size_t i = 0; i < count; i++)
-        if (suspended[i].state == S_WAITING
+        if (waits(&suspended[i])
             || !is_listed(&seen, suspended[i].owner.pid))
             list_suspended(&l, &suspended[i]);
     free(suspended);

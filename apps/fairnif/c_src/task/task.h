@@ -12,32 +12,15 @@
 #define FAIR_TASK_H
 
 #include "task/arch/arch.h"
+#include "task/state.h"
 #include "thread/pool.h"
-
-enum fair__state {
-    S_RUNNING,
-    S_SUSPENDED,                /* waits for its next slice on a normal one */
-    S_QUEUED,                   /* waits for a dirty scheduler */
-    S_WAITING                   /* in fairnif:await/1: see fair__task.stage */
-};
 
 /* Why the task's stack was left. */
 enum fair__exit {
     X_DONE, X_PAUSE,
-    X_WAIT,                     /* goes on when `stage` has come to its end */
+    X_WAIT,                     /* for `waits_for` */
     X_RAISE,                    /* of the runtime's: `error` says what */
     X_DROP
-};
-
-/* What a waiting task waits for, as data in life/park.c. */
-enum fair__stage {
-    P_RUNS,                     /* for nothing: it has begun or goes on */
-    P_TURN,                     /* one of the calls under way to end */
-    P_POOL,                     /* a thread, and then its work */
-    P_LOCK,
-    P_FD,
-    P_SLEEP,
-    P_READY                     /* to be resumed by fairnif:await/1 */
 };
 
 /* Keeps the binaries of one slice alive: copies of their terms, which refer
@@ -96,31 +79,43 @@ struct fair__check {
 #endif
 };
 
+/* Whoever is at a task may touch all of it: the thread that runs it, or its
+ * function; where none does, who has its scheduled NIF or, locked, its pending
+ * value.  Each part says who else may. */
 struct fair__task {
     struct fair_task pub;
     struct fair__ctx ctx;
-    /* the mapping: guard, stack, this struct; stays while pooled */
+
+    /* -- of the mapping, which is guard, stack, this: stays while pooled -- */
     struct fair__task *pool_next;
     char *map;
     size_t map_size;
     unsigned stack_class;
     struct fair__check check;
-    /* identity; from here on it is the task's own */
+
+    /* -- of the call: set as it begins ------------------------------------ */
     struct fair__nif *nif;
     struct fair__func *func;
-    struct fair__handle *handle;
-    ERL_NIF_TERM handle_term;   /* in this slice */
     ErlNifPid owner;
     bool counted;               /* under a limit */
+
+    /* -- anyone reads, while it is listed ---------------------------------- */
     bool listed;
-    _Atomic int state;
+    _Atomic int state;          /* enum fair__state: fair__become moves it */
+    _Atomic int target;         /* enum fair__where: of the next slice */
     fair__u64 since_ns;         /* of the call */
-    struct fair__task *prev, *next;
-    /* the slice */
+    struct fair__task *prev, *next;     /* under the shard's lock */
+
+    /* -- what keeps it while nobody is at it -------------------------------- */
+    struct fair__handle *handle;
+    ERL_NIF_TERM handle_term;   /* in this slice */
+    bool pinned;                /* the runtime holds a reference to `handle`,
+                                   since no term does */
+
+    /* -- the slice ---------------------------------------------------------- */
     struct fair__thread *thread;
     struct fair__fstat *stat;
     enum fair__where where;
-    _Atomic int target;         /* enum fair__where */
     enum fair__exit exit;
     bool begun;                 /* the body has started */
     bool yielding;              /* gives way when its slice is up */
@@ -150,33 +145,27 @@ struct fair__task {
     double unit_ns;
     double debt_ns;
     uint64_t call_ns;           /* of the last fair_call; it ended at `now` */
-    /* waiting; under the waiting lock where a thread may be at it */
-    struct fair__pending *pending;
-    _Atomic int stage;          /* enum fair__stage */
-    struct fair__job job;       /* for P_POOL */
-    void (*work)(void *);       /* what it does; NULL: the body itself */
-    void *work_arg;
-    uint64_t deadline_ns;       /* 0: none */
-    bool timed_out;
-    bool pinned;                /* the runtime holds a reference to `handle`,
-                                   since no term does */
-    _Atomic bool cancelled;     /* FAIR_THREADED: nobody wants the result */
-    void *priv;                 /* the author's; where pub.env has it not */
-    bool foreign;               /* pub.env is not of the author's library */
-    ErlNifEnv *own_env;         /* FAIR_THREADED: of the call */
-    ERL_NIF_TERM *own_argv;
-    ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
-    const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
-                                   or overloaded */
     bool away;                  /* code of the author's runs for it that must
                                    not use it, maybe on another stack */
     unsigned told;              /* enum fair__rule, as bits: those reported */
     const char *lacked;         /* why the last getter answered 0, where it is
                                    not the argument's fault */
-    struct fair__task *wait_prev, *wait_next;   /* in the list of its stage */
-    fair_mutex *wants, *holds;
-    struct fair__fd_use *fds;
-    struct fair__fd_wait {
+    const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
+                                   or overloaded */
+
+    /* -- waiting: under the waiting lock, but for what the body gives ------- */
+    struct fair__pending *pending;
+    struct fair__job job;       /* for T_POOL */
+    struct fair__task *wait_prev, *wait_next;   /* in the list of its state */
+    fair_mutex *holds;
+    _Atomic bool cancelled;     /* nobody wants the result; read without it */
+    enum fair__state waits_for; /* of X_WAIT: the state after T_PARKS */
+    uint64_t deadline_ns;       /* 0: none */
+    bool timed_out;
+    void (*work)(void *);       /* T_WORKS calls it, with work_arg */
+    void *work_arg;
+    fair_mutex *wants;          /* of T_LOCK */
+    struct fair__fd_wait {      /* of T_FD */
         struct fair__fd *fd;    /* NULL: for none */
         int number;             /* as the body knows it */
         unsigned events;        /* FAIR_READ, FAIR_WRITE */
@@ -184,7 +173,15 @@ struct fair__task {
         bool told;              /* one was sent that is not the VM's; locked */
         int error;              /* of the VM's selecting: an errno */
     } waits;
-    /* what goes with the task */
+
+    /* -- FAIR_THREADED: the call's own environment --------------------------- */
+    ErlNifEnv *own_env;
+    ERL_NIF_TERM *own_argv;
+    ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
+    bool foreign;               /* pub.env is not of the author's library */
+    void *priv;                 /* the author's; where pub.env has it not */
+
+    /* -- what goes with the task --------------------------------------------- */
     ERL_NIF_TERM result;
     ERL_NIF_TERM inline_roots[FAIR__INLINE_ROOTS];
     ERL_NIF_TERM *roots;
@@ -199,8 +196,25 @@ struct fair__task {
     unsigned defers_used, defers_size;
     struct fair__block *blocks;
     struct fair__held *resources;
+    struct fair__fd_use *fds;
     struct fair__seen *seen;    /* debug: terms handed out, see debug.c */
 };
+
+#ifdef FAIRNIF_ASSERT
+FAIR_HIDDEN void fair__assert_move(int from, int to);
+#endif
+
+/* The only way from one state to another; to stay is no move.  By the thread
+ * that is at the task; where none is, under the waiting lock or by who has the
+ * pending value or the scheduled NIF. */
+static inline void fair__become(struct fair__task *t, enum fair__state to)
+{
+#ifdef FAIRNIF_ASSERT
+    if (GET(t->state) != (int)to)
+        fair__assert_move(GET(t->state), (int)to);
+#endif
+    SET(t->state, to);
+}
 
 static inline struct fair__task *fair__of(fair_task *pub)
 {

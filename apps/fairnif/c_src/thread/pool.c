@@ -293,7 +293,7 @@ static void take(struct fair__job *job)
     take_off(&queue, job);
     fill_queue();
     note_wait(job);
-    job->state = J_RUNNING;
+    job->state = J_IDLE;
 }
 
 /* Are fewer than `most` of those threads at work on a processor, or waiting for

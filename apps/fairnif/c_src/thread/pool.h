@@ -9,7 +9,7 @@
 
 #include "thread/thread.h"
 
-enum fair__job_state { J_IDLE, J_QUEUED, J_OVERFLOW, J_RUNNING };
+enum fair__job_state { J_IDLE, J_QUEUED, J_OVERFLOW };
 
 /* Belongs to who put it, who may free it when it was withdrawn or when `run`
  * was called. */

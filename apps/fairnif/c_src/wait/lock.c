@@ -100,7 +100,7 @@ int fair__lock(fair_task *pub, fair_mutex *m, int wait)
         return 1;
     }
     t->wants = m;
-    fair__wait_for(t, P_LOCK);
+    fair__wait_for(t, T_LOCK);
     return 1;
 }
 

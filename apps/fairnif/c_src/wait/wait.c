@@ -7,7 +7,7 @@
  * poll thread sends the message {Ref, settle} to that process, and nothing of
  * ours runs or waits meanwhile.
  *
- *     fair_wait --> P_FD --> nif_await: select --> {Ref, settle} --.
+ *     fair_wait --> T_FD --> nif_await: select --> {Ref, settle} --.
  *         ^                                                        v
  *         '-- ready? else once more <-- resume <-- nif_settle: cancel
  *
@@ -203,7 +203,7 @@ static int wait_suspended(struct fair__task *t, int fd, unsigned events)
         return answer;
     do {
         t->timed_out = false;
-        fair__wait_for(t, P_FD);
+        fair__wait_for(t, T_FD);
         answer = outcome(t);
     } while (answer == -EAGAIN);
     fair__wait_end(t);
@@ -243,7 +243,7 @@ int fair__wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
     t->deadline_ns = timeout_ms < 0 ? 0
         : fair__now() + (uint64_t)timeout_ms * 1000000;
     if (sleeps && FAIR__TASKS) {
-        fair__wait_for(t, P_SLEEP);
+        fair__wait_for(t, T_SLEEP);
         return 0;
     }
     if (sleeps)

@@ -66,7 +66,7 @@ void fair__waiters_leave(struct fair__task *t)
 /* The caller can ask the VM, or has: no thread of the pool is at the task. */
 bool fair__wait_waits(const struct fair__task *t)
 {
-    return GET(t->stage) == P_FD && t->job.state == J_IDLE;
+    return GET(t->state) == T_FD;
 }
 
 /* Sends {Ref, settle}, if somebody waits for that.  Locked. */

@@ -36,15 +36,14 @@ void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
 
 void fair__make_ready(struct fair__task *t, struct fair__wake *w)
 {
-    t->job.state = J_IDLE;
     if (t->own_env && t->begun) {
-        SET(t->stage, P_POOL);
+        fair__become(t, T_POOL);
         t->deadline_ns = 0;         /* it has begun */
         fair__pool_put_back(&t->job);
         w->kick = true;
         return;
     }
-    SET(t->stage, P_READY);
+    fair__become(t, T_READY);
     fair__disarm(t->pending, w);
 }
 
@@ -59,9 +58,9 @@ void fair__may_wait(struct fair__task *t)
 
 /* From the task's stack: goes on when the wait is over.  Errors of the waiting
  * itself do not come back here. */
-void fair__wait_for(struct fair__task *t, enum fair__stage stage)
+void fair__wait_for(struct fair__task *t, enum fair__state state)
 {
     fair__may_wait(t);
-    SET(t->stage, stage);
+    t->waits_for = state;
     fair__go_waiting(t);
 }

@@ -45,7 +45,7 @@ FAIR_HIDDEN void fair__disarm(struct fair__pending *p,
 FAIR_HIDDEN void fair__make_ready(struct fair__task *t,
                                   struct fair__wake *w);  /* locked */
 /* From the task's stack: goes on when the wait is over. */
-FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__stage stage);
+FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__state state);
 
 /* The environment of the NIF or callback in which whoever has the task now may
  * send and select; NULL on a thread of the pool. */

@@ -66,6 +66,7 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
         return NULL;
     }
     t->map = (char *)t;
+    SET(t->state, T_ENDED);
     atomic_fetch_add(&records, 1);
     return t;
 }
