@@ -15,7 +15,7 @@
 
 -type slot() :: 0..63.
 
-init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+init() -> fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% Clocks, ns: monotonic; CPU time of the caller's thread.
 -spec now() -> integer().

@@ -35,7 +35,9 @@
  * and, in the Erlang module:
  *
  *     -on_load(init/0).
- *     init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+ *     init() ->
+ *         fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE),
+ *                                        fairnif:load_info())).
  *
  * Nothing is linked: the table of runtime functions travels with load_info.
  *

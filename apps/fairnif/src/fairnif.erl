@@ -3,7 +3,8 @@
 %% An author's module loads its NIF library with
 %% ```
 %% -on_load(init/0).
-%% init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+%% init() ->
+%%     fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 %% '''
 %% The first call of this module loads the runtime, `priv/fairnif.so'.  It is usable
 %% at once; a process of its own, `fairnif_calibration', then measures the fair slice
@@ -32,7 +33,7 @@
 %% </dl>
 -module(fairnif).
 
--export([path/1, load_info/0, load_info/1, include_dir/0]).
+-export([path/1, load_info/0, load_info/1, loaded/1, include_dir/0]).
 -export([await/1]).
 -export([load_driver/2, port_control/3, port_call/3]).
 -export([info/0, info/1, tasks/0, debug/1, configure/0, calibrate/0]).
@@ -119,6 +120,26 @@ load_info() ->
 -spec load_info(AuthorsInfo :: term()) -> term().
 load_info(AuthorsInfo) ->
     {fairnif, 1, set_up(), AuthorsInfo}.
+
+%% @doc Returns what `erlang:load_nif/2' returned, once a call of the library is safe.
+%% Wraps it in the author's on_load.
+%%
+%% Just after load_nif the VM enters a NIF through memory that it frees soon (OTP 25 to 29).
+%% A call that begins then, goes to another scheduler or gives way, and raises later makes
+%% it read what was freed: nodes die.  That is so of every dirty NIF; here it is waited for.
+%% Takes 0.2 ms, and as long as a native function blocks a scheduler just then, as loading
+%% code does anyway.
+-spec loaded(Result) -> Result when Result :: ok | {error, term()}.
+loaded(ok) ->
+    %% The VM ends that state in two steps, each after a thread progress, and the second one
+    %% needs the permission to change code.  Who sets a breakpoint, here on a function that is
+    %% not there, holds the permission for four thread progresses.  So both steps are done, or
+    %% the second is what one scheduler does next; and each scheduler answers statistics/1.
+    0 = erlang:trace_pattern({?MODULE, no_such_function, 0}, false, [local]),
+    _ = erlang:statistics(io),
+    ok;
+loaded(Error) ->
+    Error.
 
 %% @doc The directory that holds `fairnif.h', for the compiler's `-I'.
 -spec include_dir() -> file:filename().

@@ -6,7 +6,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([load_ms/0, killed_loader/0, many_loaders/1, half_loaded/0, again/0]).
+-export([load_ms/0, killed_loader/0, many_loaders/1, half_loaded/0, again/0, early_call/1]).
 
 loading_test_() ->
     ok = fairnif_test:build(),
@@ -17,7 +17,8 @@ loading_test_() ->
       {"what a loader that was killed left undone is done by the next call", fun half_done/0},
       {"fifty that load at once measure once", fun once/0},
       {"the module is loaded anew while the process measures", fun anew/0},
-      {"application:stop does not end the process that measures", fun application_stop/0}]}.
+      {"application:stop does not end the process that measures", fun application_stop/0},
+      {"a call made right after the load may be long and raise", {timeout, 60, fun early/0}}]}.
 
 usable_at_once() ->
     Peer = peer([]),
@@ -85,6 +86,15 @@ application_stop() ->
     _ = measured(Peer),
     fairnif_test:stop(Peer).
 
+%% What is freed in this node is unmapped: who reads it ends it.
+early() ->
+    [begin
+         Peer = peer(["+MRsbct", "1", "+MMmcs", "0"]),
+         open(Peer),
+         badarg = fairnif_test:call(Peer, ?MODULE, early_call, [Mode]),
+         fairnif_test:stop(Peer)
+     end || Mode <- [yielding, dirty_io]].
+
 %% -- in the peer ---------------------------------------------------------------
 
 load_ms() ->
@@ -133,6 +143,22 @@ again() ->
     {module, fairnif} = code:load_file(fairnif),
     _ = fairnif:load_info(),
     ok.
+
+%% As the module's on_load loads the library, but by who then calls: no call can come sooner.
+early_call(Mode) ->
+    {ok, {_, [{abstract_code, {_, Forms}}]}} =
+        beam_lib:chunks(code:which(fairnif_test_nif), [abstract_code]),
+    {ok, fairnif_test_nif, Beam} =
+        compile:forms([Form || Form <- Forms, not is_on_load(Form)]),
+    {module, _} = code:load_binary(fairnif_test_nif, "early", Beam),
+    _ = fairnif:load_info(),
+    ok = fairnif:debug(#{pause_every_tick => true}),
+    Long = lists:seq(1, 100000) ++ improper,
+    ok = fairnif_test_nif:init(),
+    try fairnif_test_nif:run(walk, Mode, [Long]) catch error:Reason -> Reason end.
+
+is_on_load({attribute, _, on_load, _}) -> true;
+is_on_load(_) -> false.
 
 %% -- peers -----------------------------------------------------------------------
 

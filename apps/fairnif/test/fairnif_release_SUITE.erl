@@ -161,7 +161,7 @@ source() ->
     "-module(fairrel).\n"
     "-export([count/1, count_dirty/1, start/2, answer/1]).\n"
     "-on_load(init/0).\n"
-    "init() -> erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).\n"
+    "init() -> fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).\n"
     "count(_) -> erlang:nif_error(not_loaded).\n"
     "count_dirty(_) -> erlang:nif_error(not_loaded).\n"
     "start(F, Us) ->\n"

@@ -11,8 +11,9 @@
 
 init() ->
     Library = persistent_term:get({?MODULE, library}, ?MODULE),
-    erlang:load_nif(fairnif_test:library(Library),
-                    fairnif:load_info({probe, fairnif_test_probe:address()})).
+    fairnif:loaded(
+      erlang:load_nif(fairnif_test:library(Library),
+                      fairnif:load_info({probe, fairnif_test_probe:address()}))).
 
 %% @doc The library to load with the next load of this module.
 use(Library) ->

@@ -8,7 +8,7 @@
 -define(NIF, erlang:nif_error(not_loaded)).
 
 init() ->
-    erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info())).
 
 locked() -> ?NIF.
 nif_defers(_N) -> ?NIF.

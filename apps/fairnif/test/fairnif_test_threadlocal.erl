@@ -9,7 +9,7 @@
 -define(NIF, erlang:nif_error(not_loaded)).
 
 init() ->
-    erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info())).
 
 keeps_address() -> ?NIF.
 keeps_address_ticking() -> ?NIF.

@@ -11,7 +11,7 @@
 %% The second version is loaded where the node says so.
 init() ->
     Library = application:get_env(fairnif_test, wait_library, ?MODULE),
-    erlang:load_nif(fairnif_test:library(Library), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif_test:library(Library), fairnif:load_info())).
 
 modes() ->
     [wait, wait_yielding, wait_normal, wait_dirty_cpu, wait_dirty_io, wait_threaded].

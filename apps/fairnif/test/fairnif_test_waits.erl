@@ -9,8 +9,9 @@
 -define(NIF, erlang:nif_error(not_loaded)).
 
 init() ->
-    erlang:load_nif(fairnif_test:library(?MODULE),
-                    fairnif:load_info({probe, fairnif_test_probe:address()})).
+    fairnif:loaded(
+      erlang:load_nif(fairnif_test:library(?MODULE),
+                      fairnif:load_info({probe, fairnif_test_probe:address()}))).
 
 %% @doc Calls Name_nif and waits for what it comes to.
 run(Name, Args) ->

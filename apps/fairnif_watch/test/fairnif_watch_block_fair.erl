@@ -9,7 +9,7 @@
 -define(NIF(Ms), erlang:nif_error({not_loaded, Ms})).
 
 init() ->
-    erlang:load_nif(fairnif_watch_test:library(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif_watch_test:library(?MODULE), fairnif:load_info())).
 
 spin_normal(Ms) -> ?NIF(Ms).
 spin_yielding(Ms) -> ?NIF(Ms).

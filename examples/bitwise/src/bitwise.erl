@@ -17,7 +17,7 @@
 -define(CHUNK, 4194304).
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% @doc The one to use: mode AUTO.
 -spec exor(binary(), byte()) -> result().

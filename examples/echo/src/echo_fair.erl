@@ -7,7 +7,7 @@
 -on_load(init/0).
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% @doc The binary itself, in mode AUTO. `badarg' for anything else.
 -spec fair_auto(binary()) -> binary().

@@ -22,7 +22,7 @@
 -on_load(init/0).
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% The one to use: starts at once, gives way when its slice is up (FAIR_AUTO).
 -spec levenshtein(binary(), binary()) -> non_neg_integer().

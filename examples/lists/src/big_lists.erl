@@ -22,7 +22,7 @@
 -define(MUCH_ROOM, (1 bsl 28)).
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% @doc The sum of a list of integers from -2^63 to 2^64-1; it may be larger.
 %% Raises badarg for anything else.  6 ns an element.

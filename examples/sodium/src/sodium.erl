@@ -31,7 +31,7 @@
 -type secret_key() :: <<_:256>>.
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% The message, encrypted and authenticated: 16 bytes longer.
 -spec crypto_secretbox(binary(), nonce(), key()) -> binary().

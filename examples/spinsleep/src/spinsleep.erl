@@ -39,7 +39,7 @@
 %% The name of one of the functions of arity 1 above.
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% @doc Its argument: the cheapest NIF there is.
 -spec echo(Term) -> Term.

@@ -26,7 +26,7 @@
 -define(SIZE_MOST, 16#4000000).         % of recv/3, as gen_tcp has it
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% @equiv connect(Address, Port, infinity)
 -spec connect(address(), inet:port_number()) -> {ok, socket()} | {error, reason()}.

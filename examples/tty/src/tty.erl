@@ -21,7 +21,7 @@
 -type reason() :: closed | timeout | enotty | file:posix() | atom().
 
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% @equiv open("/dev/tty")
 -spec open() -> {ok, tty()} | {error, reason()}.

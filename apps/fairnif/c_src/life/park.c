@@ -255,8 +255,8 @@ static void withdraw(ErlNifEnv *env, struct fair__pending *p)
     fair__wake_send(env, &w);
 }
 
-/* On a scheduler: the caller gets a pending value.  After the lock was let go the task may be running elsewhere, or have
- * ended. */
+/* On a scheduler: the caller gets a pending value.  After the lock was let go
+ * the task may be running elsewhere, or have ended. */
 ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
                         enum fair__state waits_for)
 {

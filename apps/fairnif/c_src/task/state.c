@@ -1,7 +1,7 @@
 /*
  * state.c - a task goes from one state to another.
  */
-#include "task/task.h"
+#include "task/state.h"
 
 #ifdef FAIRNIF_ASSERT
 #  include <stdio.h>

@@ -4,6 +4,8 @@
 #ifndef FAIR_STATE_H
 #define FAIR_STATE_H
 
+#include "base/base.h"
+
 enum fair__state {
 #define STATE(NAME, WHAT) T_##NAME,
 #define MOVE(FROM, TO, WHEN)
@@ -11,5 +13,10 @@ enum fair__state {
 #undef STATE
 #undef MOVE
 };
+
+#ifdef FAIRNIF_ASSERT
+/* Ends the VM where the table has no such move. */
+FAIR_HIDDEN void fair__assert_move(int from, int to);
+#endif
 
 #endif

@@ -200,10 +200,6 @@ struct fair__task {
     struct fair__seen *seen;    /* debug: terms handed out, see debug.c */
 };
 
-#ifdef FAIRNIF_ASSERT
-FAIR_HIDDEN void fair__assert_move(int from, int to);
-#endif
-
 /* The only way from one state to another; to stay is no move.  By the thread
  * that is at the task; where none is, under the waiting lock or by who has the
  * pending value or the scheduled NIF. */

@@ -12,8 +12,9 @@
 -define(NIF, erlang:nif_error(not_loaded)).
 
 init() ->
-    erlang:load_nif(filename:join([filename:dirname(code:which(?MODULE)), "nifs", ?MODULE]),
-                    fairnif:load_info()).
+    fairnif:loaded(
+      erlang:load_nif(filename:join([filename:dirname(code:which(?MODULE)), "nifs", ?MODULE]),
+                      fairnif:load_info())).
 
 work_auto(_) -> ?NIF.
 work_yielding(_) -> ?NIF.

@@ -26,9 +26,11 @@ defmodule Fairnif.Nif do
       # load_nif binds to the module that contains the call: it cannot stand in Fairnif.
       @doc false
       def __fairnif_load__ do
-        :erlang.load_nif(
-          Fairnif.library(@fairnif_otp_app, @fairnif_path),
-          :fairnif.load_info(unquote(load_info))
+        :fairnif.loaded(
+          :erlang.load_nif(
+            Fairnif.library(@fairnif_otp_app, @fairnif_path),
+            :fairnif.load_info(unquote(load_info))
+          )
         )
       end
     end

@@ -8,7 +8,7 @@
 
 %% load_nif binds to the module that contains the call, so it stands here and not in fairnif.
 init() ->
-    erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()).
+    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
 %% @doc How often `Byte' occurs in `Binary'. Anything but a binary and a byte is `badarg'.
 -spec count(binary(), byte()) -> non_neg_integer().
