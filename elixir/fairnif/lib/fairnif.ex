@@ -102,8 +102,8 @@ defmodule Fairnif do
       Fairnif.loaded(:erlang.load_nif(Fairnif.library(:my_app, "bits"), Fairnif.load_info()))
 
   `use Fairnif` does so. Without it, a call made just after the load that raises later can end the
-  node, as with any dirty NIF: OTP 25 to 29 read memory then that they have freed. Takes 0.2 ms, and
-  as long as a native function blocks a scheduler just then.
+  node, as with any dirty NIF: OTP 25 to 29 read memory then that they have freed. Takes 0.3 ms,
+  1 to 2 ms where all schedulers are busy, and as long as a native function blocks one just then.
   """
   @spec loaded(result) :: result when result: :ok | {:error, term()}
   def loaded(result), do: :fairnif.loaded(result)
