@@ -156,7 +156,8 @@ struct fair__task {
     /* -- waiting: under the waiting lock, but for what the body gives ------- */
     struct fair__pending *pending;
     struct fair__job job;       /* for T_POOL */
-    struct fair__task *wait_prev, *wait_next;   /* in the list of its state */
+    struct fair__task *wait_prev, *wait_next;   /* in the list of its state; in
+                                   fair_wait under the descriptors' lock */
     fair_mutex *holds;
     _Atomic bool cancelled;     /* nobody wants the result; read without it */
     enum fair__state waits_for; /* of X_WAIT: the state after T_PARKS */

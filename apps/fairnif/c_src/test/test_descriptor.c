@@ -3,6 +3,7 @@
  * whose waiter dies, in every mode.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -28,6 +29,17 @@ static ERL_NIF_TERM waits(fair_task *t)
     return enif_make_int(fair_env(t), answer);
 }
 
+/* An eventfd with the least number that is free from there on. */
+static int least;
+
+static int numbered_event(void)
+{
+    int low = eventfd(0, 0), fd = fcntl(low, F_DUPFD, least);
+
+    close(low);
+    return fd;
+}
+
 /* opens() -> a term for an eventfd */
 static int opened;
 
@@ -35,7 +47,7 @@ static ERL_NIF_TERM opens(fair_task *t)
 {
     ERL_NIF_TERM term;
 
-    opened = eventfd(0, 0);
+    opened = numbered_event();
     term = fair_make_fd(t, opened);
     if (term)
         return term;
@@ -385,6 +397,45 @@ TEST(terms, "a descriptor with a term is closed when it is told, its owner "
      "dies, or nobody has the term, and never under a waiter")
 {
     in_all_modes(terms_in);
+}
+
+/* -- numbers ------------------------------------------------------------- */
+
+/* What is known of a number is in memory that is made for 256 at once. */
+TEST(numbers, "a descriptor may have any number; the first that is far from the "
+     "others needs memory")
+{
+    enum { FAR = 512, FARTHER = 768 };
+    vm_proc *p;
+    const char *is = "";
+    char no_memory[16];
+    int fd;
+
+    snprintf(no_memory, sizeof no_memory, "%d", -ENOMEM);
+    terms_in(1);                /* the functions have their records */
+    least = FARTHER;
+    p = spawn_call("opens", "");
+    vm_fail(VM_F_MALLOC, 1, true);
+    vm_finish(p);
+    vm_fail(0, 0, false);
+    CHECK_TEXT(outcome(p), "error:enomem");
+    CHECK(!is_open());
+    vm_free(p);
+    least = FAR;
+    fd = numbered_event();
+    for (long n = 1; n < 10 && strcmp(is, no_memory); n++) {
+        vm_fail(VM_F_MALLOC, n, false);
+        is = answer(1, fd, FAIR_READ, 1);
+        vm_fail(0, 0, false);
+    }
+    CHECK_TEXT(is, no_memory);
+    CHECK_TEXT(answer(1, fd, FAIR_READ, 1), "0");
+    close(fd);
+    for (int i = 0; i < 3 && !check_failures(); i++) {
+        least = (const int[]){254, FAR, FARTHER}[i];
+        terms_in(1);
+    }
+    least = 0;
 }
 
 /* -- memory -------------------------------------------------------------- */

@@ -11,9 +11,8 @@
  * One that fair_wait duplicates for itself is only the second, without owner
  * and users: it is shut when the wait is over.
  *
- * Never called with the waiting lock held: enif_select, whose stop callback
- * closes the descriptor in place or later, on any thread; and the release of an
- * object.
+ * Never called with a lock held: enif_select, whose stop callback closes the
+ * descriptor in place or later, on any thread; and the release of an object.
  */
 #include <errno.h>
 
@@ -38,32 +37,27 @@ struct fd_object {              /* what a term holds */
 static ErlNifResourceType *fd_type, *object_type;
 static ERL_NIF_TERM undefined;  /* an atom: of no environment */
 
-/* -- those with terms, by number; under the waiting lock ------------------- */
+/* -- those with terms; under the descriptors' lock -------------------------- */
 
-enum { PLACES = 256 };
-static struct fair__fd *known[PLACES];
-
-static struct fair__fd **place_of(int fd)
-{
-    return &known[(unsigned)fd % PLACES];
-}
-
-/* False when that number was handed over before and is not closed yet. */
+/* False when that number was handed over before and is not closed yet, or there
+ * is no memory. */
 static bool enter(struct fair__fd *f)
 {
-    struct fair__fd **place = place_of(f->fd);
+    struct fair__place *place = fair__place(f->fd);
 
-    for (struct fair__fd *other = *place; other; other = other->next)
+    if (!place)
+        return false;
+    for (struct fair__fd *other = place->known; other; other = other->next)
         if (other->fd == f->fd)
             return false;
-    f->next = *place;
-    *place = f;
+    f->next = place->known;
+    place->known = f;
     return true;
 }
 
 static void take_out(struct fair__fd *f)
 {
-    struct fair__fd **at = place_of(f->fd);
+    struct fair__fd **at = &fair__place(f->fd)->known;
 
     while (*at != f)
         at = &(*at)->next;
@@ -115,7 +109,7 @@ static bool begin_closing(struct fair__fd *f, ErlNifEnv *env)
     struct fair__wake w[2] = {{0}};
     bool first, unused;
 
-    fair__wait_lock();
+    fair__fds_lock();
     first = !GET(f->closing);
     SET(f->closing, true);
     unused = first && f->users == 0;
@@ -123,7 +117,7 @@ static bool begin_closing(struct fair__fd *f, ErlNifEnv *env)
         take_out(f);
     else if (first)
         fair__waiters_tell(f, w);
-    fair__wait_unlock();
+    fair__fds_unlock();
     fair__wake_send(env, &w[0]);
     fair__wake_send(env, &w[1]);
     if (unused)
@@ -191,17 +185,17 @@ static bool hand_over(struct fair__task *t, struct fair__fd *f)
     ErlNifMonitor monitor;
     bool new;
 
-    fair__wait_lock();
+    fair__fds_lock();
     new = enter(f);
-    fair__wait_unlock();
+    fair__fds_unlock();
     if (!new)
         return false;
     if (fair__os_unblock(f->fd) == 0
         && enif_monitor_process(fair__vm_env(t), f, &t->owner, &monitor) == 0)
         return true;
-    fair__wait_lock();
+    fair__fds_lock();
     take_out(f);
-    fair__wait_unlock();
+    fair__fds_unlock();
     return false;
 }
 
@@ -255,11 +249,11 @@ static bool begin_use(struct fair__task *t, struct fair__fd *f)
 
     if (!use)
         return false;
-    fair__wait_lock();
+    fair__fds_lock();
     open = !GET(f->closing);
     if (open)
         f->users++;
-    fair__wait_unlock();
+    fair__fds_unlock();
     if (!open) {
         enif_free(use);
         return false;
@@ -294,11 +288,11 @@ static void end_use(struct fair__task *t, struct fair__fd *f)
 {
     bool last;
 
-    fair__wait_lock();
+    fair__fds_lock();
     last = --f->users == 0 && GET(f->closing);
     if (last)
         take_out(f);
-    fair__wait_unlock();
+    fair__fds_unlock();
     if (last)
         fair__fd_shut(f, fair__vm_env(t));
     enif_release_resource(f);

@@ -1,26 +1,38 @@
 /*
- * waiters.c - which tasks wait for which descriptors; under the waiting lock.
+ * waiters.c - descriptors by number, and which tasks wait for which.
  */
 #include "wait/waiters.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 
-enum { PLACES = 1024 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct place {
-    struct fair__task *first, *last;
-} waiting[PLACES];
+void fair__fds_lock(void) { pthread_mutex_lock(&lock); }
+void fair__fds_unlock(void) { pthread_mutex_unlock(&lock); }
 
-static struct place *place_of(int number)
+/* The system gives the least number that is free, so they lie close together.
+ * Nothing is searched here, and to grow moves nothing. */
+enum { CHUNKS = 4096, CHUNK = 256 };
+static struct fair__place *chunks[CHUNKS];
+
+struct fair__place *fair__place(int number)
 {
-    return &waiting[(unsigned)number % PLACES];
+    unsigned n = (unsigned)number;
+    struct fair__place **chunk = &chunks[n / CHUNK % CHUNKS];
+
+    if (!*chunk)
+        *chunk = calloc(CHUNK, sizeof **chunk);
+    return *chunk ? *chunk + n % CHUNK : NULL;
 }
 
 /* The same number is the same file only as long as nobody closed the one the
  * other task has a duplicate of. */
-static bool is_busy(int number, const struct fair__fd *f, unsigned events)
+static bool is_busy(const struct fair__place *place, int number,
+                    const struct fair__fd *f, unsigned events)
 {
-    for (struct fair__task *t = place_of(number)->first; t; t = t->wait_next) {
+    for (struct fair__task *t = place->first; t; t = t->wait_next) {
         const struct fair__fd *other = t->waits.fd;
 
         if (t->waits.number == number && t->waits.events & events
@@ -34,33 +46,36 @@ static bool is_busy(int number, const struct fair__fd *f, unsigned events)
 int fair__waiters_enter(struct fair__task *t, struct fair__fd *f, int number,
                         unsigned events)
 {
+    struct fair__place *place;
     int error = 0;
 
-    fair__wait_lock();
-    if (GET(f->closing)) {
+    fair__fds_lock();
+    place = fair__place(number);
+    if (!place) {
+        error = -ENOMEM;
+    } else if (GET(f->closing)) {
         error = -EBADF;
-    } else if (is_busy(number, f, events)) {
+    } else if (is_busy(place, number, f, events)) {
         error = -EBUSY;
     } else {
-        struct place *place = place_of(number);
-
         t->waits = (struct fair__fd_wait){
             .fd = f, .number = number, .events = events
         };
         fair__list_append(t, &place->first, &place->last);
     }
-    fair__wait_unlock();
+    fair__fds_unlock();
     return error;
 }
 
 void fair__waiters_leave(struct fair__task *t)
 {
-    struct place *place = place_of(t->waits.number);
+    struct fair__place *place;
 
-    fair__wait_lock();
+    fair__fds_lock();
+    place = fair__place(t->waits.number);
     fair__list_take_off(t, &place->first, &place->last);
     t->waits.fd = NULL;
-    fair__wait_unlock();
+    fair__fds_unlock();
 }
 
 /* The caller can ask the VM, or has: no thread of the pool is at the task. */
@@ -83,8 +98,10 @@ void fair__waiters_tell(struct fair__fd *f, struct fair__wake w[2])
 {
     unsigned told = 0;
 
-    for (struct fair__task *t = place_of(f->fd)->first; t && told < 2;
+    fair__wait_lock();
+    for (struct fair__task *t = fair__place(f->fd)->first; t && told < 2;
          t = t->wait_next)
         if (t->waits.fd == f)
             fair__waiter_tell(t, &w[told++]);
+    fair__wait_unlock();
 }
