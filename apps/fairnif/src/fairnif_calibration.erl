@@ -42,7 +42,7 @@
 start() ->
     case is_measured() orelse whereis(?MODULE) =/= undefined of
         true -> ok;
-        false -> _ = spawn(?MODULE, measure, []), ok
+        false -> _ = proc_lib:spawn(?MODULE, measure, []), ok
     end.
 
 %% @private

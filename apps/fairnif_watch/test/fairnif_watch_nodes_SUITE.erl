@@ -55,7 +55,7 @@ linked(Pid) ->
     Links.
 
 is_worker(Pid) ->
-    process_info(Pid, initial_call) =:= {initial_call, {fairnif_watch_node, init, 1}}.
+    proc_lib:translate_initial_call(Pid) =:= {fairnif_watch_node, init, 1}.
 
 
 %% ---- what is brought ----

@@ -154,19 +154,20 @@ reply(Status, Body, Request, State) ->
 start_sampling() ->
     Schedulers = erlang:system_info(schedulers_online),
     Me = self(),
-    Keeper = spawn(fun() ->
-                           ?SAMPLES = ets:new(?SAMPLES, [named_table, public, ordered_set,
-                                                         {write_concurrency, true}]),
-                           _ = [sampler(S, Schedulers) || S <- lists:seq(1, Schedulers)],
-                           Me ! {self(), sampling},
-                           receive stop -> ok end
-                   end),
+    Keeper = proc_lib:spawn(
+               fun() ->
+                       ?SAMPLES = ets:new(?SAMPLES, [named_table, public, ordered_set,
+                                                     {write_concurrency, true}]),
+                       _ = [sampler(S, Schedulers) || S <- lists:seq(1, Schedulers)],
+                       Me ! {self(), sampling},
+                       receive stop -> ok end
+               end),
     receive {Keeper, sampling} -> ok end.
 
 sampler(Scheduler, Schedulers) ->
-    spawn_opt(fun() ->
-                      sample(Scheduler, now_us() + ?SAMPLE_MS * 1000 * Scheduler div Schedulers)
-              end, [link, {priority, max}, fairnif_lab_machine:bound_to(Scheduler)]).
+    proc_lib:spawn_opt(
+      fun() -> sample(Scheduler, now_us() + ?SAMPLE_MS * 1000 * Scheduler div Schedulers) end,
+      [link, {priority, max}, fairnif_lab_machine:bound_to(Scheduler)]).
 
 sample(Scheduler, At) ->
     %% A timer of this process is one of its scheduler's.

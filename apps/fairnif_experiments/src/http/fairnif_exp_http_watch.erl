@@ -4,9 +4,11 @@
 %% It asks nothing of the VM that it watches.  A thread that spins while it waits
 %% for work (for a fraction of a millisecond, by default) is in use here.
 -module(fairnif_exp_http_watch).
+-behaviour(gen_server).
 
 -export([start/2, stop/1, use/2, others/2]).
 -export([kind/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([sample/0, thread/0]).
 
@@ -25,36 +27,45 @@
 %% use.  Linked to the caller.
 -spec start(#{os_pid := string(), load := [non_neg_integer() | undefined], at => integer()},
             pos_integer()) -> pid().
-start(#{os_pid := OsPid, load := Load} = Spec, Ms) ->
-    At = maps:get(at, Spec, now_ms()),
-    spawn_link(fun() -> watch("/proc/" ++ OsPid ++ "/task", Load, Ms, At, #{}, []) end).
+start(Spec, Ms) ->
+    {ok, Watch} = gen_server:start_link(?MODULE, {Spec, Ms}, []),
+    Watch.
 
-%% @doc Ends it; its samples in order of time.
+%% @doc Ends it; its samples in order of time, none if it has ended before.
 -spec stop(pid()) -> [sample()].
 stop(Watch) ->
-    Monitor = monitor(process, Watch),
-    Watch ! {stop, self()},
-    receive
-        {Watch, Samples} ->
-            demonitor(Monitor, [flush]),
-            Samples;
-        {'DOWN', Monitor, process, Watch, _} ->
-            []
-    after ?GONE_MS ->
-            demonitor(Monitor, [flush]),
-            []
+    try gen_server:call(Watch, stop, ?GONE_MS)
+    catch exit:_ -> []
     end.
 
-watch(Tasks, Load, Ms, At, Names0, Samples) ->
-    receive
-        {stop, From} -> From ! {self(), lists:reverse(Samples)}
-    after max(0, At - now_ms()) ->
-            {Threads, Names} = threads(Tasks, Names0),
-            Sample = {erlang:system_time(microsecond), Threads,
-                      lists:sum([process_ns(Pid) || Pid <- Load, is_integer(Pid)]),
-                      fairnif_lab_machine:cpu_clock()},
-            watch(Tasks, Load, Ms, At + Ms, Names, [Sample | Samples])
-    end.
+-record(watch, {tasks :: file:filename(), load :: [non_neg_integer() | undefined],
+                ms :: pos_integer(), at :: integer(), names = #{} :: #{string() => thread()},
+                samples = [] :: [sample()]}).
+
+%% @private
+init({#{os_pid := OsPid, load := Load} = Spec, Ms}) ->
+    At = maps:get(at, Spec, now_ms()),
+    {ok, next(#watch{tasks = "/proc/" ++ OsPid ++ "/task", load = Load, ms = Ms, at = At})}.
+
+next(#watch{at = At} = State) ->
+    _ = erlang:send_after(At, self(), sample, [{abs, true}]),
+    State.
+
+%% @private
+handle_call(stop, _From, #watch{samples = Samples} = State) ->
+    {stop, normal, lists:reverse(Samples), State}.
+
+%% @private
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+%% @private
+handle_info(sample, #watch{load = Load, ms = Ms, at = At, samples = Samples} = State) ->
+    {Threads, Names} = threads(State#watch.tasks, State#watch.names),
+    Sample = {erlang:system_time(microsecond), Threads,
+              lists:sum([process_ns(Pid) || Pid <- Load, is_integer(Pid)]),
+              fairnif_lab_machine:cpu_clock()},
+    {noreply, next(State#watch{at = At + Ms, names = Names, samples = [Sample | Samples]})}.
 
 %% Threads come later too, and their names are read once.
 threads(Tasks, Names0) ->

@@ -45,7 +45,7 @@
 %% @doc Starts, and connects after so many milliseconds; linked to the caller.
 -spec start_link(options()) -> pid().
 start_link(Options) ->
-    spawn_link(?MODULE, init, [Options]).
+    proc_lib:spawn_link(?MODULE, init, [Options]).
 
 %% @doc Leaves the node as it was, if that takes no longer than so many milliseconds; ends in any
 %% case.

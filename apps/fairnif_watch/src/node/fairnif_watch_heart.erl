@@ -95,7 +95,7 @@ activation() -> ?TURNS * ?TURN.
 %% The option that binds a process to a scheduler is in no type of OTP's: dialyzer must not see
 %% which tuple it is; nor which flag.
 bound(Scheduler, Fun) ->
-    spawn_opt(Fun, [link, bind(Scheduler), {priority, max}]).
+    proc_lib:spawn_opt(Fun, [link, bind(Scheduler), {priority, max}]).
 
 bind(Scheduler) ->
     list_to_tuple([scheduler, Scheduler]).

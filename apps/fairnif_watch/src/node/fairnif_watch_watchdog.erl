@@ -260,13 +260,13 @@ keep_up(State = #state{watch = Watch, fairnif = Bound}) ->
 %% scheduler comes.
 reaper(Watch) ->
     Watchdog = self(),
-    spawn(fun() ->
-                  Monitor = monitor(process, Watchdog),
-                  receive
-                      {done, Watchdog} -> ok;
-                      {'DOWN', Monitor, process, _, _} -> stop_thread(Watch)
-                  end
-          end).
+    proc_lib:spawn(fun() ->
+                           Monitor = monitor(process, Watchdog),
+                           receive
+                               {done, Watchdog} -> ok;
+                               {'DOWN', Monitor, process, _, _} -> stop_thread(Watch)
+                           end
+                   end).
 
 %% -- the native part ------------------------------------------------------------------
 
