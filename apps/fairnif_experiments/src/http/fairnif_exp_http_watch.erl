@@ -43,6 +43,7 @@ stop(Watch) ->
                 samples = [] :: [sample()]}).
 
 %% @private
+-spec init({map(), pos_integer()}) -> {ok, #watch{}}.
 init({#{os_pid := OsPid, load := Load} = Spec, Ms}) ->
     At = maps:get(at, Spec, now_ms()),
     {ok, next(#watch{tasks = "/proc/" ++ OsPid ++ "/task", load = Load, ms = Ms, at = At})}.
@@ -52,14 +53,18 @@ next(#watch{at = At} = State) ->
     State.
 
 %% @private
+-spec handle_call(stop, gen_server:from(), #watch{}) ->
+          {stop, normal, [sample()], #watch{}}.
 handle_call(stop, _From, #watch{samples = Samples} = State) ->
     {stop, normal, lists:reverse(Samples), State}.
 
 %% @private
+-spec handle_cast(term(), #watch{}) -> {noreply, #watch{}}.
 handle_cast(_Request, State) ->
     {noreply, State}.
 
 %% @private
+-spec handle_info(sample, #watch{}) -> {noreply, #watch{}}.
 handle_info(sample, #watch{load = Load, ms = Ms, at = At, samples = Samples} = State) ->
     {Threads, Names} = threads(State#watch.tasks, State#watch.names),
     Sample = {erlang:system_time(microsecond), Threads,
