@@ -189,6 +189,7 @@ calibrate() ->
     ?assertEqual(Result, maps:get(calibration, fairnif:info())).
 
 no_load_info() ->
+    ?assertEqual({error, {load, "why"}}, fairnif:loaded({error, {load, "why"}})),
     [?assertMatch({error, {load, _}}, load(good, Info))
      || Info <- [0, undefined, {fairnif, 1, x}, {other, 1, make_ref(), x}]],
     {error, {load, Text}} = load(good, 0),
