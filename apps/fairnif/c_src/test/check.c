@@ -91,22 +91,6 @@ void check_that(bool holds, const char *file, int line, const char *format,
     fflush(stdout);
 }
 
-void check_text(const char *is, const char *should, const char *file,
-                int line)
-{
-    check_that(!strcmp(is, should), file, line, "%s instead of %s", is,
-               should);
-}
-
-void check_call(const char *name, const char *args, const char *should,
-                const char *file, int line)
-{
-    const char *is = finished(spawn_call(name, args));
-
-    check_that(!strcmp(is, should), file, line, "%s(%.200s) is %s instead of "
-               "%s", name, args, is, should);
-}
-
 /* Exits 0 when it passed.  By exit and not _exit: then LeakSanitizer looks. */
 static void run_here(const struct check_test *test)
 {

@@ -1,5 +1,6 @@
 /*
- * common.c - what tests need wherever they run: modes, a gate, notes.
+ * common.c - what tests need wherever they run: modes, a gate, notes, calls and
+ * what they came to.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -131,4 +132,79 @@ void clear_notes(void)
 void note_defer(void *text)
 {
     note("%s", (const char *)text);
+}
+
+/* -- terms, calls, checks ------------------------------------------------- */
+
+vm_term vm_binary(ErlNifEnv *env, const void *data, size_t size)
+{
+    vm_term t;
+    unsigned char *to = enif_make_new_binary(env, size, &t);
+
+    if (size)
+        memcpy(to, data, size);
+    return t;
+}
+
+vm_proc *spawn_call(const char *name, const char *args)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_call(p, lib, name, args);
+    return p;
+}
+
+const char *outcome(vm_proc *p)
+{
+    static char bufs[4][4096];
+    static unsigned next;
+    char *buf = bufs[next++ % 4];
+
+    switch (vm_state(p)) {
+    case VM_DONE:
+        return vm_print(vm_result(p), buf, sizeof bufs[0]);
+    case VM_RAISED:
+        strcpy(buf, "error:");
+        vm_print(vm_result(p), buf + 6, sizeof bufs[0] - 6);
+        return buf;
+    case VM_DEAD:
+        return "dead";
+    case VM_READY:
+        return "scheduled";
+    case VM_RUNNING:
+        return "running";
+    case VM_WAITING:
+        return "waiting";
+    case VM_IDLE:
+        break;
+    }
+    return "idle";
+}
+
+/* One that waits for ever is said to wait. */
+const char *finished(vm_proc *p)
+{
+    enum { LONGEST_MS = 120000 };
+    const char *text;
+
+    vm_run(p, LONGEST_MS);
+    text = outcome(p);
+    vm_free(p);
+    return text;
+}
+
+void check_text(const char *is, const char *should, const char *file,
+                int line)
+{
+    check_that(!strcmp(is, should), file, line, "%s instead of %s", is,
+               should);
+}
+
+void check_call(const char *name, const char *args, const char *should,
+                const char *file, int line)
+{
+    const char *is = finished(spawn_call(name, args));
+
+    check_that(!strcmp(is, should), file, line, "%s(%.200s) is %s instead of "
+               "%s", name, args, is, should);
 }

@@ -170,14 +170,6 @@ long node_info(const char *key)
 
 /* -- calls --------------------------------------------------------------- */
 
-vm_proc *spawn_call(const char *name, const char *args)
-{
-    vm_proc *p = vm_spawn();
-
-    vm_call(p, lib, name, args);
-    return p;
-}
-
 vm_proc *spawn_await(const char *name, const char *args)
 {
     vm_proc *p = vm_spawn();
@@ -202,43 +194,4 @@ vm_proc *node_spawn(const char *name, const char *args)
 
     vm_call(p, runtime, name, args);
     return p;
-}
-
-const char *outcome(vm_proc *p)
-{
-    static char bufs[4][4096];
-    static unsigned next;
-    char *buf = bufs[next++ % 4];
-
-    switch (vm_state(p)) {
-    case VM_DONE:
-        return vm_print(vm_result(p), buf, sizeof bufs[0]);
-    case VM_RAISED:
-        strcpy(buf, "error:");
-        vm_print(vm_result(p), buf + 6, sizeof bufs[0] - 6);
-        return buf;
-    case VM_DEAD:
-        return "dead";
-    case VM_READY:
-        return "scheduled";
-    case VM_RUNNING:
-        return "running";
-    case VM_WAITING:
-        return "waiting";
-    case VM_IDLE:
-        break;
-    }
-    return "idle";
-}
-
-/* One that waits for ever is said to wait. */
-const char *finished(vm_proc *p)
-{
-    enum { LONGEST_MS = 120000 };
-    const char *text;
-
-    vm_run(p, LONGEST_MS);
-    text = outcome(p);
-    vm_free(p);
-    return text;
 }

@@ -202,14 +202,6 @@ void node_await_term(vm_proc *p, vm_term term)
     set_call(p, "await", enif_make_list1(p->env, term), false);
 }
 
-vm_proc *spawn_call(const char *name, const char *args)
-{
-    vm_proc *p = vm_spawn();
-
-    vm_call(p, lib, name, args);
-    return p;
-}
-
 vm_proc *spawn_await(const char *name, const char *args)
 {
     vm_proc *p = vm_spawn();
@@ -339,32 +331,6 @@ vm_term vm_result(vm_proc *p)
     return p->result;
 }
 
-const char *outcome(vm_proc *p)
-{
-    static char bufs[4][4096];
-    static unsigned next;
-    char *buf = bufs[next++ % 4];
-
-    if (p->state == VM_DONE)
-        return vm_print(p->result, buf, sizeof bufs[0]);
-    if (p->state != VM_RAISED)
-        return p->state == VM_DEAD ? "dead" : "running";
-    strcpy(buf, "error:");
-    vm_print(p->result, buf + 6, sizeof bufs[0] - 6);
-    return buf;
-}
-
-const char *finished(vm_proc *p)
-{
-    enum { LONGEST_MS = 60000 };
-    const char *text;
-
-    vm_run(p, LONGEST_MS);
-    text = outcome(p);
-    vm_free(p);
-    return text;
-}
-
 /* -- the clock, terms ------------------------------------------------------ */
 
 uint64_t vm_now(void)
@@ -381,16 +347,6 @@ void vm_work(uint64_t ns)
 
     while (vm_now() - begin < ns)
         ;
-}
-
-vm_term vm_binary(ErlNifEnv *env, const void *data, size_t size)
-{
-    vm_term t;
-    unsigned char *to = enif_make_new_binary(env, size, &t);
-
-    if (size)
-        memcpy(to, data, size);
-    return t;
 }
 
 vm_term vm_bits(ErlNifEnv *env, const void *data, size_t size, unsigned bit)
@@ -482,20 +438,6 @@ void check_that(bool holds, const char *file, int line, const char *format,
     va_end(ap);
     printf(" (%s:%d)\r\n", file, line);
     fflush(stdout);
-}
-
-void check_text(const char *is, const char *should, const char *file, int line)
-{
-    check_that(!strcmp(is, should), file, line, "%s instead of %s", is, should);
-}
-
-void check_call(const char *name, const char *args, const char *should,
-                const char *file, int line)
-{
-    const char *is = finished(spawn_call(name, args));
-
-    check_that(!strcmp(is, should), file, line, "%s(%.200s) is %s instead of "
-               "%s", name, args, is, should);
 }
 
 /* -- real_vm's NIFs -------------------------------------------------------- */

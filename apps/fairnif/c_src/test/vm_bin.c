@@ -320,16 +320,6 @@ int enif_inspect_iolist_as_binary(ErlNifEnv *env, vm_term term,
 
 /* -- for tests ----------------------------------------------------------- */
 
-vm_term vm_binary(ErlNifEnv *env, const void *data, size_t size)
-{
-    vm_term t;
-    unsigned char *to = enif_make_new_binary(env, size, &t);
-
-    if (size)
-        memcpy(to, data, size);
-    return t;
-}
-
 vm_term vm_bits(ErlNifEnv *env, const void *data, size_t size, unsigned bit)
 {
     const unsigned char *from = data;
