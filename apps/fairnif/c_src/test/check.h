@@ -73,6 +73,9 @@ void node_stop(void);           /* checks that nothing was left behind */
 
 /* {fairnif, Version, Runtime, Info}, as fairnif:load_info/1; a term of p. */
 vm_term node_load_info(vm_proc *p, const char *info);
+/* Upgrades the author's library, and purges the version before, which it
+ * answers. */
+vm_lib *node_upgrade(vm_init_fn init);
 /* Loads the runtime's module once more, on process p: as an upgrade, or after
  * a purge. */
 vm_lib *node_runtime_again(vm_proc *p, bool anew, int *error);
@@ -101,6 +104,8 @@ vm_proc *node_spawn(const char *name, const char *args);
 vm_proc *spawn_await(const char *name, const char *args);
 void node_await(vm_proc *p, const char *name, int argc, const vm_term argv[]);
 void node_await_term(vm_proc *p, vm_term term);
+/* To where only a message can help. */
+void until_waiting(vm_proc *p);
 /* The result or error:Reason of a call, in one of a few buffers. */
 const char *outcome(vm_proc *p);
 /* Frees p after its call has come to its end, and answers that. */

@@ -154,6 +154,14 @@ vm_proc *spawn_call(const char *name, const char *args)
     return p;
 }
 
+void until_waiting(vm_proc *p)
+{
+    enum vm_state state = vm_state(p);
+
+    while (state == VM_READY)
+        state = vm_step(p);
+}
+
 const char *outcome(vm_proc *p)
 {
     static char bufs[4][4096];

@@ -152,15 +152,6 @@ static inline vm_proc *spawn_wait(int mode, int fd, unsigned events, int ms)
     return spawn_await(in_nth_mode("wait", mode), args);
 }
 
-/* To where only a message can help. */
-static inline void until_waiting(vm_proc *p)
-{
-    enum vm_state state = vm_state(p);
-
-    while (state == VM_READY)
-        state = vm_step(p);
-}
-
 /* The VM polls for so many: a threaded body takes a while until then. */
 static inline void until_selected(vm_proc *p, long selects)
 {
@@ -174,6 +165,22 @@ static inline const char *answer(vm_proc *p)
     vm_finish(p);
     CHECK_NUMBERS(vm_messages(p), ==, 0);
     return finished(p);
+}
+
+/* Once more with events and stops that come late. */
+static inline void in_all_modes(void (*fn)(int mode))
+{
+    for (int late = 0; late < 2; late++) {
+        vm_options.late_stops = late;
+        vm_options.late_events_us = late ? 2000 : 0;
+        for (int i = 0; i < MODES && !check_failures(); i++) {
+            fn(i);
+            check_that(!check_failures(), __FILE__, __LINE__, "in %s%s",
+                       in_nth_mode("mode", i), late ? ", late" : "");
+        }
+    }
+    EVENTUALLY(vm_counts().selects == 0);
+    EVENTUALLY(strcmp(node_leftovers(), "") == 0);
 }
 
 static inline const char *shut_term(vm_term fd)

@@ -57,6 +57,19 @@ void node_start(vm_init_fn init)
     at_start = vm_counts();
 }
 
+vm_lib *node_upgrade(vm_init_fn init)
+{
+    vm_proc *p = vm_spawn();
+    vm_lib *old = lib;
+    int error;
+
+    lib = vm_load(p, init, node_load_info(p, "x"), old, &error);
+    CHECK_NUMBERS(error, ==, 0);
+    vm_free(p);
+    vm_purge(old);
+    return old;
+}
+
 vm_lib *node_runtime_again(vm_proc *p, bool anew, int *error)
 {
     vm_lib *old = runtime, *again;

@@ -36,6 +36,7 @@ STANDS_IN_ONLY(vm_purge)
 STANDS_IN_ONLY(vm_unmapped)
 STANDS_IN_ONLY(vm_on_unmap)
 STANDS_IN_ONLY(node_load_info)
+STANDS_IN_ONLY(node_upgrade)
 STANDS_IN_ONLY(node_runtime_again)
 /* registers at the switch */
 STANDS_IN_ONLY(vm__call_marked)

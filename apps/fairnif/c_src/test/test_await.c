@@ -160,14 +160,6 @@ static vm_proc *spawn_offloads(const char *name)
 #define LARGE_ANSWER "{{a,[1,<<2>>]},[[97,98,99]],400}"
 
 /* Up to where only a message can help. */
-static void until_waiting(vm_proc *p)
-{
-    enum vm_state state = vm_state(p);
-
-    while (state == VM_READY)
-        state = vm_step(p);
-}
-
 static void after_all(void)
 {
     EVENTUALLY(all_undone());
@@ -514,9 +506,8 @@ TEST(upgraded, "calls wait on while their library is upgraded and purged, and "
      "end in the old code")
 {
     for (int i = 0; i < MODES; i++) {
-        vm_proc *shell = vm_spawn(), *p, *q;
-        vm_lib *old = lib;
-        int error;
+        vm_proc *p, *q;
+        vm_lib *old;
 
         gate_shut();
         p = spawn_await(in_nth_mode("offloads", i), ARGS);
@@ -524,11 +515,7 @@ TEST(upgraded, "calls wait on while their library is upgraded and purged, and "
         until_waiting(p);
         until_waiting(q);
         EVENTUALLY(gate_waiting() == 2);
-        lib = vm_load(shell, nif_init, node_load_info(shell, "x"), old,
-                      &error);
-        CHECK_NUMBERS(error, ==, 0);
-        vm_free(shell);
-        vm_purge(old);
+        old = node_upgrade(nif_init);
         CHECK(!vm_unmapped(old));
         vm_free(q);
         CHECK(!vm_unmapped(old));

@@ -8,6 +8,15 @@ static ErlNifFunc nifs[] = {DESCRIPTOR_NIFS};
 
 FAIR_NIF_INIT(test_descriptor, nifs, NULL, NULL, NULL, NULL)
 
+/* p, who waits for it, gets what it waits for; then its owner closes it. */
+static void rung_and_shut(vm_proc *p, int fd, vm_term fd_term)
+{
+    eventfd_write(fd, 1);
+    CHECK_TEXT(answer(p), "1");
+    CHECK_TEXT(shut_term(fd_term), "1");
+    EVENTUALLY(!is_open(fd));
+}
+
 /* -- closing -------------------------------------------------------------------- */
 
 TEST(closed, "who waits for a descriptor that is closed gets ebadf, wherever "
@@ -48,11 +57,12 @@ TEST(closed, "who waits for a descriptor that is closed gets ebadf, wherever "
     enif_free_env(env);
 }
 
-TEST(terms, "a descriptor is handed over once, and goes with its term")
+static void terms_in(int mode)
 {
+    const char *wait = in_nth_mode("wait", mode);
     ErlNifEnv *env = enif_alloc_env();
     vm_proc *owner, *p;
-    vm_term fd_term, second;
+    vm_term fd_term;
     int fd = event();
     char args[16];
 
@@ -65,29 +75,41 @@ TEST(terms, "a descriptor is handed over once, and goes with its term")
     vm_finish(owner);
     vm_gc(owner);
     CHECK(is_open(fd));
-    p = spawn_with("wait_auto", fd_term, "1,-1");
+    p = spawn_with(wait, fd_term, "1,-1");
     until_selected(p, 1);
     enif_clear_env(env);
     CHECK(is_open(fd));
     vm_free(p);
     EVENTUALLY(!is_open(fd));
     vm_free(owner);
+
+    /* closed, then its owner dies, while somebody waits for it and has it */
+    for (int dies = 0; dies < 2; dies++) {
+        fd = event();
+        owner = owner_of(fd, env, &fd_term);
+        p = spawn_with(wait, fd_term, "1,-1");
+        until_selected(p, 1);
+        if (dies)
+            vm_kill(owner);
+        else
+            CHECK_TEXT(shut_term(fd_term), "1");
+        CHECK_TEXT(shut_term(fd_term), "0");
+        CHECK(is_open(fd));
+        CHECK_TEXT(answer(p), "-9");
+        EVENTUALLY(!is_open(fd));
+        CHECK_TEXT(answer(spawn_with(wait, fd_term, "1,0")), "closed");
+        vm_free(owner);
+    }
     fd = event();
-    owner = owner_of(fd, env, &fd_term);
-    p = spawn_with("wait_auto", fd_term, "1,-1");
-    until_selected(p, 1);
-    CHECK_TEXT(shut_term(fd_term), "1");
-    CHECK_TEXT(shut_term(fd_term), "0");
-    CHECK(is_open(fd));                         /* he has it */
-    CHECK_TEXT(answer(p), "-9");
-    EVENTUALLY(!is_open(fd));
-    CHECK_TEXT(answer(spawn_with("wait_auto", fd_term, "1,0")), "closed");
-    vm_free(owner);
-    fd = event();
-    owner = owner_of(fd, env, &second);
-    vm_free(owner);
+    vm_free(owner_of(fd, env, &fd_term));
     EVENTUALLY(!is_open(fd));
     enif_free_env(env);
+}
+
+TEST(terms, "a descriptor is handed over once, and goes when it is closed, its "
+     "owner dies, or with its term, and never under who waits for it")
+{
+    in_all_modes(terms_in);
 }
 
 /* -- numbers ------------------------------------------------------------- */
@@ -117,8 +139,7 @@ static void renumbered_in(int mode)
 TEST(renumbered, "who does not own a descriptor waits on when it is closed; the "
      "same number of another file is not busy")
 {
-    for (int i = 0; i < MODES; i++)
-        renumbered_in(i);
+    in_all_modes(renumbered_in);
 }
 
 /* With the least number that is free from there on. */
@@ -139,10 +160,7 @@ static void numbered(int fd)
     p = spawn_with("wait_auto", fd_term, "1,-1");
     until_selected(p, 1);
     CHECK_TEXT(answer(spawn_with("wait_auto", fd_term, "1,-1")), "-16");
-    eventfd_write(fd, 1);
-    CHECK_TEXT(answer(p), "1");
-    CHECK_TEXT(shut_term(fd_term), "1");
-    EVENTUALLY(!is_open(fd));
+    rung_and_shut(p, fd, fd_term);
     vm_free(owner);
     enif_free_env(env);
 }
@@ -189,16 +207,11 @@ TEST(upgraded, "bodies wait on while their library is upgraded and purged")
 {
     for (int i = 0; i < MODES; i++) {
         int fd = event();
-        vm_proc *shell = vm_spawn(), *p = spawn_wait(i, fd, FAIR_READ, -1);
-        vm_lib *old = lib;
-        int error;
+        vm_proc *p = spawn_wait(i, fd, FAIR_READ, -1);
+        vm_lib *old;
 
         until_selected(p, 1);
-        lib = vm_load(shell, nif_init, node_load_info(shell, "x"), old,
-                      &error);
-        CHECK_NUMBERS(error, ==, 0);
-        vm_free(shell);
-        vm_purge(old);
+        old = node_upgrade(nif_init);
         CHECK(!vm_unmapped(old));
         eventfd_write(fd, 1);
         CHECK_TEXT(answer(p), "1");
@@ -220,10 +233,7 @@ TEST(runtime_again, "a descriptor outlives the module that knows it")
     node_runtime_again(shell, false, &error);
     CHECK_NUMBERS(error, ==, 0);
     vm_free(shell);
-    eventfd_write(fd, 1);
-    CHECK_TEXT(answer(p), "1");
-    CHECK_TEXT(shut_term(fd_term), "1");
-    EVENTUALLY(!is_open(fd));
+    rung_and_shut(p, fd, fd_term);
     vm_free(owner);
     enif_free_env(env);
 }

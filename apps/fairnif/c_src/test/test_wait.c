@@ -23,7 +23,7 @@ static int open_fds(void)
     return n;
 }
 
-static void one_wait(int mode, bool owned)
+static void wait_for(int mode, bool owned)
 {
     ErlNifEnv *env = enif_alloc_env();
     vm_proc *owner = NULL, *p;
@@ -46,6 +46,8 @@ static void one_wait(int mode, bool owned)
     p = WAIT("1,-1");
     until_selected(p, 1);
     CHECK_TEXT(answer(WAIT("1,-1")), "-16");
+    CHECK_TEXT(answer(spawn_with(in_nth_mode("wait", (mode + 1) % MODES), fd,
+                                 "1,1000")), "-16");
     CHECK_TEXT(answer(WAIT("3,100")), "2");         /* ready: no wait */
     fill(fds[0]);
     CHECK_TEXT(answer(WAIT("3,100")), "-16");
@@ -77,6 +79,12 @@ static void one_wait(int mode, bool owned)
     EVENTUALLY(!is_open(fds[0]) && node_stacks() == 0);
 }
 
+static void one_wait(int mode)
+{
+    wait_for(mode, false);
+    wait_for(mode, true);
+}
+
 TEST(all_modes, "a body waits for a descriptor in every mode, and a second "
      "one that would is told that it is busy")
 {
@@ -84,12 +92,7 @@ TEST(all_modes, "a body waits for a descriptor in every mode, and a second "
 
     CHECK_CALL("wait_auto", "-5,1,0", "-9");
     CHECK_CALL("wait_auto", "4444,1,0", "-9");
-    for (int late = 0; late < 2; late++) {
-        vm_options.late_stops = late;
-        for (int i = 0; i < MODES; i++)
-            for (int owned = 0; owned < 2; owned++)
-                one_wait(i, owned);
-    }
+    in_all_modes(one_wait);
     /* The poller of the stand-in has one. */
     CHECK_NUMBERS(open_fds() - before, <=, 1);
 }
@@ -101,9 +104,11 @@ TEST(plain, "a body that is not awaited looks, and raises where it would wait")
 
     snprintf(args, sizeof args, "%d,1,0", fd);
     CHECK_CALL("plain", args, "0");
-    snprintf(args, sizeof args, "%d,1,-1", fd);
-    CHECK_CALL("plain", args, "error:{fairnif,{not_awaited,{test_wait,plain,3}}"
-               "}");
+    for (int ms = -1; ms <= 10; ms += 11) {
+        snprintf(args, sizeof args, "%d,1,%d", fd, ms);
+        CHECK_CALL("plain", args,
+                   "error:{fairnif,{not_awaited,{test_wait,plain,3}}}");
+    }
     eventfd_write(fd, 1);
     CHECK_CALL("plain", args, "1");
     close(fd);

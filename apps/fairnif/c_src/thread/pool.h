@@ -1,6 +1,7 @@
 /*
  * pool.h - the pool of threads, and the waiting lock, which is over all that
- * waits.
+ * waits; but which descriptor a task waits for is under the descriptors' lock
+ * (wait/waiters.h).
  *
  * What says "locked" is called with that lock held.
  */

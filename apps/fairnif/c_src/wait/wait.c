@@ -1,11 +1,11 @@
 /*
  * wait.c - fair_wait: for descriptors, and for time.
  *
- * A task that waits for a descriptor is in `waiting` from the begin of
- * fair_wait to its end, which makes it busy for others.  The VM is asked
- * (enif_select) each time fairnif:await/1 comes, by the caller's process; its
- * poll thread sends the message {Ref, settle} to that process, and nothing of
- * ours runs or waits meanwhile.
+ * A task that waits for a descriptor is in its number's place (waiters.c) from
+ * the begin of fair_wait to its end, which makes it busy for others.  The VM is
+ * asked (enif_select) each time fairnif:await/1 comes, by the caller's process;
+ * its poll thread sends the message {Ref, settle} to that process, and nothing
+ * of ours runs or waits meanwhile.
  *
  *     fair_wait --> T_FD --> nif_await: select --> {Ref, settle} --.
  *         ^                                                        v
@@ -17,7 +17,7 @@
  * those, and leaves its mailbox as it was.  Whether the descriptor is ready is
  * for poll to say, in the body: a message is only a hint.
  *
- * The waiting lock is not held in calls of enif_select: it may call our stop
+ * No lock of ours is held in calls of enif_select: it may call our stop
  * callback and takes locks of the VM's.
  */
 #include <errno.h>
