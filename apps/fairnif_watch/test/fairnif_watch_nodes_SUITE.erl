@@ -132,8 +132,9 @@ a_node_that_hangs_goes_and_is_replaced_is_told(_) ->
     #{reason := Replaced} = status(Cluster, Node, up),
     contains(Replaced, "another node has this name now: process "
              ++ peer:call(Again, os, getpid, [])),
-    ?assertEqual([down, up, hanging, up, down, gone, replaced, up],
-                 no_repeats([down | told(Node)])),
+    %% A node that a busy machine lets wait for seconds is rightly told of as hanging, too.
+    ?assertEqual([], lists:usort(besides([down, up, hanging, up, down, gone, replaced, up],
+                                         no_repeats([down | told(Node)]))) -- [hanging, up]),
     ok = fairnif_watch_cluster:stop(Cluster, 10000),
     _ = [peer:stop(P) || P <- [Stays, Again]],
     _ = try peer:stop(Goes) catch exit:_ -> gone end,
@@ -150,6 +151,11 @@ told(Node) ->
 no_repeats([A, A | Rest]) -> no_repeats([A | Rest]);
 no_repeats([A | Rest]) -> [A | no_repeats(Rest)];
 no_repeats([]) -> [].
+
+%% All that was told besides these, which must have been, in this order.
+besides([Status | Rest], [Status | Told]) -> besides(Rest, Told);
+besides(Expected, [Other | Told]) -> [Other | besides(Expected, Told)];
+besides([], []) -> [].
 
 %% Code is loaded when every scheduler has passed by.
 waits_for_a_node_whose_scheduler_is_held(_) ->
