@@ -34,13 +34,13 @@ bitwise(Config) ->
     well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_threaded(Bin, 90)", on_threads(#{sizes => [16777216]})).
 
-%% A port driver's callbacks of 200 ms: put off they are well-behaved, in place they are not.
+%% A port driver's callbacks of 50 ms: put off they are well-behaved, in place they are not.
 %% Threads compete with the schedulers for the cores, as those of dirty NIFs do.
 driver(Config) ->
     Size = #{sizes => [1024]},
     Cores = Size#{waive => #{delay => "the cores are shared with threads"}},
     [begin
-         Call = fun(F) -> io_lib:format("driver_example:~s(~s, 200000)", [Callback, F]) end,
+         Call = fun(F) -> io_lib:format("driver_example:~s(~s, 50000)", [Callback, F]) end,
          not_well_behaved(Config, Call(blocking), Size, [hold]),
          well_behaved(Config, Call(Form), Opts)
      end || {Callback, Form, Opts} <- [{control, normal, Size}, {call, dirty_cpu, Cores},

@@ -38,13 +38,13 @@
 %% tell when it saw.
 -define(MS, 400).
 -define(ALL_MS, 1300).
--define(LONG_MS, 2500).
+-define(LONG_MS, 1500).
 %% The issue's bounds: seen within this, ms; blocked time within this share.
 -define(SEEN_MS, 1000).
 -define(WITHIN, 0.2).
 %% A pool is taken for so long, ms, and that is seen within: the issue's second, and room, since the
 %% queue is looked at ten times before it is told of.
--define(POOL_MS, 4000).
+-define(POOL_MS, 2000).
 -define(POOL_SEEN_MS, 2000).
 
 suite() ->
