@@ -7,8 +7,6 @@
 
 -behaviour(supervisor).
 
--include_lib("kernel/include/logger.hrl").
-
 -export([start_link/1, start_parts/1, start_watchdog/1, start_sysmon/1, start_web/1, init/1]).
 
 %% Where the supervisors keep it: of children they log the arguments, and a fun among these, which
@@ -97,7 +95,8 @@ start_watchdog(Config) ->
         {ok, Pid} ->
             {ok, Pid};
         {error, Reason} ->
-            ?LOG_WARNING("fairnif_watch: no watchdog, so no scheduler is watched: ~0tp", [Reason]),
+            logger:warning("fairnif_watch: no watchdog, so no scheduler is watched: ~0tp",
+                           [Reason]),
             ignore
     end.
 

@@ -167,6 +167,8 @@ there(Node, Ours) ->
         {error, _} = Error -> Error
     end.
 
+%% By what is in the module, wherever it was built: so no module of the watch may use the macros of
+%% logger.hrl, which put the path of its source into it.
 the_same(Loaded, Ours) ->
     Differ = [M || {M, _, Beam} <- Ours, {N, Sum} <- Loaded, N =:= M,
                    Sum =/= code:module_md5(Beam)],

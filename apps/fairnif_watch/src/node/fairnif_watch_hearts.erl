@@ -8,8 +8,6 @@
 %% again.
 -module(fairnif_watch_hearts).
 
--include_lib("kernel/include/logger.hrl").
-
 -export([new/1, new/2, keep/1, follow/1, by_scheduler/1, ended/2, stop/1]).
 
 -export_type([hearts/0]).
@@ -144,8 +142,9 @@ free(Pids, To) ->
         To -> dirty_online(Dirty);
         Theirs -> erlang:system_flag(schedulers_online, Theirs)     % set meanwhile by somebody
     end,
-    ?LOG_NOTICE("fairnif_watch: ~w schedulers were online for a moment, not ~w: a process of ours "
-                "was on one that was taken offline, and could run nowhere else", [To, Before]).
+    logger:notice("fairnif_watch: ~w schedulers were online for a moment, not ~w: a process of "
+                  "ours was on one that was taken offline, and could run nowhere else",
+                  [To, Before]).
 
 %% How many dirty CPU schedulers shall be online. `system_info' says how many are: more, while jobs
 %% run on some that shall not. Only setting it says what was set.

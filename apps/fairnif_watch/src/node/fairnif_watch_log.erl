@@ -4,8 +4,6 @@
 %% long it was). Handlers run in the calling process: never call this in the collector.
 -module(fairnif_watch_log).
 
--include_lib("kernel/include/logger.hrl").
-
 -export([new/1, allow/2, finding/4, report/1]).
 
 -export_type([limit/0]).
@@ -59,9 +57,9 @@ is_logged(_, _) -> false.
 
 %% Without a domain: Logger's default handler stops what has one that is not OTP's own.
 log(What, #{severity := Severity} = Finding, Held) ->
-    ?LOG(level(What, Severity),
-         #{fairnif_watch => Finding, change => What, held_back => Held},
-         #{report_cb => fun ?MODULE:report/1}).
+    logger:log(level(What, Severity),
+               #{fairnif_watch => Finding, change => What, held_back => Held},
+               #{report_cb => fun ?MODULE:report/1, mfa => {?MODULE, log, 3}}).
 
 level(ended, _) -> notice;
 level(_, error) -> error;

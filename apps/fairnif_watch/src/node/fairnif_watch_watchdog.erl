@@ -11,8 +11,6 @@
 
 -behaviour(gen_server).
 
--include_lib("kernel/include/logger.hrl").
-
 -export([start_link/1, stop/0, threads/0, top/0, counters/0, look/3, blind/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -229,7 +227,8 @@ stop_thread(Watch) ->
 %% Made anew every second, and said once.
 heartless({no_heart, Scheduler, Why}, State = #state{heartless = Said}) ->
     lists:member(Scheduler, Said)
-        orelse ?LOG_WARNING("fairnif_watch: scheduler ~b is not watched: ~0tp", [Scheduler, Why]),
+        orelse logger:warning("fairnif_watch: scheduler ~b is not watched: ~0tp",
+                              [Scheduler, Why]),
     State#state{heartless = lists:usort([Scheduler | Said])};
 heartless(_, State) ->
     State.
