@@ -6,12 +6,14 @@
 
 every_experiment_is_found_by_its_name_test() ->
     ?assert(lists:member(fairnif_exp_exor, ?E:all())),
-    [?assertEqual({ok, M}, ?E:find(atom_to_list(M:name()))) || M <- ?E:all()],
+    [?assertEqual({ok, M}, ?E:find(atom_to_list(Name)))
+     || M <- ?E:all(), #{name := Name} <- [?E:about(M)]],
     ?assertEqual(error, ?E:find("no such thing")).
 
 every_experiment_describes_itself_in_one_line_test() ->
     [begin
-         Line = unicode:characters_to_list(M:description()),
+         #{description := Description} = ?E:about(M),
+         Line = unicode:characters_to_list(Description),
          ?assert(length(Line) > 10),
          ?assertNot(lists:member($\n, Line))
      end || M <- ?E:all()].
