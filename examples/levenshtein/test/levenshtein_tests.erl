@@ -5,6 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2]).
+
 %% Native code that keeps the rules; with the plain NIF; with Erlang.
 -define(ON_NORMAL, [levenshtein, yielding_levenshtein]).
 -define(FAIR, [dirty_levenshtein, threaded_levenshtein | ?ON_NORMAL]).
@@ -184,8 +186,9 @@ a_killed_call_leaves_no_task_behind_test_() ->
        fun() ->
            %% uninterrupted, one such call takes half a minute
            {A, B} = {rand:bytes(200000), rand:bytes(200000)},
-           [kill_after(Ms, Form, A, B) || Ms <- [0, 0, 0, 1, 2, 5, 10, 50]],
-           ?assert(eventually(fun() -> fairnif:tasks() =:= [] end))
+           [kill_task_after(Ms, fun() -> levenshtein:Form(A, B) end)
+            || Ms <- [0, 0, 0, 1, 2, 5, 10, 50]],
+           eventually(fun() -> fairnif:tasks() =:= [] end)
        end}}
      || Form <- ?FAIR].
 
@@ -232,11 +235,6 @@ iolist() ->
 %% ------------------------------------------------------------------
 %% Helpers
 %% ------------------------------------------------------------------
-
-%% A failure shows PropEr's counterexample.
-holds(Times, Property) ->
-    Options = [quiet, long_result, {numtests, Times}],
-    ?assertEqual(true, proper:quickcheck(Property, Options)).
 
 agree(A, B) ->
     agree(A, B, levenshtein:erlang_levenshtein(A, B)).
@@ -285,56 +283,8 @@ reductions(Form, A, B) ->
           R1 - R0
       end).
 
-in_fresh_process(Fun) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
-    receive
-        {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer;
-        {'DOWN', Ref, process, Pid, Reason} -> erlang:error(Reason)
-    end.
-
 %% Microseconds the call took, and the longest that a busy process waited.
 beside(Form, Size) ->
     {A, B} = {rand:bytes(Size), rand:bytes(Size)},
-    Parent = self(),
-    Neighbour = spawn_link(fun() ->
-                               Parent ! {self(), ready},
-                               Parent ! {self(), longest_gap(now_us(), 0)}
-                           end),
-    receive {Neighbour, ready} -> ok end,
-    {Elapsed, _} = timer:tc(levenshtein, Form, [A, B]),
-    Neighbour ! stop,
-    receive {Neighbour, Gap} -> {Elapsed, Gap} end.
+    beside(fun() -> levenshtein:Form(A, B) end).
 
-longest_gap(Last, Longest) ->
-    receive
-        stop -> max(Longest, now_us() - Last)
-    after 0 ->
-        Now = now_us(),
-        longest_gap(Now, max(Longest, Now - Last))
-    end.
-
-now_us() ->
-    erlang:monotonic_time(microsecond).
-
-%% Kills a caller that long after its task was seen.
-kill_after(Ms, Form, A, B) ->
-    {Pid, Ref} = spawn_monitor(levenshtein, Form, [A, B]),
-    ?assert(eventually(fun() -> fairnif:tasks() =/= [] end)),
-    timer:sleep(Ms),
-    exit(Pid, kill),
-    receive
-        {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason)
-    end,
-    ?assert(eventually(fun() -> fairnif:tasks() =:= [] end)).
-
-eventually(Condition) ->
-    eventually(Condition, erlang:monotonic_time(millisecond) + 5000).
-
-eventually(Condition, Deadline) ->
-    case Condition() of
-        true -> true;
-        false ->
-            timer:sleep(1),
-            erlang:monotonic_time(millisecond) < Deadline
-                andalso eventually(Condition, Deadline)
-    end.

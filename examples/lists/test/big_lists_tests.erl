@@ -5,6 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2]).
+
 %% Lengths the C code treats specially: 16 elements are sorted at a time, 128
 %% merged, 256 summed; a tuple holds 1024, a tuple of tuples 2^20; a map is in
 %% parts from 128 pairs on; from some 10,000 on there is room made.
@@ -204,11 +206,12 @@ a_killed_call_leaves_nothing_behind_test_() ->
        fun() ->
            with_memory(
              fun() ->
-                 _ = args(Function, 1000000),
+                 Args = args(Function, 1000000),
                  Before = memory(),
-                 [kill_after(Ms, Function) || Ms <- [0, 1, 5, 20, 50]],
-                 ?assert(eventually(fun() -> fairnif:tasks() =:= [] end)),
-                 ?assert(eventually(fun() -> memory() < Before + 20.0e6 end))
+                 [kill_task_after(Ms, fun() -> repeat(Function, Args) end)
+                  || Ms <- [0, 1, 5, 20, 50]],
+                 eventually(fun() -> fairnif:tasks() =:= [] end),
+                 eventually(fun() -> memory() < Before + 20.0e6 end)
              end)
        end}}
      || Function <- [sum, range, sort, to_map]].
@@ -265,11 +268,6 @@ bad_lists() ->
 property(Times, Property) ->
     {timeout, 60, fun() -> holds(Times, Property) end}.
 
-%% A failure shows PropEr's counterexample.
-holds(Times, Property) ->
-    Options = [quiet, long_result, {numtests, Times}],
-    ?assertEqual(true, proper:quickcheck(Property, Options)).
-
 sums(L) ->
     Sum = lists:sum(L),
     big_lists:sum(L) =:= Sum andalso big_lists:unfair_sum(L) =:= Sum.
@@ -312,13 +310,6 @@ is_badarg(Form, Args) ->
 
 counters(Name) ->
     [maps:get(Name, fairnif:info({big_lists, F, A})) || {F, A} <- ?NATIVE].
-
-in_fresh_process(Fun) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
-    receive
-        {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer;
-        {'DOWN', Ref, process, Pid, Reason} -> erlang:error(Reason)
-    end.
 
 min_heap_size() ->
     {garbage_collection, Settings} = process_info(self(), garbage_collection),
@@ -374,7 +365,9 @@ waits(Waits, Function, Tries, Seen) ->
             _ -> 500000
         end,
     Args = args(Function, N),
-    {Elapsed, Gap} = in_fresh_process(fun() -> beside(Function, Args) end),
+    {Elapsed, Gap} = in_fresh_process(fun() ->
+                                          beside(fun() -> apply(big_lists, Function, Args) end)
+                                      end),
     case Gap > Elapsed div 4 of
         Waits -> ok;
         _ when Tries > 1 ->
@@ -384,56 +377,7 @@ waits(Waits, Function, Tries, Seen) ->
                                              [{Elapsed, Gap} | Seen]})
     end.
 
-%% Microseconds the call took, and the longest that a busy process waited.
-beside(Function, Args) ->
-    Parent = self(),
-    Neighbour = spawn_link(fun() ->
-                               Parent ! {self(), ready},
-                               Parent ! {self(), longest_gap(now_us(), 0)}
-                           end),
-    receive {Neighbour, ready} -> ok end,
-    {Elapsed, _} = timer:tc(big_lists, Function, Args),
-    Neighbour ! stop,
-    receive {Neighbour, Gap} -> {Elapsed, Gap} end.
-
-longest_gap(Last, Longest) ->
-    receive
-        stop -> max(Longest, now_us() - Last)
-    after 0 ->
-        Now = now_us(),
-        longest_gap(Now, max(Longest, Now - Last))
-    end.
-
-now_us() ->
-    erlang:monotonic_time(microsecond).
-
-%% Kills a caller that long after its task was seen.
-kill_after(Ms, Function) ->
-    Args = args(Function, 1000000),
-    {Pid, Ref} = spawn_monitor(fun() ->
-                                   repeat(Function, Args)
-                               end),
-    ?assert(eventually(fun() -> fairnif:tasks() =/= [] end)),
-    timer:sleep(Ms),
-    exit(Pid, kill),
-    receive
-        {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason)
-    end,
-    ?assert(eventually(fun() -> fairnif:tasks() =:= [] end)).
-
 %% A sum is soon done.
 repeat(Function, Args) ->
     _ = apply(big_lists, Function, Args),
     repeat(Function, Args).
-
-eventually(Condition) ->
-    eventually(Condition, erlang:monotonic_time(millisecond) + 5000).
-
-eventually(Condition, Deadline) ->
-    case Condition() of
-        true -> true;
-        false ->
-            timer:sleep(1),
-            erlang:monotonic_time(millisecond) < Deadline
-                andalso eventually(Condition, Deadline)
-    end.
