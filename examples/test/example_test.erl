@@ -6,6 +6,21 @@
 
 -export([eventually/1, eventually/2, holds/2, in_fresh_process/1, beside/1]).
 -export([kill_after/2, kill_task_after/2, async/1, fds/0]).
+%% Around tests.
+-export([on_one_scheduler/1, with_pauses/1]).
+
+on_one_scheduler(Tests) ->
+    {setup,
+     fun() -> erlang:system_flag(schedulers_online, 1) end,
+     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+     Tests}.
+
+%% At every tick.
+with_pauses(Tests) ->
+    {setup,
+     fun() -> fairnif:debug(#{pause_every_tick => true, check_terms => true}) end,
+     fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
+     Tests}.
 
 %% Waits until Condition() is true; an error after five seconds, or so many ms.
 eventually(Condition) ->

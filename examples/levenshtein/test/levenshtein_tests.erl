@@ -5,7 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2]).
+-import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2,
+                       on_one_scheduler/1, with_pauses/1]).
 
 %% Native code that keeps the rules; with the plain NIF; with Erlang.
 -define(ON_NORMAL, [levenshtein, yielding_levenshtein]).
@@ -107,13 +108,7 @@ a_huge_input_costs_only_where_it_differs_test_() ->
      end}.
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
-    {setup,
-     fun() ->
-         fairnif:debug(#{pause_every_tick => true, check_terms => true})
-     end,
-     fun(ok) ->
-         fairnif:debug(#{pause_every_tick => false, check_terms => false})
-     end,
+    with_pauses(
      [{timeout, 60,
        fun() ->
            Before = counters(yields),
@@ -126,7 +121,7 @@ with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
            %% the last pair alone makes twice about 6000 steps
            ?assertMatch([_, _, _], [Y || Y <- Paused, Y >= 6000])
        end},
-      ?_assertEqual([0, 0, 0, 0], counters(misuses))]}.
+      ?_assertEqual([0, 0, 0, 0], counters(misuses))]).
 
 %% ------------------------------------------------------------------
 %% Bad input
@@ -167,9 +162,7 @@ comparing_equal_bytes_gives_way_too_test_() ->
 %% On a single scheduler, how long an Erlang process beside the call has to
 %% wait.  The plain NIF shows that this test can fail.
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Form),
        {timeout, 60,
         fun() ->
@@ -178,7 +171,7 @@ the_neighbour_of_a_fair_call_keeps_running_test_() ->
                          {Form, Gap > Elapsed div 2, Elapsed, Gap})
         end}}
       || {Form, Waits} <- [{unfair_levenshtein, true}
-                           | [{Form, false} || Form <- ?FAIR]]]}.
+                           | [{Form, false} || Form <- ?FAIR]]]).
 
 a_killed_call_leaves_no_task_behind_test_() ->
     [{atom_to_list(Form),

@@ -5,7 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2]).
+-import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2,
+                       on_one_scheduler/1, with_pauses/1]).
 
 %% Lengths the C code treats specially: 16 elements are sorted at a time, 128
 %% merged, 256 summed; a tuple holds 1024, a tuple of tuples 2^20; a map is in
@@ -87,16 +88,10 @@ every_answer_is_right_at_the_edges_of_its_blocks_test_() ->
      || N <- ?EDGES].
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
-    {setup,
-     fun() ->
-         {module, _} = code:ensure_loaded(big_lists),
-         fairnif:debug(#{pause_every_tick => true, check_terms => true})
-     end,
-     fun(ok) ->
-         fairnif:debug(#{pause_every_tick => false, check_terms => false})
-     end,
+    with_pauses(
      [{timeout, 60,
        fun() ->
+           {module, _} = code:ensure_loaded(big_lists),
            Before = counters(yields),
            [right(N) || N <- ?EDGES, N < 60000],
            holds(200, ?FORALL(L, elements_to_sort(), sorts(L))),
@@ -107,7 +102,7 @@ with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
            [?assert(After - Y > 100)
             || {After, Y} <- lists:zip(counters(yields), Before)]
        end},
-      ?_assertEqual([0, 0, 0, 0], counters(misuses))]}.
+      ?_assertEqual([0, 0, 0, 0], counters(misuses))]).
 
 five_million_elements_have_the_right_answers_test_() ->
     [{atom_to_list(Function),
@@ -219,15 +214,13 @@ a_killed_call_leaves_nothing_behind_test_() ->
 %% On a single scheduler, how long an Erlang process beside the call has to
 %% wait.  The plain NIFs show that this test can fail.
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Function),
        {timeout, 60, fun() -> waits(Waits, Function, 5, []) end}}
       || {Functions, Waits} <-
              [{[sum, range, sort, to_map], false},
               {[unfair_sum, unfair_range, unfair_sort, unfair_to_map], true}],
-         Function <- Functions]}.
+         Function <- Functions]).
 
 %% ------------------------------------------------------------------
 %% Generators

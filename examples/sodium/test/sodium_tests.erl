@@ -5,7 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/1, holds/2, beside/1, kill_after/2]).
+-import(example_test, [eventually/1, holds/2, beside/1, kill_after/2, on_one_scheduler/1,
+                       with_pauses/1]).
 
 %% Bytes that a box is longer than its message.
 -define(MAC, 16).
@@ -77,16 +78,14 @@ a_message_that_starts_inside_a_byte_is_read_right_test() ->
      end || Size <- [10, 100, 100000]].
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
-    {setup,
-     fun() -> fairnif:debug(#{pause_every_tick => true, check_terms => true}) end,
-     fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
+    with_pauses(
      {timeout, 60,
       fun() ->
           Keys = {sodium:crypto_box_keypair(), sodium:crypto_box_keypair()},
           [?assert(round_trips(rand:bytes(Size), rand:bytes(24), rand:bytes(32), Keys))
            || Size <- ?EDGES],
           ?assertEqual(0, counter(misuses, {sodium, crypto_secretbox, 3}))
-      end}}.
+      end}).
 
 random_bytes_are_as_many_as_asked_for_and_differ_test_() ->
     [{atom_to_list(Form),
@@ -178,12 +177,10 @@ long_calls_run_dirty_and_short_ones_in_place_test_() ->
 %% On a single scheduler, how long an Erlang process beside the calls has to
 %% wait.  The plain NIF shows that this test can fail.
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Form),
        {timeout, 60, fun() -> ?assert(eventually_beside(Form, Waits, 5)) end}}
-      || {Form, Waits} <- [{crypto_secretbox_b, true}, {crypto_secretbox, false}]]}.
+      || {Form, Waits} <- [{crypto_secretbox_b, true}, {crypto_secretbox, false}]]).
 
 a_killed_caller_leaves_no_task_behind_test_() ->
     [{lists:flatten(io_lib:format("~s, ~b bytes", [Form, Size])),

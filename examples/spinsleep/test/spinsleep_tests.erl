@@ -9,7 +9,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/1, beside/1, kill_after/2, kill_task_after/2]).
+-import(example_test, [eventually/1, beside/1, kill_after/2, kill_task_after/2, on_one_scheduler/1,
+                       with_pauses/1]).
 
 -define(FAIR_SLEEP, [spinsleep_fair, spinsleep_fair_yield,
                      spinsleep_fair_dirty_yield]).
@@ -60,9 +61,7 @@ an_answer_is_the_time_that_the_call_took_test_() ->
      || Form <- ?ALL].
 
 with_a_pause_at_every_tick_the_work_is_done_test_() ->
-    {setup,
-     fun() -> fairnif:debug(#{pause_every_tick => true, check_terms => true}) end,
-     fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
+    with_pauses(
      [{atom_to_list(Form),
        fun() ->
            #{yields := Before} = fairnif:info({spinsleep, Form, 1}),
@@ -74,7 +73,7 @@ with_a_pause_at_every_tick_the_work_is_done_test_() ->
            Least = case lists:member(Form, ?FAIR_WORK) of true -> 5000; false -> 50 end,
            ?assertMatch({_, Yields} when Yields >= Least, {Form, After - Before})
        end}
-      || Form <- ?FAIR]}.
+      || Form <- ?FAIR]).
 
 %% ------------------------------------------------------------------
 %% Bad input
@@ -188,9 +187,7 @@ the_original_holds_its_scheduler_for_all_but_the_first_millisecond_test() ->
 %% On a single scheduler, how long a busy Erlang process beside the call has to
 %% wait. The plain forms and the original show that this test can fail.
 the_neighbour_of_a_call_that_gives_way_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Form),
        {timeout, 60,
         ?_test(retry(5, fun() ->
@@ -199,7 +196,7 @@ the_neighbour_of_a_call_that_gives_way_keeps_running_test_() ->
                         end))}}
       || {Forms, Waits} <- [{[spinsleep, spinsleep_original, spinwork], true},
                             {?THREADED ++ ?YIELDING_SLEEP ++ ?YIELDING_WORK, false}],
-         Form <- Forms]}.
+         Form <- Forms]).
 
 %% Uninterrupted, the call would take an hour.
 a_killed_caller_leaves_no_task_test_() ->

@@ -2,7 +2,7 @@
 %% what else the machine did meanwhile, and words for both.
 -module(fairnif_exp).
 
--export([scale/1, progress/1, needs/2]).
+-export([scale/1, progress/1, needs/2, spinsleep/0]).
 -export([in_peer/3, ask/3, failed/1, result/2]).
 -export([footnotes/2, doubted/1, doubt/2, text/1, time/1, about/1]).
 
@@ -29,6 +29,13 @@ scale(Opts) ->
 -spec progress(fairnif_experiment:options()) -> fairnif_lab_progress:progress().
 progress(Opts) ->
     maps:get(progress, Opts, fairnif_lab_progress:none()).
+
+%% @doc The module whose functions most experiments call: a project of its own, found
+%% in the code path when it is built.  Nothing here may depend on it, so they are
+%% called by this name alone.
+-spec spinsleep() -> module().
+spinsleep() ->
+    spinsleep.
 
 %% @doc Fun(), unless one of these examples is not built.  They are projects of
 %% their own, found in the code path and called by name only.

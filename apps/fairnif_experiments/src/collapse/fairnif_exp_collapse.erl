@@ -55,7 +55,8 @@ scale(full) ->
 -spec about() -> fairnif_experiment:about().
 about() ->
     #{name => collapse,
-      description => "schedulers that sleep while work waits, after native calls (Fritchie's nifwait)"}.
+      description =>
+          "schedulers that sleep while work waits, after native calls (Fritchie's nifwait)"}.
 
 %% @doc One per run.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -81,7 +82,7 @@ spec(Opts) ->
 %% `failed' when the example spinsleep is not built.
 -spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()],
+    fairnif_exp:needs([fairnif_exp:spinsleep()],
                       fun() ->
                               rows(fairnif_exp:scale(Opts), spec(Opts),
                                    fairnif_exp:progress(Opts),

@@ -31,7 +31,8 @@
 -spec about() -> fairnif_experiment:about().
 about() ->
     #{name => http,
-      description => "a web server's light requests while heavy ones call native code (Cowboy, HTTP/2)"}.
+      description =>
+          "a web server's light requests while heavy ones call native code (Cowboy, HTTP/2)"}.
 
 %% @doc One per run.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -49,7 +50,7 @@ runs(Opts) ->
 %% not built, when Cowboy is not in the code path or h2load not installed.
 -spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()], fun() -> needs(fun() -> measured(Opts) end) end).
+    fairnif_exp:needs([fairnif_exp:spinsleep()], fun() -> needs(fun() -> measured(Opts) end) end).
 
 needs(Fun) ->
     case {[L || L <- ?PEER:libraries(), code:which(L) =:= non_existing], ?LOAD:executable()} of

@@ -21,7 +21,8 @@
 -spec about() -> fairnif_experiment:about().
 about() ->
     #{name => matrix,
-      description => "modes x durations x calls per scheduler: how long the last one waits (Bennett's talk)"}.
+      description =>
+          "modes x durations x calls per scheduler: how long the last one waits (Bennett's talk)"}.
 
 %% @doc One per mode and duration.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -34,7 +35,7 @@ steps(Opts) ->
 %% example spinsleep is not built.
 -spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()],
+    fairnif_exp:needs([fairnif_exp:spinsleep()],
                       fun() ->
                               run(fairnif_exp:scale(Opts),
                                   maps:get(limit_ms, Opts, ?LIMIT_MS),

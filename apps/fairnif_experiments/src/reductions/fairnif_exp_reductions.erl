@@ -23,14 +23,14 @@ rows(Us) ->
     [{echo, "Erlang: echo", {?PEER, echo, [hello]}},
      {replies, "Erlang: receive 1,000 replies", {?PEER, replies, [?REPLIES]}},
      {work, ["Erlang: work for ", time(Us)], {?PEER, work, [Us]}},
-     {nif_echo, "NIF: echo", {?PEER:example(), echo, [hello]}},
-     {nif_spin, ["NIF: spins ", time(Us)], {?PEER:example(), spinsleep, [Us]}},
+     {nif_echo, "NIF: echo", {fairnif_exp:spinsleep(), echo, [hello]}},
+     {nif_spin, ["NIF: spins ", time(Us)], {fairnif_exp:spinsleep(), spinsleep, [Us]}},
      {nif_consume, "NIF: consume_timeslice(100)", {fairnif_exp_nif, consume, [100]}},
      {nif_sliced, ["NIF: slices of 1 ms, each 100 %, ", time(Us)],
       {fairnif_exp_nif, sliced, [1000, max(1, Us div 1000)]}},
-     {nif_dirty, ["dirty NIF: spins ", time(Us)], {?PEER:example(), spinsleep_dirty, [Us]}},
+     {nif_dirty, ["dirty NIF: spins ", time(Us)], {fairnif_exp:spinsleep(), spinsleep_dirty, [Us]}},
      {nif_fair, ["fair NIF: spins ", time(Us)],
-      {?PEER:example(), spinsleep_fair_yield, [Us]}}].
+      {fairnif_exp:spinsleep(), spinsleep_fair_yield, [Us]}}].
 
 %% How long those spin that spin, in us.
 spin_us(quick) -> 50000;
@@ -56,7 +56,7 @@ steps(_) ->
 %% them last a second.
 -spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
+    fairnif_exp:needs([fairnif_exp:spinsleep()], fun() -> measured(Opts) end).
 
 measured(Opts) ->
     Progress = fairnif_exp:progress(Opts),
