@@ -59,11 +59,6 @@ assert_runs([#{phase := all, online := All} = First,
                                    "\\{[0-9,]+\\}$"))
      end || Run <- [First, Last]].
 
-without_the_example_it_says_what_to_build_test() ->
-    ?assertEqual(non_existing, code:which(spinsleep)),
-    {error, {failed, Text}} = ?C:run(#{scale => quick}),
-    ?assertNotEqual(nomatch, string:find(Text, "examples/spinsleep")).
-
 the_full_scale_is_the_published_one_test() ->
     ?assertMatch(#{n := 400, w := 1048576, r := 1100, bw := 5, runs := 8, gap := 12000},
                  ?C:spec(#{scale => full})).

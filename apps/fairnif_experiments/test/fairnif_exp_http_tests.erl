@@ -116,11 +116,6 @@ without_h2load_it_says_what_to_install_test_() ->
         end
     end]).
 
-without_the_example_it_says_what_to_build_test() ->
-    ?assertEqual(non_existing, code:which(spinsleep)),
-    {error, {failed, Text}} = ?H:run(#{scale => quick}),
-    ?assertNotEqual(nomatch, string:find(Text, "examples/spinsleep")).
-
 a_promise_is_kept_or_not_by_the_medians_of_the_repeats_test() ->
     Rows = [row(idle, 1, 500), row(idle, 2, 700),
             row(erlang, 1, 1000), row(erlang, 2, 3000), row(erlang, 3, 2000),

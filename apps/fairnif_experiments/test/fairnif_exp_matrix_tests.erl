@@ -43,11 +43,6 @@ assert_row(_, _, _, Row) ->
     ?assertMatch(#{status := skipped}, Row),
     ?assertNot(is_map_key(elapsed, Row)).
 
-without_the_example_it_says_what_to_build_test() ->
-    ?assertEqual(non_existing, code:which(spinsleep)),
-    {error, {failed, Text}} = ?M:run(#{scale => quick}),
-    ?assertNotEqual(nomatch, string:find(Text, "examples/spinsleep")).
-
 progress_has_a_step_for_each_mode_and_duration_test() ->
     ?assertEqual(16, ?M:steps(#{scale => quick})),
     ?assertEqual(36, ?M:steps(#{})),
