@@ -90,28 +90,17 @@ measure(#{flags := Flags, call := Call, about := About}, Progress) ->
 -spec in_peer(module(), atom(), [term()]) -> {fairnif_bench_series:samples(), map()}.
 in_peer(M, F, Args) ->
     _ = fairnif:calibrate(),
-    {Used0, Total0} = ticks(),
+    Before = fairnif_lab_machine:cpu_clock(),
     {Samples, Facts} = case apply(M, F, Args) of
                            {_, _} = Both -> Both;
                            Only -> {Only, #{}}
                        end,
-    {Used1, Total1} = ticks(),
-    {Samples, Facts#{others => (Used1 - Used0) / max(1, Total1 - Total0)}}.
+    {Samples, Facts#{others => part(fairnif_lab_machine:others(
+                                      Before, fairnif_lab_machine:cpu_clock()))}}.
 
-%% What others used, and what there was, in ticks of 10 ms.
-ticks() ->
-    {ok, Machine} = file:read_file("/proc/stat"),
-    {ok, Self} = file:read_file("/proc/self/stat"),
-    [<<"cpu">> | Columns] = string:lexemes(hd(string:split(Machine, "\n")), " "),
-    %% user nice system idle iowait irq softirq steal; guest is part of user
-    [User, Nice, System, Idle, Wait, Irq, Soft, Steal | _] =
-        [binary_to_integer(C) || C <- Columns],
-    %% After the name, in parentheses: state is the first field, utime the 12th.
-    [_, Fields] = string:split(Self, ") ", trailing),
-    Own = lists:sum([binary_to_integer(T)
-                     || T <- lists:sublist(string:lexemes(Fields, " "), 12, 2)]),
-    Busy = User + Nice + System + Irq + Soft + Steal,
-    {Busy - Own, Busy + Idle + Wait}.
+%% Of all processors; of a run too short to say, none.
+part(undefined) -> 0.0;
+part(Processors) -> Processors / erlang:system_info(logical_processors).
 
 -spec result(fairnif_bench_rows:row(), {fairnif_bench_series:samples(), map()}) -> result().
 result(Row, {_, #{failed := _}}) ->

@@ -33,3 +33,10 @@ let ids = 0;
 
 /** An id that no other element of the page has. */
 export const uniqueId = (prefix: string): string => `${prefix}-${++ids}`;
+
+/** The element of the page that has this id. */
+export function need(id: string): HTMLElement {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no ${id}`);
+  return element;
+}

@@ -6,6 +6,9 @@ export type Format = (value: Maybe) => string;
 
 const isNumber = (v: Maybe): v is number => typeof v === "number" && Number.isFinite(v);
 
+/** What was given in microseconds, as nanoseconds. */
+export const ofMicroseconds = (us: Maybe): number | null => (isNumber(us) ? us * 1e3 : null);
+
 function three(x: number): string {
   if (x >= 99.95) return String(Math.round(x));
   if (x >= 9.995) return x.toFixed(1);

@@ -2,6 +2,7 @@
 import { type Child, h } from "./dom.ts";
 import type { LegendItem } from "./figure.ts";
 import { unique } from "./stats.ts";
+import { headed } from "./table.ts";
 
 export interface HeatCell {
   row: string;
@@ -30,37 +31,17 @@ export function heat(cells: readonly HeatCell[], corner: string, label: string):
   const at = new Map(cells.map((c) => [`${c.row}\n${c.column}`, c]));
   const cell = (row: string, column: string): Child => {
     const c = at.get(`${row}\n${column}`);
-    const hot = c?.heat === null || c === undefined ? "" : ` heat h${c.heat}`;
-    return h("td", { class: `number${hot}` }, c?.text ?? "");
+    if (c?.heat == null) return h("td", { class: "number" }, c?.text);
+    return h("td", { class: "number heat", style: `background: var(--h${c.heat})` }, c.text);
   };
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+  const heads = [{ title: corner, text: true }, ...columns.map((title) => ({ title }))];
+  const body = rows.map((row) =>
     h(
-      "table",
-      { class: "heatmap" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col", class: "text" }, corner),
-          columns.map((c) => h("th", { scope: "col", class: "number" }, c)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        rows.map((row) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row", class: "text" }, row),
-            columns.map((column) => cell(row, column)),
-          ),
-        ),
-      ),
+      "tr",
+      {},
+      h("th", { scope: "row", class: "text" }, row),
+      columns.map((column) => cell(row, column)),
     ),
   );
+  return headed(label, heads, h("tbody", {}, body), "heatmap");
 }

@@ -1,19 +1,13 @@
 // The report page: reads the reports that stand in the page as JSON, and draws them, a section at a
 // time, saying how far it is: a report of 50 MB takes a while.
 import "./style.css";
-import { append, h } from "./dom.ts";
+import { append, h, need } from "./dom.ts";
 import type { Source } from "./model.ts";
 import { grouped, section, sectionsOf } from "./report.ts";
 import { theme } from "./theme.ts";
 
 /** What fairnif writes. */
 const SCHEMA_VERSION = 1;
-
-function need<T extends Element>(id: string): T {
-  const element = document.getElementById(id);
-  if (!element) throw new Error(`the page has no ${id}`);
-  return element as unknown as T;
-}
 
 /** Lets the browser show what was drawn so far. */
 const pause = (): Promise<void> =>
@@ -63,7 +57,7 @@ const heading = (kinds: string[], reports: number): string =>
     reports > kinds.length ? ": two compared" : ""
   }`;
 
-const status = need<HTMLElement>("status");
+const status = need("status");
 theme(need("theme"));
 show(need("page"), status).catch((error: unknown) => {
   status.className = "broken";

@@ -107,7 +107,7 @@ export interface Check {
   subjects: Subject[];
 }
 
-export interface Comparison {
+interface Comparison {
   baseline: string;
   made: string;
   exit: 0 | 1;
@@ -137,6 +137,10 @@ export const PROPERTIES: Record<string, string> = {
 };
 
 export const result = <T>(source: Source): T => source.report.result as T;
+
+/** The rows of these experiments, each with the name of its report. */
+export const rowsOf = <R>(sources: readonly Source[]): (R & { series: string })[] =>
+  sources.flatMap((s) => result<{ rows: R[] }>(s).rows.map((r) => ({ ...r, series: s.name })));
 
 /** A subject of a check, and what it is called beside the others. */
 export interface Named {

@@ -1,5 +1,5 @@
 // Tables of numbers, for reading and for screen readers; long ones are cut, and say so.
-import { type Child, h } from "./dom.ts";
+import { append, type Child, h } from "./dom.ts";
 
 export interface Column {
   title: string;
@@ -13,9 +13,39 @@ export interface Table {
 }
 
 /** More rows than anybody reads would only make the page slow. */
-export const MOST_ROWS = 300;
+const MOST_ROWS = 300;
 
 const side = (column: Column | undefined): string => (column?.text ? "text" : "number");
+
+/** A body under its heads, scrollable sideways by itself. */
+export const headed = (
+  label: string,
+  columns: readonly Column[],
+  body: HTMLElement,
+  name?: string,
+): HTMLElement =>
+  h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+    h("table", { class: name }, h("thead", {}, h("tr", {}, columns.map(head))), body),
+  );
+
+const head = (column: Column): Child =>
+  h("th", { scope: "col", class: side(column) }, column.title);
+
+/** A table of texts, whose body others fill. */
+export const texts = (
+  label: string,
+  heads: readonly string[],
+  body: HTMLElement,
+  name?: string,
+): HTMLElement =>
+  headed(
+    label,
+    heads.map((title) => ({ title, text: true })),
+    body,
+    name,
+  );
 
 /** The table, scrollable sideways by itself. Its first column heads the rows. */
 export function table(content: Table, label: string): HTMLElement {
@@ -31,28 +61,8 @@ export function table(content: Table, label: string): HTMLElement {
       ),
     ),
   );
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
-    h(
-      "table",
-      {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          columns.map((c) => h("th", { scope: "col", class: side(c) }, c.title)),
-        ),
-      ),
-      h("tbody", {}, body),
-    ),
-    rows.length > MOST_ROWS &&
-      h(
-        "p",
-        { class: "note" },
-        `The first ${MOST_ROWS} of ${rows.length.toLocaleString("en-US")} rows; the JSON has all.`,
-      ),
-  );
+  const region = headed(label, columns, h("tbody", {}, body));
+  const cut = `The first ${MOST_ROWS} of ${rows.length.toLocaleString("en-US")} rows; the JSON has all.`;
+  append(region, [rows.length > MOST_ROWS && h("p", { class: "note" }, cut)]);
+  return region;
 }

@@ -4,7 +4,16 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
-import { launch, PHONE, seriousFindings, tooWide, WIDE } from "./chromium.ts";
+import {
+  blank,
+  firstKeys,
+  launch,
+  type Opened,
+  PHONE,
+  seriousFindings,
+  tooWide,
+  WIDE,
+} from "./chromium.ts";
 import { experiments, fairnif, file, HOSTILE, type Made, makeAll } from "./reports.ts";
 
 let browser: Browser;
@@ -23,25 +32,9 @@ after(async () => {
   await browser?.close();
 });
 
-interface Opened {
-  page: Page;
-  /** Errors of the page and of its console, and what it wanted from the network. */
-  complaints: string[];
-}
-
-async function open(
-  html: string,
-  how: { viewport?: typeof WIDE; colorScheme?: "light" | "dark" } = {},
-): Promise<Opened> {
-  const page = await browser.newPage({ viewport: WIDE, ...how });
-  const complaints: string[] = [];
-  page.on("console", (m) => {
-    if (m.type() === "error" || m.type() === "warning") complaints.push(`console: ${m.text()}`);
-  });
-  page.on("pageerror", (e) => complaints.push(`error: ${e.message}`));
-  page.on("request", (r) => {
-    if (!/^(file|data):/.test(r.url())) complaints.push(`request: ${r.url()}`);
-  });
+/** It wants nothing from the network. */
+async function open(html: string, how: Parameters<typeof blank>[2] = {}): Promise<Opened> {
+  const { page, complaints } = await blank(browser, (url) => /^(file|data):/.test(url), how);
   await page.goto(pathToFileURL(html).href);
   await drawn(page);
   return { page, complaints };
@@ -353,14 +346,7 @@ describe("the report page", { timeout: 600_000 }, () => {
 
   test("the keyboard reaches everything: skip link, theme, numbers", async () => {
     const { page } = await open(named("check").html);
-    await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement?.className), "skip");
-    await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement?.id), "theme");
-    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const light = await paper();
-    await page.keyboard.press("Enter");
-    assert.notEqual(await paper(), light);
+    await firstKeys(page);
     await page.locator("summary").first().focus();
     await page.keyboard.press("Enter");
     assert.ok(

@@ -3,7 +3,16 @@ import assert from "node:assert/strict";
 import { mkdirSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import type { Browser, ElementHandle, Page } from "playwright-core";
-import { launch, PHONE, seriousFindings, tooWide, WIDE } from "./chromium.ts";
+import {
+  blank,
+  firstKeys,
+  launch,
+  type Opened,
+  PHONE,
+  seriousFindings,
+  tooWide,
+  WIDE,
+} from "./chromium.ts";
 import { ErlangNode, Watch } from "./nodes.ts";
 import { file, HOSTILE, OUT } from "./reports.ts";
 
@@ -54,23 +63,10 @@ after(async () => {
   await node?.stop();
 });
 
-interface Opened {
-  page: Page;
-  /** Errors of the page and of its console, and requests to anywhere else. */
-  complaints: string[];
-}
-
+/** It wants nothing from anywhere but its server. */
 async function open(address = url, connected = true): Promise<Opened> {
-  const page = await browser.newPage({ viewport: WIDE });
-  const complaints: string[] = [];
-  page.on("console", (m) => {
-    if (m.type() === "error" || m.type() === "warning") complaints.push(`console: ${m.text()}`);
-  });
-  page.on("pageerror", (e) => complaints.push(`error: ${e.message}`));
-  page.on("request", (r) => {
-    if (new URL(r.url()).host !== new URL(address).host && !r.url().startsWith("data:"))
-      complaints.push(`request: ${r.url()}`);
-  });
+  const own = (url: string) => new URL(url).host === new URL(address).host || /^data:/.test(url);
+  const { page, complaints } = await blank(browser, own);
   await page.goto(address);
   if (connected) await live(page);
   return { page, complaints };
@@ -262,14 +258,7 @@ describe("the live page", { timeout: 300_000 }, () => {
 
   test("the keyboard reaches everything: skip link, theme, stacks", async () => {
     const { page } = await open();
-    await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement?.className), "skip");
-    await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement?.id), "theme");
-    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const light = await paper();
-    await page.keyboard.press("Enter");
-    assert.notEqual(await paper(), light);
+    await firstKeys(page);
     if ((await page.locator(".finding").count()) === 0) await untilNamed(page, 300);
     // The element, since what is first may be another soon.
     const details = await page.locator(".finding details:not([hidden])").first().elementHandle();

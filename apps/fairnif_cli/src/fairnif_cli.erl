@@ -67,8 +67,9 @@ demo(_, [Arg | _]) ->
 lab(Opts, []) ->
     maps:size(Opts) =:= 0
         orelse fairnif_lab_cli_text:usage("the list of experiments takes no option", []),
-    io:put_chars([io_lib:format("~-14s ~ts~n", [M:name(), M:description()])
-                  || M <- fairnif_experiment:all()]),
+    io:put_chars([io_lib:format("~-14s ~ts~n", [Name, Line])
+                  || M <- fairnif_experiment:all(),
+                     #{name := Name, description := Line} <- [fairnif_experiment:about(M)]]),
     0;
 lab(Opts, [Name]) ->
     case fairnif_experiment:find(Name) of
@@ -84,13 +85,14 @@ lab(_, [_, Arg | _]) ->
 
 %% An option that would have no effect must not look as if it had one.
 heeded(Module, Opts) ->
-    case maps:keys(Opts) -- [json, html | fairnif_experiment:known(Module)] of
+    #{name := Name, options := Known} = fairnif_experiment:about(Module),
+    case maps:keys(Opts) -- [json, html | Known] of
         [] ->
             ok;
         [Key | _] ->
             {Option, Key, _, _, _} = lists:keyfind(Key, 2, lab_options()),
             fairnif_lab_cli_text:usage("`~ts' is no option of the experiment `~s'",
-                                       [Option, Module:name()])
+                                       [Option, Name])
     end.
 
 report(#{html := Page} = Opts, Files) when length(Files) =:= 1; length(Files) =:= 2 ->

@@ -15,7 +15,8 @@ every_experiment_knows_its_steps_at_each_scale_test_() ->
      || M <- fairnif_experiment:all(), Scale <- [quick, normal, full]].
 
 runs(Module, Flags) ->
-    Name = atom_to_list(Module:name()),
+    #{name := Experiment} = fairnif_experiment:about(Module),
+    Name = atom_to_list(Experiment),
     File = filename:join(dir(), Name ++ ".json"),
     ok = filelib:ensure_dir(File),
     Code = fairnif_cli:run(["lab", Name, "--json", File | Flags]),

@@ -18,10 +18,10 @@ the_default_size_needs_less_than_4_gib_test() ->
 
 the_table_shows_each_figure_and_the_talk_beside_it_test() ->
     Text = format([row(exor_bad, #{}), row(exor, #{talk => undefined})]),
-    [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
-     || Part <- ["exor_bad", "28.1 ms", "2,047", "8,188,005", "202 us",
-                 "45 to 60 %", "5.86 s, 3,906, 7,815,912",
-                 "536,870,912 bytes", "What to see", "leaves 45 to 60 %"]].
+    fairnif_lab_said:contains(Text,
+                              ["exor_bad", "28.1 ms", "2,047", "8,188,005", "202 us",
+                               "45 to 60 %", "5.86 s, 3,906, 7,815,912",
+                               "536,870,912 bytes", "What to see", "leaves 45 to 60 %"]).
 
 a_form_that_failed_says_why_and_the_others_stay_test() ->
     Text = format([#{form => exor_bad, error => <<"the reason">>},

@@ -93,11 +93,11 @@ is_figure(_) ->
 
 the_table_has_isolation_and_published_orders_test() ->
     Text = format(rows()),
-    [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
-     || Part <- ["shared", "process", "network", "0.1 us", "100 us", "1 KiB", "64 KiB",
-                 "20.0 ns", "40.0 ns *", "In turns, 100 rounds",
-                 "a NIF 20.0 ns (published 0.1 us)", "a port 12.0 us (published 100 us)",
-                 "costs 4.0 times what one of fairnif's"]].
+    fairnif_lab_said:contains(Text,
+      ["shared", "process", "network", "0.1 us", "100 us", "1 KiB", "64 KiB",
+       "20.0 ns", "40.0 ns *", "In turns, 100 rounds",
+       "a NIF 20.0 ns (published 0.1 us)", "a port 12.0 us (published 100 us)",
+       "costs 4.0 times what one of fairnif's"]).
 
 what_was_left_out_or_failed_is_named_with_its_reason_test() ->
     Row = maps:with([isolation, published_us], hd(rows())),

@@ -10,8 +10,7 @@
 
 the_rates_stand_beside_what_was_published_test() ->
     Text = format([rates(10, 2000000), rates(1000, 0.5)], []),
-    [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
-     || Part <- ["2,000,000", "0.50", "149,318", "209,975", "0.71"]].
+    fairnif_lab_said:contains(Text, ["2,000,000", "0.50", "149,318", "209,975", "0.71"]).
 
 the_length_that_was_not_published_is_read_off_the_plain_nif_test() ->
     %% A cost that grows with the square: four times at double the length.
@@ -31,9 +30,9 @@ a_node_without_an_answer_is_a_row_and_no_failure_test() ->
                        jitter(yielding_levenshtein, <<"yielding">>,
                               #{count => 5, least => 2100000, p50 => 2500000, p99 => 3400000,
                                 max => 3500000})]),
-    [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
-     || Part <- ["no answer within 10 s", "the shell is dead", "2.10 ms", "3.50 ms",
-                 "2.1 to 3.5 ms"]],
+    fairnif_lab_said:contains(Text,
+                              ["no answer within 10 s", "the shell is dead", "2.10 ms", "3.50 ms",
+                               "2.1 to 3.5 ms"]),
     ?assertEqual(nomatch, string:find(Text, "Failed")).
 
 what_is_to_be_seen_is_written_from_the_figures_test() ->

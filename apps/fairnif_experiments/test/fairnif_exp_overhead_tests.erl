@@ -21,11 +21,11 @@ every_call_gives_a_stamp_on_each_side_and_time_goes_forward_test_() ->
 
 the_trips_stand_beside_what_was_published_test() ->
     Text = format(rows(), [], []),
-    [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
-     || Part <- ["1.75 us", "7.5 us", "12 %", "~10 us", "2.5 to 3.75 us", "40,000 calls",
-                 "10.0 us and more", "3.00 us to 4.00 us",
-                 "takes 3.50 us under default flags, 3.50 us under tuned",
-                 "less than 35.0 us and 35.0 us"]].
+    fairnif_lab_said:contains(Text,
+      ["1.75 us", "7.5 us", "12 %", "~10 us", "2.5 to 3.75 us", "40,000 calls",
+       "10.0 us and more", "3.00 us to 4.00 us",
+       "takes 3.50 us under default flags, 3.50 us under tuned",
+       "less than 35.0 us and 35.0 us"]).
 
 flags_that_the_vm_refused_are_said_test() ->
     Flags = [#{set => default, title => <<"default">>, used => <<>>, refused => []},

@@ -6,15 +6,25 @@
 
 every_experiment_is_found_by_its_name_test() ->
     ?assert(lists:member(fairnif_exp_exor, ?E:all())),
-    [?assertEqual({ok, M}, ?E:find(atom_to_list(M:name()))) || M <- ?E:all()],
+    [?assertEqual({ok, M}, ?E:find(atom_to_list(Name)))
+     || M <- ?E:all(), #{name := Name} <- [?E:about(M)]],
     ?assertEqual(error, ?E:find("no such thing")).
 
 every_experiment_describes_itself_in_one_line_test() ->
     [begin
-         Line = unicode:characters_to_list(M:description()),
+         #{description := Description} = ?E:about(M),
+         Line = unicode:characters_to_list(Description),
          ?assert(length(Line) > 10),
          ?assertNot(lists:member($\n, Line))
      end || M <- ?E:all()].
+
+%% None is in the code path of these tests; that of latency may have been loaded by its own.
+without_its_example_each_says_what_to_build_test_() ->
+    [{atom_to_list(Module),
+      fun() ->
+              {error, {failed, Text}} = Module:run(#{scale => quick}),
+              ?assertMatch({match, _}, re:run(Text, "examples/[a-z]+ is not built: run `make"))
+      end} || Module <- ?E:all() -- [fairnif_exp_latency]].
 
 a_report_begins_with_the_schema_version_test() ->
     Json = iolist_to_binary(fairnif_lab_json:encode(

@@ -90,12 +90,12 @@ sizes() ->
 %% ---- ----
 
 run(Manner) ->
+    fairnif_lab_peer:run(?G:flags(), call(Manner), 30000).
+
+call(Manner) ->
     Opts = #{time_ms => 200, patience_ms => 2000, limit_ns => 1},
-    fairnif_lab_peer:run(?G:flags(), {?MODULE, measure, [Manner, Opts]}, 30000).
+    {?MODULE, measure, [Manner, Opts]}.
 
 in_peer(Manner, Test) ->
     {setup, fun fairnif_lab_zoo:build/0,
-     {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
-         {ok, Result} = run(Manner),
-         Test(Result)
-     end) end}}.
+     fairnif_lab_repeat:in_peer(?G:flags(), call(Manner), Test)}.

@@ -110,22 +110,10 @@ holds(Function, Us) ->
 
 in_peer(Mfa, Test) ->
     {setup, fun fairnif_lab_zoo:build/0,
-     {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
-         {ok, Result} = fairnif_lab_peer:run(fairnif_lab_slices:flags(), Mfa, 30000),
-         Test(Result)
-     end) end}}.
+     fairnif_lab_repeat:in_peer(fairnif_lab_slices:flags(), Mfa, Test)}.
 
 traced(Limit, Fun) ->
-    Table = ?T:new(Limit),
-    Me = self(),
-    Pid = spawn(fun() -> receive go -> ok end, _ = Fun(), Me ! {self(), done},
-                         receive after infinity -> ok end end),
-    1 = erlang:trace(Pid, true, [running, garbage_collection, {tracer, ?T, Table}]),
-    Pid ! go,
-    receive {Pid, done} -> ok end,
-    true = erlang:suspend_process(Pid),
-    exit(Pid, kill),
-    Table.
+    fairnif_lab_tracer_tests:traced(Limit, Fun, fun(Table) -> Table end).
 
 spin(Ns) ->
     spin(Ns, erlang:monotonic_time(nanosecond)).

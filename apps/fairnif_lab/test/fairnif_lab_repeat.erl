@@ -2,7 +2,7 @@
 %% every time.  The bounds stay as they are; only the measurement is repeated.
 -module(fairnif_lab_repeat).
 
--export([until_it_holds/1]).
+-export([until_it_holds/1, in_peer/3]).
 
 -define(TRIES, 6).
 
@@ -11,6 +11,13 @@
 -spec until_it_holds(fun(() -> term())) -> term().
 until_it_holds(Test) ->
     until_it_holds(Test, ?TRIES).
+
+%% A test: Test, with what that call answers in a node with these flags, holds.
+in_peer(Flags, Mfa, Test) ->
+    {timeout, 200, fun() -> until_it_holds(fun() ->
+        {ok, Result} = fairnif_lab_peer:run(Flags, Mfa, 30000),
+        Test(Result)
+    end) end}.
 
 until_it_holds(Test, 1) ->
     Test();

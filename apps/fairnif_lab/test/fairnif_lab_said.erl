@@ -3,7 +3,11 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([said/2, says/4, run/2]).
+-export([said/2, says/4, run/2, contains/2]).
+
+%% A text has each of these parts.
+contains(Text, Parts) ->
+    [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)}) || Part <- Parts].
 
 %% What goes to standard output.
 said(Module, Args) ->

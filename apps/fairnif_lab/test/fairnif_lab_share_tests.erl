@@ -77,10 +77,5 @@ now_ms() ->
     erlang:monotonic_time(millisecond).
 
 in_peer(Manner, Opts, Test) ->
-    {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
-        {ok, {ok, Result}} =
-            fairnif_lab_peer:run(
-              ?S:flags(),
-              {?MODULE, measure, [Manner, maps:merge(?SHORT, Opts)]}, 30000),
-        Test(Result)
-    end) end}.
+    fairnif_lab_repeat:in_peer(?S:flags(), {?MODULE, measure, [Manner, maps:merge(?SHORT, Opts)]},
+                               fun({ok, Result}) -> Test(Result) end).

@@ -134,8 +134,4 @@ busy(Until) ->
     end.
 
 in_peer(Manner, Test) ->
-    {timeout, 200, fun() -> fairnif_lab_repeat:until_it_holds(fun() ->
-        {ok, Summary} = fairnif_lab_peer:run(
-                          ?S:flags(), {?MODULE, summary, [Manner]}, 30000),
-        Test(Summary)
-    end) end}.
+    fairnif_lab_repeat:in_peer(?S:flags(), {?MODULE, summary, [Manner]}, Test).

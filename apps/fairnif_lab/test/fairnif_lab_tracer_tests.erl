@@ -5,6 +5,8 @@
 
 %% What runs in the peer.
 -export([freed/0, shared_by_many/0, upgraded/1]).
+%% For the tests of what is seen late.
+-export([traced/3]).
 
 -define(T, fairnif_lab_tracer).
 
@@ -23,7 +25,7 @@ what_is_no_table_is_badarg_test_() ->
     [?_assertError(badarg, ?T:events(Table)) || Table <- [make_ref(), 1, []]].
 
 every_slice_has_its_begin_and_its_end_in_order_of_time_test() ->
-    Events = traced(1000, fun() -> [erlang:yield() || _ <- lists:seq(1, 20)] end),
+    Events = events(1000, fun() -> [erlang:yield() || _ <- lists:seq(1, 20)] end),
     Tags = [Tag || {Tag, _, _, _} <- Events, Tag =:= in orelse Tag =:= out],
     %% Waiting for `go' was one more; suspended, it ends with `out'.
     ?assert(length(Tags) >= 2 * 20),
@@ -34,18 +36,18 @@ every_slice_has_its_begin_and_its_end_in_order_of_time_test() ->
                       [E || {in, _, _, _} = E <- Events])).
 
 a_collection_of_garbage_is_told_with_its_end_test() ->
-    Events = traced(1000, fun() -> erlang:garbage_collect() end),
+    Events = events(1000, fun() -> erlang:garbage_collect() end),
     Gcs = [Tag || {Tag, _, _, _} <- Events, Tag =:= gc_begin orelse Tag =:= gc_end],
     ?assertMatch([gc_begin, gc_end | _], Gcs).
 
 what_runs_on_a_dirty_scheduler_is_told_apart_test() ->
-    Events = traced(1000, fun() -> erts_debug:dirty_io(wait, 1) end),
+    Events = events(1000, fun() -> erts_debug:dirty_io(wait, 1) end),
     ?assert(lists:member({in, dirty}, [{Tag, Kind} || {Tag, Kind, _, _} <- Events])).
 
 a_full_table_takes_no_more_test() ->
-    Events = traced(7, fun() -> [erlang:yield() || _ <- lists:seq(1, 50)] end),
+    Events = events(7, fun() -> [erlang:yield() || _ <- lists:seq(1, 50)] end),
     ?assertEqual(7, length(Events)),
-    ?assertEqual([], traced(0, fun() -> erlang:yield() end)).
+    ?assertEqual([], events(0, fun() -> erlang:yield() end)).
 
 other_events_are_not_written_test() ->
     Table = ?T:new(10),
@@ -144,7 +146,11 @@ shared_by_many() ->
 
 %% ---- here ----
 
-traced(Limit, Fun) ->
+events(Limit, Fun) ->
+    traced(Limit, Fun, fun ?T:events/1).
+
+%% What Read says of the table of a process that ran Fun under trace, and has not ended yet.
+traced(Limit, Fun, Read) ->
     Table = ?T:new(Limit),
     Me = self(),
     Pid = spawn(fun() -> receive go -> ok end, _ = Fun(), Me ! {self(), done},
@@ -153,6 +159,6 @@ traced(Limit, Fun) ->
     Pid ! go,
     receive {Pid, done} -> ok end,
     true = erlang:suspend_process(Pid),
-    Events = ?T:events(Table),
+    Answer = Read(Table),
     exit(Pid, kill),
-    Events.
+    Answer.

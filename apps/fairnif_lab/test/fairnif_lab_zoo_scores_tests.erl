@@ -46,9 +46,9 @@ only_the_verdicts_on_the_subject_count_test() ->
 
 a_wrong_verdict_is_listed_with_its_sentence_and_evidence_test() ->
     Text = unicode:characters_to_list(?S:format(findings(pass, fail))),
-    [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
-     || Part <- ["animal, run 1, hold: fail, should be pass (false_alarm)", "the sentence",
-                 "longest_ns", "Undecided: none"]].
+    fairnif_lab_said:contains(Text,
+      ["animal, run 1, hold: fail, should be pass (false_alarm)", "the sentence",
+       "longest_ns", "Undecided: none"]).
 
 every_row_expects_something_of_every_property_test_() ->
     Properties = fairnif_zoo_table:properties(),

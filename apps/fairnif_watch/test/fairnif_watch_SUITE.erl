@@ -51,8 +51,7 @@ suite() ->
     [{timetrap, {minutes, 3}}].
 
 all() ->
-    [Case || {Case, 1} <- ?MODULE:module_info(exports),
-             not lists:member(Case, [init_per_suite, end_per_suite, module_info])].
+    fairnif_watch_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),

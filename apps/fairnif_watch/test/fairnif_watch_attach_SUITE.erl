@@ -30,17 +30,7 @@
 suite() -> [{timetrap, {seconds, 90}}].
 
 all() ->
-    [leaves_a_node_as_it_was, leaves_it_so_when_killed,
-     leaves_it_so_when_the_connection_is_lost_and_comes_back,
-     leaves_what_a_node_had_loaded_itself, ends_with_its_janitor,
-     attaches_by_long_names, attaches_over_tls, says_why_there_is_no_connection,
-     says_what_is_no_epmd, refuses_options_that_have_no_effect,
-     shows_the_cookie_to_nobody, subscribes_where_the_application_runs,
-     gives_way_to_the_application, two_watchers_share_what_is_brought,
-     brings_nothing_over_another_version,
-     brings_no_native_part_when_told, one_look_keeps_to_its_schema, tests_the_watch_of_a_node,
-     shows_a_screen_and_puts_the_terminal_back, puts_the_terminal_back_when_it_is_killed,
-     writes_lines_where_no_terminal_is, ends_quietly_where_nobody_reads].
+    fairnif_watch_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     Root = root(filename:dirname(code:which(?MODULE))),

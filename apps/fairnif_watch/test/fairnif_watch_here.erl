@@ -1,7 +1,7 @@
 %% What several tests of the watch need.
 -module(fairnif_watch_here).
 
--export([source_dir/0, root/0, with_watch/2, wait_finding/2, wait_until/2, dirty_cpu/2]).
+-export([source_dir/0, root/0, with_watch/2, wait_finding/2, dirty_cpu/2]).
 
 %% The directory of the tests' sources.
 source_dir() ->
@@ -45,14 +45,6 @@ next(Is, Deadline) ->
             next(Is, Deadline)
     after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
             {none, fairnif_watch:report()}
-    end.
-
-wait_until(Is, Ms) when Ms =< 0 ->
-    Is();
-wait_until(Is, Ms) ->
-    case Is() of
-        true -> true;
-        false -> timer:sleep(50), wait_until(Is, Ms - 50)
     end.
 
 %% Processes, so many, each for so long in a NIF on a dirty CPU scheduler; asleep there, so that the

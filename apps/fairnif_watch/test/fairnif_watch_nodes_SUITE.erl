@@ -23,13 +23,7 @@
 suite() -> [{timetrap, {seconds, 90}}].
 
 all() ->
-    [leaves_it_so_when_nothing_is_heard_of_the_watcher,
-     goes_on_without_a_native_part_that_cannot_be_loaded,
-     takes_back_what_a_node_cannot_load,
-     a_node_that_hangs_goes_and_is_replaced_is_told,
-     waits_for_a_node_whose_scheduler_is_held,
-     waits_for_a_node_that_is_starting,
-     follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes].
+    fairnif_watch_test:cases(?MODULE).
 
 end_per_testcase(_, _) ->
     _ = net_kernel:stop(),

@@ -39,8 +39,7 @@ suite() ->
     [{timetrap, {seconds, 240 + 2 * seconds() + 3 * holds()}}].
 
 all() ->
-    [heavy_ordinary_load_is_no_finding, nor_is_it_beside_other_programs,
-     every_hold_is_named_on_an_idle_node, every_hold_is_named_on_a_loaded_node].
+    fairnif_watch_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),

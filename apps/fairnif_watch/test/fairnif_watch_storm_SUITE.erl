@@ -19,11 +19,7 @@ suite() ->
     [{timetrap, {minutes, 4}}].
 
 all() ->
-    [starting_and_stopping_under_load_leaves_no_trace,
-     a_library_is_upgraded_and_purged_while_it_is_watched,
-     a_node_halts_while_it_is_blocked_and_watched,
-     signals_of_the_watch_break_nothing_off_that_can_be_restarted,
-     ten_thousand_blocks_a_second_do_not_hurt_the_node].
+    fairnif_watch_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),

@@ -3,7 +3,7 @@
 %% Runs in the test node and in peers; starts nothing that outlives its caller.
 -module(fairnif_watch_test).
 
--export([build/0, make/1, library/1, out_dir/0, erl_args/0]).
+-export([cases/1, build/0, make/1, library/1, out_dir/0, erl_args/0]).
 -export([peer/1, peer/2, with_stderr/2, call/4, call/5, stop/1]).
 -export([retry/2, eventually/2, env_number/2]).
 -export([resident/0, run_delay/0, traces/0]).
@@ -11,6 +11,11 @@
 %% How long a busy machine may take to boot a node, and what is asked of one to answer.
 -define(BOOT_MS, 60000).
 -define(CALL_MS, 120000).
+
+%% @doc The cases of a suite: what it exports with one argument, but for what prepares it.
+cases(Suite) ->
+    [Case || {Case, 1} <- Suite:module_info(exports),
+             not lists:member(Case, [init_per_suite, end_per_suite, module_info])].
 
 %% @doc Makes the libraries; takes no time when they are there.
 build() ->

@@ -137,13 +137,7 @@ has(Part, Text) -> ?assertNotEqual({nomatch, Text}, {string:find(Text, Part), Te
 
 lacks(Part, Text) -> ?assertEqual({nomatch, Text}, {string:find(Text, Part), Text}).
 
-until(Condition) -> until(Condition, 100).
-
-until(Condition, Tries) ->
-    case Condition() of
-        true -> ok;
-        false when Tries > 0 -> timer:sleep(100), until(Condition, Tries - 1)
-    end.
+until(Condition) -> fairnif_watch_test:eventually(Condition, 10000).
 
 %% -- who may, and what ------------------------------------------------------------------------
 
@@ -252,8 +246,7 @@ the_token_is_in_no_report_test() ->
     try
         {ok, _} = fairnif_watch:start(#{http => {{127, 0, 0, 1}, 0}, http_token => ?TOKEN}),
         true = exit(whereis(fairnif_watch_collector), kill),
-        true = fairnif_watch_here:wait_until(fun() -> is_pid(whereis(fairnif_watch_collector)) end,
-                                             5000),
+        until(fun() -> is_pid(whereis(fairnif_watch_collector)) end),
         ok = fairnif_watch:stop()
     after
         ok = logger:set_primary_config(level, Level),

@@ -88,10 +88,7 @@ typed([], Split) -> Split.
 %% @doc The arguments of the node: code paths, each once, then the command line's own.
 -spec arguments([file:filename()], [string()]) -> [string()].
 arguments(Paths, Args) ->
-    ["-pa" | unique(Paths)] ++ ["-extra" | Args].
-
-unique([]) -> [];
-unique([P | Rest]) -> [P | unique([R || R <- Rest, R =/= P])].
+    ["-pa" | lists:uniq(Paths)] ++ ["-extra" | Args].
 
 wait(Port) ->
     receive

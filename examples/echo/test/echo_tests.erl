@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/2]).
+
 %% In that node.
 -export([echoes/1, many/1, os_pids/1, hold/1, killed_callers/1, refused/0, files/0]).
 
@@ -129,7 +131,7 @@ killed_callers(N) ->
          timer:sleep(rand:uniform(2)),
          exit(Pid, kill)
      end || _ <- lists:seq(1, N)],
-    eventually(fun() -> threads() =< Before end).
+    eventually(fun() -> threads() =< Before end, ?GONE_MS).
 
 threads() ->
     {ok, Threads} = file:list_dir("/proc/self/task"),
@@ -168,24 +170,11 @@ stop(Peer) ->
     try peer:stop(Peer) catch exit:_ -> ok end.
 
 gone(OsPid) ->
-    ?assertEqual({OsPid, ok}, {OsPid, eventually(fun() -> not is_alive(OsPid) end)}).
+    eventually(fun() -> not is_alive(OsPid) end, ?GONE_MS).
 
 %% One that has ended may wait for its parent to hear of it.
 is_alive(OsPid) ->
     case file:read_file("/proc/" ++ integer_to_list(OsPid) ++ "/stat") of
         {ok, Stat} -> re:run(Stat, "\\) Z ") =:= nomatch;
         {error, _} -> false
-    end.
-
-eventually(Fun) ->
-    eventually(Fun, erlang:monotonic_time(millisecond) + ?GONE_MS).
-
-eventually(Fun, Until) ->
-    case Fun() of
-        true -> ok;
-        false ->
-            case erlang:monotonic_time(millisecond) < Until of
-                true -> timer:sleep(20), eventually(Fun, Until);
-                false -> still_not
-            end
     end.

@@ -5,6 +5,9 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2,
+                       on_one_scheduler/1, with_pauses/1]).
+
 %% Native code that keeps the rules; with the plain NIF; with Erlang.
 -define(ON_NORMAL, [levenshtein, yielding_levenshtein]).
 -define(FAIR, [dirty_levenshtein, threaded_levenshtein | ?ON_NORMAL]).
@@ -105,13 +108,7 @@ a_huge_input_costs_only_where_it_differs_test_() ->
      end}.
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
-    {setup,
-     fun() ->
-         fairnif:debug(#{pause_every_tick => true, check_terms => true})
-     end,
-     fun(ok) ->
-         fairnif:debug(#{pause_every_tick => false, check_terms => false})
-     end,
+    with_pauses(
      [{timeout, 60,
        fun() ->
            Before = counters(yields),
@@ -124,7 +121,7 @@ with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
            %% the last pair alone makes twice about 6000 steps
            ?assertMatch([_, _, _], [Y || Y <- Paused, Y >= 6000])
        end},
-      ?_assertEqual([0, 0, 0, 0], counters(misuses))]}.
+      ?_assertEqual([0, 0, 0, 0], counters(misuses))]).
 
 %% ------------------------------------------------------------------
 %% Bad input
@@ -165,9 +162,7 @@ comparing_equal_bytes_gives_way_too_test_() ->
 %% On a single scheduler, how long an Erlang process beside the call has to
 %% wait.  The plain NIF shows that this test can fail.
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Form),
        {timeout, 60,
         fun() ->
@@ -176,7 +171,7 @@ the_neighbour_of_a_fair_call_keeps_running_test_() ->
                          {Form, Gap > Elapsed div 2, Elapsed, Gap})
         end}}
       || {Form, Waits} <- [{unfair_levenshtein, true}
-                           | [{Form, false} || Form <- ?FAIR]]]}.
+                           | [{Form, false} || Form <- ?FAIR]]]).
 
 a_killed_call_leaves_no_task_behind_test_() ->
     [{atom_to_list(Form),
@@ -184,8 +179,9 @@ a_killed_call_leaves_no_task_behind_test_() ->
        fun() ->
            %% uninterrupted, one such call takes half a minute
            {A, B} = {rand:bytes(200000), rand:bytes(200000)},
-           [kill_after(Ms, Form, A, B) || Ms <- [0, 0, 0, 1, 2, 5, 10, 50]],
-           ?assert(eventually(fun() -> fairnif:tasks() =:= [] end))
+           [kill_task_after(Ms, fun() -> levenshtein:Form(A, B) end)
+            || Ms <- [0, 0, 0, 1, 2, 5, 10, 50]],
+           eventually(fun() -> fairnif:tasks() =:= [] end)
        end}}
      || Form <- ?FAIR].
 
@@ -232,11 +228,6 @@ iolist() ->
 %% ------------------------------------------------------------------
 %% Helpers
 %% ------------------------------------------------------------------
-
-%% A failure shows PropEr's counterexample.
-holds(Times, Property) ->
-    Options = [quiet, long_result, {numtests, Times}],
-    ?assertEqual(true, proper:quickcheck(Property, Options)).
 
 agree(A, B) ->
     agree(A, B, levenshtein:erlang_levenshtein(A, B)).
@@ -285,56 +276,8 @@ reductions(Form, A, B) ->
           R1 - R0
       end).
 
-in_fresh_process(Fun) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
-    receive
-        {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer;
-        {'DOWN', Ref, process, Pid, Reason} -> erlang:error(Reason)
-    end.
-
 %% Microseconds the call took, and the longest that a busy process waited.
 beside(Form, Size) ->
     {A, B} = {rand:bytes(Size), rand:bytes(Size)},
-    Parent = self(),
-    Neighbour = spawn_link(fun() ->
-                               Parent ! {self(), ready},
-                               Parent ! {self(), longest_gap(now_us(), 0)}
-                           end),
-    receive {Neighbour, ready} -> ok end,
-    {Elapsed, _} = timer:tc(levenshtein, Form, [A, B]),
-    Neighbour ! stop,
-    receive {Neighbour, Gap} -> {Elapsed, Gap} end.
+    beside(fun() -> levenshtein:Form(A, B) end).
 
-longest_gap(Last, Longest) ->
-    receive
-        stop -> max(Longest, now_us() - Last)
-    after 0 ->
-        Now = now_us(),
-        longest_gap(Now, max(Longest, Now - Last))
-    end.
-
-now_us() ->
-    erlang:monotonic_time(microsecond).
-
-%% Kills a caller that long after its task was seen.
-kill_after(Ms, Form, A, B) ->
-    {Pid, Ref} = spawn_monitor(levenshtein, Form, [A, B]),
-    ?assert(eventually(fun() -> fairnif:tasks() =/= [] end)),
-    timer:sleep(Ms),
-    exit(Pid, kill),
-    receive
-        {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason)
-    end,
-    ?assert(eventually(fun() -> fairnif:tasks() =:= [] end)).
-
-eventually(Condition) ->
-    eventually(Condition, erlang:monotonic_time(millisecond) + 5000).
-
-eventually(Condition, Deadline) ->
-    case Condition() of
-        true -> true;
-        false ->
-            timer:sleep(1),
-            erlang:monotonic_time(millisecond) < Deadline
-                andalso eventually(Condition, Deadline)
-    end.

@@ -5,6 +5,9 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2,
+                       on_one_scheduler/1, with_pauses/1]).
+
 %% Lengths the C code treats specially: 16 elements are sorted at a time, 128
 %% merged, 256 summed; a tuple holds 1024, a tuple of tuples 2^20; a map is in
 %% parts from 128 pairs on; from some 10,000 on there is room made.
@@ -85,16 +88,10 @@ every_answer_is_right_at_the_edges_of_its_blocks_test_() ->
      || N <- ?EDGES].
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
-    {setup,
-     fun() ->
-         {module, _} = code:ensure_loaded(big_lists),
-         fairnif:debug(#{pause_every_tick => true, check_terms => true})
-     end,
-     fun(ok) ->
-         fairnif:debug(#{pause_every_tick => false, check_terms => false})
-     end,
+    with_pauses(
      [{timeout, 60,
        fun() ->
+           {module, _} = code:ensure_loaded(big_lists),
            Before = counters(yields),
            [right(N) || N <- ?EDGES, N < 60000],
            holds(200, ?FORALL(L, elements_to_sort(), sorts(L))),
@@ -105,7 +102,7 @@ with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
            [?assert(After - Y > 100)
             || {After, Y} <- lists:zip(counters(yields), Before)]
        end},
-      ?_assertEqual([0, 0, 0, 0], counters(misuses))]}.
+      ?_assertEqual([0, 0, 0, 0], counters(misuses))]).
 
 five_million_elements_have_the_right_answers_test_() ->
     [{atom_to_list(Function),
@@ -204,11 +201,12 @@ a_killed_call_leaves_nothing_behind_test_() ->
        fun() ->
            with_memory(
              fun() ->
-                 _ = args(Function, 1000000),
+                 Args = args(Function, 1000000),
                  Before = memory(),
-                 [kill_after(Ms, Function) || Ms <- [0, 1, 5, 20, 50]],
-                 ?assert(eventually(fun() -> fairnif:tasks() =:= [] end)),
-                 ?assert(eventually(fun() -> memory() < Before + 20.0e6 end))
+                 [kill_task_after(Ms, fun() -> repeat(Function, Args) end)
+                  || Ms <- [0, 1, 5, 20, 50]],
+                 eventually(fun() -> fairnif:tasks() =:= [] end),
+                 eventually(fun() -> memory() < Before + 20.0e6 end)
              end)
        end}}
      || Function <- [sum, range, sort, to_map]].
@@ -216,15 +214,13 @@ a_killed_call_leaves_nothing_behind_test_() ->
 %% On a single scheduler, how long an Erlang process beside the call has to
 %% wait.  The plain NIFs show that this test can fail.
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Function),
        {timeout, 60, fun() -> waits(Waits, Function, 5, []) end}}
       || {Functions, Waits} <-
              [{[sum, range, sort, to_map], false},
               {[unfair_sum, unfair_range, unfair_sort, unfair_to_map], true}],
-         Function <- Functions]}.
+         Function <- Functions]).
 
 %% ------------------------------------------------------------------
 %% Generators
@@ -264,11 +260,6 @@ bad_lists() ->
 
 property(Times, Property) ->
     {timeout, 60, fun() -> holds(Times, Property) end}.
-
-%% A failure shows PropEr's counterexample.
-holds(Times, Property) ->
-    Options = [quiet, long_result, {numtests, Times}],
-    ?assertEqual(true, proper:quickcheck(Property, Options)).
 
 sums(L) ->
     Sum = lists:sum(L),
@@ -312,13 +303,6 @@ is_badarg(Form, Args) ->
 
 counters(Name) ->
     [maps:get(Name, fairnif:info({big_lists, F, A})) || {F, A} <- ?NATIVE].
-
-in_fresh_process(Fun) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
-    receive
-        {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer;
-        {'DOWN', Ref, process, Pid, Reason} -> erlang:error(Reason)
-    end.
 
 min_heap_size() ->
     {garbage_collection, Settings} = process_info(self(), garbage_collection),
@@ -374,7 +358,9 @@ waits(Waits, Function, Tries, Seen) ->
             _ -> 500000
         end,
     Args = args(Function, N),
-    {Elapsed, Gap} = in_fresh_process(fun() -> beside(Function, Args) end),
+    {Elapsed, Gap} = in_fresh_process(fun() ->
+                                          beside(fun() -> apply(big_lists, Function, Args) end)
+                                      end),
     case Gap > Elapsed div 4 of
         Waits -> ok;
         _ when Tries > 1 ->
@@ -384,56 +370,7 @@ waits(Waits, Function, Tries, Seen) ->
                                              [{Elapsed, Gap} | Seen]})
     end.
 
-%% Microseconds the call took, and the longest that a busy process waited.
-beside(Function, Args) ->
-    Parent = self(),
-    Neighbour = spawn_link(fun() ->
-                               Parent ! {self(), ready},
-                               Parent ! {self(), longest_gap(now_us(), 0)}
-                           end),
-    receive {Neighbour, ready} -> ok end,
-    {Elapsed, _} = timer:tc(big_lists, Function, Args),
-    Neighbour ! stop,
-    receive {Neighbour, Gap} -> {Elapsed, Gap} end.
-
-longest_gap(Last, Longest) ->
-    receive
-        stop -> max(Longest, now_us() - Last)
-    after 0 ->
-        Now = now_us(),
-        longest_gap(Now, max(Longest, Now - Last))
-    end.
-
-now_us() ->
-    erlang:monotonic_time(microsecond).
-
-%% Kills a caller that long after its task was seen.
-kill_after(Ms, Function) ->
-    Args = args(Function, 1000000),
-    {Pid, Ref} = spawn_monitor(fun() ->
-                                   repeat(Function, Args)
-                               end),
-    ?assert(eventually(fun() -> fairnif:tasks() =/= [] end)),
-    timer:sleep(Ms),
-    exit(Pid, kill),
-    receive
-        {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason)
-    end,
-    ?assert(eventually(fun() -> fairnif:tasks() =:= [] end)).
-
 %% A sum is soon done.
 repeat(Function, Args) ->
     _ = apply(big_lists, Function, Args),
     repeat(Function, Args).
-
-eventually(Condition) ->
-    eventually(Condition, erlang:monotonic_time(millisecond) + 5000).
-
-eventually(Condition, Deadline) ->
-    case Condition() of
-        true -> true;
-        false ->
-            timer:sleep(1),
-            erlang:monotonic_time(millisecond) < Deadline
-                andalso eventually(Condition, Deadline)
-    end.

@@ -5,6 +5,9 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, holds/2, beside/1, kill_after/2, on_one_scheduler/1,
+                       with_pauses/1]).
+
 %% Bytes that a box is longer than its message.
 -define(MAC, 16).
 %% Around the sizes that a binary, or a key stream of libsodium, changes at.
@@ -75,16 +78,14 @@ a_message_that_starts_inside_a_byte_is_read_right_test() ->
      end || Size <- [10, 100, 100000]].
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
-    {setup,
-     fun() -> fairnif:debug(#{pause_every_tick => true, check_terms => true}) end,
-     fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
+    with_pauses(
      {timeout, 60,
       fun() ->
           Keys = {sodium:crypto_box_keypair(), sodium:crypto_box_keypair()},
           [?assert(round_trips(rand:bytes(Size), rand:bytes(24), rand:bytes(32), Keys))
            || Size <- ?EDGES],
           ?assertEqual(0, counter(misuses, {sodium, crypto_secretbox, 3}))
-      end}}.
+      end}).
 
 random_bytes_are_as_many_as_asked_for_and_differ_test_() ->
     [{atom_to_list(Form),
@@ -176,20 +177,18 @@ long_calls_run_dirty_and_short_ones_in_place_test_() ->
 %% On a single scheduler, how long an Erlang process beside the calls has to
 %% wait.  The plain NIF shows that this test can fail.
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Form),
        {timeout, 60, fun() -> ?assert(eventually_beside(Form, Waits, 5)) end}}
-      || {Form, Waits} <- [{crypto_secretbox_b, true}, {crypto_secretbox, false}]]}.
+      || {Form, Waits} <- [{crypto_secretbox_b, true}, {crypto_secretbox, false}]]).
 
 a_killed_caller_leaves_no_task_behind_test_() ->
     [{lists:flatten(io_lib:format("~s, ~b bytes", [Form, Size])),
       {timeout, 60,
        fun() ->
            Args = [rand:bytes(Size), rand:bytes(24) | Keys],
-           [kill_after(Ms, Form, Args) || Ms <- [0, 0, 0, 0, 1, 2, 5]],
-           ?assert(eventually(fun() -> fairnif:tasks() =:= [] end))
+           [kill_after(Ms, fun() -> forever(Form, Args) end) || Ms <- [0, 0, 0, 0, 1, 2, 5]],
+           eventually(fun() -> fairnif:tasks() =:= [] end)
        end}}
      || {Form, Keys} <- [{crypto_secretbox, [<<1:256>>]}, {crypto_box, [?BOB_PK, ?ALICE_SK]}],
         Size <- [16, 16777216]].
@@ -211,10 +210,6 @@ round_trips(M, Nonce, Key, {{Pk1, Sk1}, {Pk2, Sk2}}) ->
     byte_size(Box) =:= byte_size(M) + ?MAC
         andalso {ok, M} =:= sodium:crypto_secretbox_open(Box, Nonce, Key)
         andalso {ok, M} =:= sodium:crypto_box_open(Box2, Nonce, Pk1, Sk2).
-
-%% A failure shows PropEr's counterexample.
-holds(Times, Property) ->
-    ?assertEqual(true, proper:quickcheck(Property, [quiet, long_result, {numtests, Times}])).
 
 bytes(Hex) ->
     << <<(list_to_integer([A, B], 16))>> || <<A, B>> <= list_to_binary(Hex) >>.
@@ -244,52 +239,6 @@ eventually_beside(Form, Waits, Attempts) ->
         _ -> {Elapsed, Gap}
     end.
 
-%% Microseconds the call took, and the longest that a busy process waited.
-beside(Call) ->
-    Parent = self(),
-    Neighbour = spawn_link(fun() ->
-                               Parent ! {self(), ready},
-                               Parent ! {self(), longest_gap(now_us(), 0)}
-                           end),
-    receive {Neighbour, ready} -> ok end,
-    {Elapsed, _} = timer:tc(Call),
-    Neighbour ! stop,
-    receive {Neighbour, Gap} -> {Elapsed, Gap} end.
-
-longest_gap(Last, Longest) ->
-    receive
-        stop -> max(Longest, now_us() - Last)
-    after 0 ->
-        Now = now_us(),
-        longest_gap(Now, max(Longest, Now - Last))
-    end.
-
-now_us() ->
-    erlang:monotonic_time(microsecond).
-
-%% Kills a process that makes one call after the other, that long after its
-%% first.
-kill_after(Ms, Form, Args) ->
-    {Pid, Ref} = spawn_monitor(fun() -> forever(Form, Args) end),
-    timer:sleep(Ms),
-    exit(Pid, kill),
-    receive
-        {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason)
-    end,
-    ?assert(eventually(fun() -> fairnif:tasks() =:= [] end)).
-
 forever(Form, Args) ->
     _ = apply(sodium, Form, Args),
     forever(Form, Args).
-
-eventually(Condition) ->
-    eventually(Condition, erlang:monotonic_time(millisecond) + 5000).
-
-eventually(Condition, Deadline) ->
-    case Condition() of
-        true -> true;
-        false ->
-            timer:sleep(1),
-            erlang:monotonic_time(millisecond) < Deadline
-                andalso eventually(Condition, Deadline)
-    end.

@@ -9,6 +9,9 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, beside/1, kill_after/2, kill_task_after/2, on_one_scheduler/1,
+                       with_pauses/1]).
+
 -define(FAIR_SLEEP, [spinsleep_fair, spinsleep_fair_yield,
                      spinsleep_fair_dirty_yield]).
 -define(FAIR_WORK, [spinwork_fair, spinwork_fair_yield,
@@ -58,9 +61,7 @@ an_answer_is_the_time_that_the_call_took_test_() ->
      || Form <- ?ALL].
 
 with_a_pause_at_every_tick_the_work_is_done_test_() ->
-    {setup,
-     fun() -> fairnif:debug(#{pause_every_tick => true, check_terms => true}) end,
-     fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
+    with_pauses(
      [{atom_to_list(Form),
        fun() ->
            #{yields := Before} = fairnif:info({spinsleep, Form, 1}),
@@ -72,7 +73,7 @@ with_a_pause_at_every_tick_the_work_is_done_test_() ->
            Least = case lists:member(Form, ?FAIR_WORK) of true -> 5000; false -> 50 end,
            ?assertMatch({_, Yields} when Yields >= Least, {Form, After - Before})
        end}
-      || Form <- ?FAIR]}.
+      || Form <- ?FAIR]).
 
 %% ------------------------------------------------------------------
 %% Bad input
@@ -186,18 +187,16 @@ the_original_holds_its_scheduler_for_all_but_the_first_millisecond_test() ->
 %% On a single scheduler, how long a busy Erlang process beside the call has to
 %% wait. The plain forms and the original show that this test can fail.
 the_neighbour_of_a_call_that_gives_way_keeps_running_test_() ->
-    {setup,
-     fun() -> erlang:system_flag(schedulers_online, 1) end,
-     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+    on_one_scheduler(
      [{atom_to_list(Form),
        {timeout, 60,
         ?_test(retry(5, fun() ->
-                            {Took, Gap} = beside(Form, 200000),
+                            {Took, Gap} = beside(fun() -> spinsleep:Form(200000) end),
                             (Gap > Took div 2) =:= Waits orelse {Form, Took, Gap}
                         end))}}
       || {Forms, Waits} <- [{[spinsleep, spinsleep_original, spinwork], true},
                             {?THREADED ++ ?YIELDING_SLEEP ++ ?YIELDING_WORK, false}],
-         Form <- Forms]}.
+         Form <- Forms]).
 
 %% Uninterrupted, the call would take an hour.
 a_killed_caller_leaves_no_task_test_() ->
@@ -206,7 +205,7 @@ a_killed_caller_leaves_no_task_test_() ->
        fun() ->
            Before = cancels(Form),
            Kills = [0, 0, 1, 2, 5, 20],
-           [kill_after(Ms, Form) || Ms <- Kills],
+           [kill_task_after(Ms, fun() -> spinsleep:Form(?MAX_US) end) || Ms <- Kills],
            %% counted just after the task is gone
            eventually(fun() -> cancels(Form) =:= Before + length(Kills) end)
        end}}
@@ -214,41 +213,13 @@ a_killed_caller_leaves_no_task_test_() ->
 
 a_killed_caller_of_a_form_sliced_by_hand_is_gone_test_() ->
     [{atom_to_list(Form),
-      fun() ->
-          {Pid, Monitor} = spawn_monitor(spinsleep, Form, [?MAX_US]),
-          timer:sleep(10),
-          exit(Pid, kill),
-          ?assertEqual(killed, down(Pid, Monitor))
-      end}
+      fun() -> kill_after(10, fun() -> spinsleep:Form(?MAX_US) end) end}
      || Form <- [spinsleep_timeslice, spinsleep_timeslice_dirty,
                  spinwork_timeslice, spinwork_timeslice_dirty]].
 
 %% ------------------------------------------------------------------
 %% Helpers
 %% ------------------------------------------------------------------
-
-%% Microseconds the call took, and the longest that a busy process waited.
-beside(Form, Us) ->
-    Parent = self(),
-    Neighbour = spawn_link(fun() ->
-                               Parent ! {self(), ready},
-                               Parent ! {self(), longest_gap(now_us(), 0)}
-                           end),
-    receive {Neighbour, ready} -> ok end,
-    {Took, _} = timer:tc(spinsleep, Form, [Us]),
-    Neighbour ! stop,
-    receive {Neighbour, Gap} -> {Took, Gap} end.
-
-longest_gap(Last, Longest) ->
-    receive
-        stop -> max(Longest, now_us() - Last)
-    after 0 ->
-        Now = now_us(),
-        longest_gap(Now, max(Longest, Now - Last))
-    end.
-
-now_us() ->
-    erlang:monotonic_time(microsecond).
 
 cancels(Form) ->
     #{cancels := Cancels} = nif_info(Form),
@@ -260,32 +231,6 @@ nif_info(Form) ->
               false -> Form
           end,
     fairnif:info({spinsleep, Nif, 1}).
-
-%% Kills a caller that long after its task was seen.
-kill_after(Ms, Form) ->
-    {Pid, Monitor} = spawn_monitor(spinsleep, Form, [?MAX_US]),
-    eventually(fun() -> fairnif:tasks() =/= [] end),
-    timer:sleep(Ms),
-    exit(Pid, kill),
-    ?assertEqual(killed, down(Pid, Monitor)),
-    eventually(fun() -> fairnif:tasks() =:= [] end).
-
-down(Pid, Monitor) ->
-    receive {'DOWN', Monitor, process, Pid, Reason} -> Reason
-    after 5000 -> error({still_alive, Pid})
-    end.
-
-eventually(Condition) ->
-    eventually(Condition, erlang:monotonic_time(millisecond) + 5000).
-
-eventually(Condition, Deadline) ->
-    case Condition() of
-        true -> ok;
-        false ->
-            ?assert(erlang:monotonic_time(millisecond) < Deadline),
-            timer:sleep(1),
-            eventually(Condition, Deadline)
-    end.
 
 %% For properties of time: true, or what was seen instead; all of it is in the
 %% error.

@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, async/1, fds/0]).
+
 -define(LOCAL, {127, 0, 0, 1}).
 -define(OPTIONS, [binary, {active, false}, {exit_on_close, false}]).
 
@@ -356,23 +358,7 @@ throughput() ->
 
 %% -- helpers -----------------------------------------------------------------------------
 
-%% Fun runs, and waits by now.
-async(Fun) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({result, Fun()}) end),
-    eventually(fun() -> [] =/= [1 || #{owner := P, state := waiting} <- fairnif:tasks(), P =:= Pid]
-               end),
-    Monitor.
-
-result(Monitor) ->
+result({_Pid, Monitor}) ->
     receive {'DOWN', Monitor, process, _, {result, Result}} -> Result
     after 5000 -> no_answer
     end.
-
-fds() ->
-    {ok, Names} = file:list_dir("/proc/self/fd"),
-    length(Names).
-
-eventually(Fun) -> eventually(Fun, 5000).
-
-eventually(Fun, Ms) when Ms > 0 ->
-    Fun() orelse begin timer:sleep(5), eventually(Fun, Ms - 5) end.

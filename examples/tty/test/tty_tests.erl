@@ -3,6 +3,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-import(example_test, [eventually/1, async/1, fds/0]).
+
 all_test_() ->
     {setup, fun build/0,
      fun(Program) ->
@@ -154,23 +156,7 @@ shown(User, Bytes, Sofar) ->
 
 %% -- helpers -------------------------------------------------------------------
 
-%% Fun runs, and waits by now.
-async(Fun) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({result, Fun()}) end),
-    eventually(fun() -> [] =/= [1 || #{owner := P, state := waiting} <- fairnif:tasks(), P =:= Pid]
-               end),
-    {Pid, Monitor}.
-
 result({_Pid, Monitor}, Ms) ->
     receive {'DOWN', Monitor, process, _, {result, Result}} -> Result
     after Ms -> nothing
     end.
-
-fds() ->
-    {ok, Names} = file:list_dir("/proc/self/fd"),
-    length(Names).
-
-eventually(Fun) -> eventually(Fun, 5000).
-
-eventually(Fun, Ms) when Ms > 0 ->
-    Fun() orelse begin timer:sleep(5), eventually(Fun, Ms - 5) end.

@@ -34,7 +34,7 @@ export const colour = (index: number): string => PALETTE[index % PALETTE.length]
 
 export const RULE = "var(--limit)";
 export const BAND = "var(--fair)";
-export const FONT = 12;
+const FONT = 12;
 /** Below the plot: ticks, and the label of the axis under them. */
 export const BOTTOM = 46;
 /** Of a letter, on average, in pixels. */

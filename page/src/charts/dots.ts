@@ -23,7 +23,7 @@ import {
 const SHAPES = ["circle", "diamond", "bar", "cross"] as const;
 const SYMBOLS = ["circle", "diamond", "square", "times"] as const;
 
-export interface DotRow {
+interface DotRow {
   label: string;
   /** The file, or the subject, when there are several. */
   series?: string;
@@ -35,7 +35,7 @@ export interface DotRow {
   note?: string | null | undefined;
 }
 
-export interface Dots extends Base {
+interface Dots extends Base {
   rows: readonly DotRow[];
   x: Axis;
   /** What heads the labels in the table. */

@@ -17,14 +17,14 @@ import {
   xRules,
 } from "./common.ts";
 
-export interface Group {
+interface Group {
   /** Groups of one label share a panel. */
   label: string;
   series?: string;
   samples: readonly number[];
 }
 
-export interface Histogram extends Base {
+interface Histogram extends Base {
   groups: readonly Group[];
   x: Axis;
   heading: string;

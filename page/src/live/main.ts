@@ -1,7 +1,7 @@
 // The live page: takes the events of the server into the store, and brings the sections up to date.
 import "../style.css";
 import "./live.css";
-import { append } from "../dom.ts";
+import { append, need } from "../dom.ts";
 import { theme } from "../theme.ts";
 import { Connection, type Link } from "./connection.ts";
 import { classes, shown as show, text } from "./keyed.ts";
@@ -21,12 +21,6 @@ import { clock, SEVERITIES, wordOf } from "./words.ts";
 const TICK_MS = 250;
 /** A reader that speaks is not interrupted more often. */
 const NEWS_MS = 3000;
-
-function need(id: string): HTMLElement {
-  const element = document.getElementById(id);
-  if (!element) throw new Error(`the page has no ${id}`);
-  return element;
-}
 
 const store = new Store();
 let link: Link = { state: "connecting" };

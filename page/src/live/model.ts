@@ -34,7 +34,7 @@ export interface Detector {
   remedy: string | null;
 }
 
-export interface TopFunction {
+interface TopFunction {
   label: string;
   samples: number;
   /** Of the busy samples, 0 to 1. */

@@ -7,7 +7,7 @@ import type { Events, Finding, NodeStatus, View, WholeNode } from "./model.ts";
 export const COLUMNS = 180;
 export const MOST_FINDINGS = 100;
 /** A view comes every second. */
-export const STALE_MS = 3500;
+const STALE_MS = 3500;
 
 export interface Column {
   /** Microseconds, the node's clock. */

@@ -2,27 +2,21 @@
 import { dots } from "../charts/dots.ts";
 import { histogram } from "../charts/histogram.ts";
 import { figure } from "../figure.ts";
-import { bytes, count, duration, percent } from "../format.ts";
-import { result, type Source } from "../model.ts";
+import { bytes, count, duration, ofMicroseconds, percent } from "../format.ts";
+import { result, rowsOf } from "../model.ts";
 import type { Section } from "../section.ts";
 
-interface Exor {
-  size: number;
-  rows: {
-    form: string;
-    note?: string;
-    elapsed_us?: number;
-    hold_longest?: number | null;
-    reductions?: number;
-    yields?: number;
-    share?: (number | null)[];
-    talk?: { seconds: number; yields: number; reductions: number } | null;
-    traced?: { slices_normal: number[]; slices_dirty: number[] }[];
-  }[];
+interface Row {
+  form: string;
+  note?: string;
+  elapsed_us?: number;
+  hold_longest?: number | null;
+  reductions?: number;
+  yields?: number;
+  share?: (number | null)[];
+  talk?: { seconds: number; yields: number; reductions: number } | null;
+  traced?: { slices_normal: number[]; slices_dirty: number[] }[];
 }
-
-const rowsOf = (sources: readonly Source[]) =>
-  sources.flatMap((s) => result<Exor>(s).rows.map((row) => ({ ...row, series: s.name })));
 
 const average = (values: (number | null)[] = []): number | null => {
   const known = values.filter((v) => v !== null);
@@ -32,10 +26,10 @@ const average = (values: (number | null)[] = []): number | null => {
 export const exor: Section = {
   title: "Fair and unfair",
   show: (sources) => {
-    const rows = rowsOf(sources);
+    const rows = rowsOf<Row>(sources);
     const row = (points: (r: (typeof rows)[number]) => Record<string, number | null | undefined>) =>
       rows.map((r) => ({ label: r.form, series: r.series, points: points(r) }));
-    const size = sources.map((s) => bytes(result<Exor>(s).size)).join(" and ");
+    const size = sources.map((s) => bytes(result<{ size: number }>(s).size)).join(" and ");
     return [
       figure(
         dots({
@@ -61,7 +55,7 @@ export const exor: Section = {
         dots({
           title: `Time for ${size}`,
           heading: "form",
-          rows: row((r) => ({ elapsed: r.elapsed_us === undefined ? null : r.elapsed_us * 1e3 })),
+          rows: row((r) => ({ elapsed: ofMicroseconds(r.elapsed_us) })),
           x: { label: "elapsed, the fastest run", format: duration, log: true },
         }),
       ),
@@ -96,7 +90,7 @@ export const exor: Section = {
           rows: rows.map((r) => [
             r.form,
             ...(sources.length > 1 ? [r.series] : []),
-            duration(r.elapsed_us === undefined ? null : r.elapsed_us * 1e3),
+            duration(ofMicroseconds(r.elapsed_us)),
             duration(r.talk && r.talk.seconds * 1e9),
             count(r.yields),
             count(r.talk?.yields),

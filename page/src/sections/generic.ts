@@ -44,7 +44,7 @@ function flat(row: Fields): Fields {
 }
 
 /** A table of rows of any kind. */
-export function rowsTable(title: string, rows: readonly Fields[]): HTMLElement {
+function rowsTable(title: string, rows: readonly Fields[]): HTMLElement {
   const flattened = rows.map(flat);
   const keys = unique(flattened.flatMap((r) => Object.keys(r))).filter(
     (k) => !flattened.every((r) => isRows(r[k])),
@@ -60,7 +60,7 @@ export function rowsTable(title: string, rows: readonly Fields[]): HTMLElement {
 }
 
 /** All of a value: its plain fields in one table, each list of rows in another. */
-export function anything(title: string, value: unknown): Child {
+function anything(title: string, value: unknown): Child {
   if (isRows(value)) return rowsTable(title, value);
   if (!isFields(value)) return figure(list(title, [["value", value]]));
   const fields = Object.entries(value);

@@ -4,8 +4,8 @@ import { lines } from "../charts/lines.ts";
 import { strips } from "../charts/strips.ts";
 import { type Child, h } from "../dom.ts";
 import { figure } from "../figure.ts";
-import { count, duration, number, percent, times } from "../format.ts";
-import { result, type Source } from "../model.ts";
+import { count, duration, number, percent, times, ofMicroseconds as us } from "../format.ts";
+import { result, rowsOf, type Source } from "../model.ts";
 import type { Section } from "../section.ts";
 import { greatest, unique } from "../stats.ts";
 
@@ -59,13 +59,6 @@ interface Compared {
   finding?: string | null;
 }
 
-interface Http {
-  rows: Row[];
-  compared?: Compared[];
-}
-
-const us = (v: number | null | undefined): number | null =>
-  typeof v === "number" ? v * 1e3 : null;
 const ms = (v: number): string => duration(v * 1e6);
 
 /** What was heavy: the same for all modes of one plot. */
@@ -84,9 +77,7 @@ const KEPT: Record<string, string> = { true: "kept", false: "not kept" };
 export const http: Section = {
   title: "Light requests beside heavy ones",
   show: (sources) => {
-    const rows = sources.flatMap((s) =>
-      result<Http>(s).rows.map((r) => ({ ...r, series: s.name })),
-    );
+    const rows = rowsOf<Row>(sources);
     const measured = rows.filter((r) => r.light);
     const heavies = unique(rows.filter((r) => r.duration_ms !== null).map(heavy));
     return [
@@ -121,7 +112,7 @@ export const http: Section = {
 
 function comparison(sources: readonly Source[]) {
   const rows = sources.flatMap((s) =>
-    (result<Http>(s).compared ?? []).map((c) => ({ ...c, series: s.name })),
+    (result<{ compared?: Compared[] }>(s).compared ?? []).map((c) => ({ ...c, series: s.name })),
   );
   return {
     title: "Beside equal work in Erlang",

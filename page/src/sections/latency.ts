@@ -1,24 +1,22 @@
 // latency: an echo through every way to reach code, beside the orders of magnitude that go around.
 import { dots } from "../charts/dots.ts";
 import { figure } from "../figure.ts";
-import { bytes, count, duration } from "../format.ts";
-import { result } from "../model.ts";
+import { bytes, count, duration, ofMicroseconds as ns } from "../format.ts";
+import { rowsOf } from "../model.ts";
 import type { Section } from "../section.ts";
 import { unique } from "../stats.ts";
 
-interface Latency {
-  rows: {
-    form: string;
-    title: string;
-    isolation: string;
-    bytes: number;
-    published_us?: number | null;
-    median_us?: number;
-    p99_us?: number;
-    count?: number;
-    error?: string;
-    left_out?: string;
-  }[];
+interface Row {
+  form: string;
+  title: string;
+  isolation: string;
+  bytes: number;
+  published_us?: number | null;
+  median_us?: number;
+  p99_us?: number;
+  count?: number;
+  error?: string;
+  left_out?: string;
 }
 
 const ISOLATION: Record<string, string> = {
@@ -27,15 +25,10 @@ const ISOLATION: Record<string, string> = {
   network: "may be on another machine as well",
 };
 
-const ns = (us: number | null | undefined): number | null =>
-  typeof us === "number" ? us * 1e3 : null;
-
 export const latency: Section = {
   title: "There and back",
   show: (sources) => {
-    const rows = sources.flatMap((s) =>
-      result<Latency>(s).rows.map((r) => ({ ...r, series: s.name })),
-    );
+    const rows = rowsOf<Row>(sources);
     return unique(rows.map((r) => r.bytes)).map((size) => {
       const own = rows.filter((r) => r.bytes === size);
       const plot = dots({

@@ -5,6 +5,7 @@ import { figure } from "../figure.ts";
 import { bytes, duration } from "../format.ts";
 import { result } from "../model.ts";
 import type { Section } from "../section.ts";
+import { unique } from "../stats.ts";
 
 interface Way {
   median: number;
@@ -139,6 +140,5 @@ export const overhead: Section = {
   },
 };
 
-const unsets = (all: Overhead[]): string[] => [
-  ...new Set(all.flatMap((r) => (r.functions ?? []).flatMap((f) => f.cutoffs.map((c) => c.set)))),
-];
+const unsets = (all: Overhead[]): string[] =>
+  unique(all.flatMap((r) => (r.functions ?? []).flatMap((f) => f.cutoffs.map((c) => c.set))));

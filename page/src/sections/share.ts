@@ -2,18 +2,16 @@
 import { dots } from "../charts/dots.ts";
 import { figure } from "../figure.ts";
 import { duration, percent } from "../format.ts";
-import { result } from "../model.ts";
+import { rowsOf } from "../model.ts";
 import type { Section } from "../section.ts";
 import { extent, quantile } from "../stats.ts";
 
-interface Share {
-  rows: {
-    title: string;
-    slice_us: number | null;
-    published?: string | null;
-    delay: { p50?: number; p99?: number; max?: number; error?: string };
-    share: { neighbours?: { share: number | null }[]; error?: string };
-  }[];
+interface Row {
+  title: string;
+  slice_us: number | null;
+  published?: string | null;
+  delay: { p50?: number; p99?: number; max?: number; error?: string };
+  share: { neighbours?: { share: number | null }[]; error?: string };
 }
 
 /** "3 to 7 %" as fractions. */
@@ -25,13 +23,10 @@ export function publishedRange(text: string | null | undefined): [number, number
 export const share: Section = {
   title: "What is left to others",
   show: (sources) => {
-    const rows = sources.flatMap((s) =>
-      result<Share>(s).rows.map((r) => ({
-        ...r,
-        label: r.slice_us === null ? r.title : `${r.title}, ${duration(r.slice_us * 1e3)}`,
-        series: s.name,
-      })),
-    );
+    const rows = rowsOf<Row>(sources).map((r) => ({
+      ...r,
+      label: r.slice_us === null ? r.title : `${r.title}, ${duration(r.slice_us * 1e3)}`,
+    }));
     return [
       figure(
         dots({

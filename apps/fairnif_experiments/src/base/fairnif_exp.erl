@@ -1,9 +1,10 @@
-%% What several experiments need: a peer node for one row of a table, and the
-%% figures of what else the machine did meanwhile.
+%% What several experiments need: a peer node for one row of a table, the figures of
+%% what else the machine did meanwhile, and words for both.
 -module(fairnif_exp).
 
--export([scale/1, progress/1, needs/2]).
--export([in_peer/3, failed/1, result/2, footnotes/2]).
+-export([scale/1, progress/1, needs/2, spinsleep/0]).
+-export([in_peer/3, ask/3, failed/1, result/2]).
+-export([footnotes/2, doubted/1, doubt/2, text/1, time/1, about/1]).
 
 -export_type([row/0]).
 
@@ -28,6 +29,13 @@ scale(Opts) ->
 -spec progress(fairnif_experiment:options()) -> fairnif_lab_progress:progress().
 progress(Opts) ->
     maps:get(progress, Opts, fairnif_lab_progress:none()).
+
+%% @doc The module whose functions most experiments call: a project of its own, found
+%% in the code path when it is built.  Nothing here may depend on it, so they are
+%% called by this name alone.
+-spec spinsleep() -> module().
+spinsleep() ->
+    spinsleep.
 
 %% @doc Fun(), unless one of these examples is not built.  They are projects of
 %% their own, found in the code path and called by name only.
@@ -67,6 +75,14 @@ row({error, Reason}) ->
     #{error => text(fairnif_lab_peer:format_error(Reason)),
       timed_out => element(1, Reason) =:= timeout}.
 
+%% @doc A call in a peer; throws `{failed, Text}' where it has no answer.
+-spec ask(fairnif_lab_peer:peer(), {module(), atom(), [term()]}, pos_integer()) -> term().
+ask(Peer, MFA, LimitMs) ->
+    case fairnif_lab_peer:call(Peer, MFA, LimitMs) of
+        {ok, Value} -> Value;
+        {error, Reason} -> throw({failed, text(fairnif_lab_peer:format_error(Reason))})
+    end.
+
 %% @doc Whether a row has no figures.
 -spec failed(#{atom() => term()}) -> boolean().
 failed(Row) ->
@@ -88,14 +104,37 @@ excused(_) -> false.
 footnotes(Label, Rows) ->
     [[["Failed: ", Label(R), ": ", E, $\n]
       || #{error := E} = R <- Rows, not excused(R)],
-     case [Label(R) || #{others := N} = R <- Rows, is_float(N), N > ?OTHERS] of
-         [] -> "";
+     case [Label(R) || #{others := N} = R <- Rows, doubted(N)] of
          Noisy when length(Noisy) > ?NAMED ->
              io_lib:format("Other programs kept the machine busy: doubt ~b of ~b figures.~n",
                            [length(Noisy), length(Rows)]);
-         Noisy -> ["Other programs kept the machine busy: doubt ",
-                   lists:join(", ", Noisy), ".\n"]
+         Noisy -> doubt(", ", Noisy)
      end].
 
+%% @doc Whether other programs kept so many processors busy that a figure is spoiled.
+-spec doubted(number() | undefined) -> boolean().
+doubted(Others) ->
+    is_number(Others) andalso Others > ?OTHERS.
+
+%% @doc The sentence that names the figures which are to be doubted; none of none.
+-spec doubt(Separator :: string(), [unicode:chardata()]) -> unicode:chardata().
+doubt(_, []) ->
+    "";
+doubt(Separator, Noisy) ->
+    ["Other programs kept the machine busy: doubt ", lists:join(Separator, Noisy), ".\n"].
+
+%% @doc As a binary.
+-spec text(unicode:chardata()) -> binary().
 text(Chardata) ->
     unicode:characters_to_binary(Chardata).
+
+%% @doc A duration that is a whole number of milliseconds, in us: no digits behind
+%% the point.
+-spec time(Us :: non_neg_integer()) -> unicode:chardata().
+time(Us) when Us rem 1000000 =:= 0 -> [integer_to_list(Us div 1000000), " s"];
+time(Us) -> [integer_to_list(Us div 1000), " ms"].
+
+%% @doc About how long that is.
+-spec about(Ms :: non_neg_integer()) -> unicode:chardata().
+about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];
+about(Ms) -> [integer_to_list(ceil(Ms / 1000)), " s"].

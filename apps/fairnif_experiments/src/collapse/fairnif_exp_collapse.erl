@@ -8,7 +8,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 -export([run/4, spec/1]).
 
 -define(PEER, fairnif_exp_collapse_peer).
@@ -51,15 +51,12 @@ scale(full) ->
       gap => 12000, ready => 1000, sample => 1000,
       sfwi => [md5, blocking, fair]}.
 
-%% @doc `collapse'.
--spec name() -> collapse.
-name() ->
-    collapse.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "schedulers that sleep while work waits, after native calls (Fritchie's nifwait)".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => collapse,
+      description =>
+          "schedulers that sleep while work waits, after native calls (Fritchie's nifwait)"}.
 
 %% @doc One per run.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -83,11 +80,9 @@ spec(Opts) ->
 %% @doc The whole sequence for each form (quick: some seconds; normal: some
 %% minutes; full: hours).  A form that fails says so and the others go on.
 %% `failed' when the example spinsleep is not built.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()],
+    fairnif_exp:needs([fairnif_exp:spinsleep()],
                       fun() ->
                               rows(fairnif_exp:scale(Opts), spec(Opts),
                                    fairnif_exp:progress(Opts),
@@ -125,15 +120,14 @@ rows(Scale, Spec, Progress, Print) ->
                               {Row, maps:get(job_us, Row, Known)}
                       end, undefined, sequences(Spec)),
     fairnif_lab_progress:stop(Progress),
-    {ok, #{ok => not lists:any(fun(R) -> is_map_key(error, R) end, Rows),
-           scale => Scale, took_ms => now_ms() - Start,
-           cores => cores(), job_us => JobUs,
-           spec => maps:with([n, w, r, bw, runs, gap, schedulers], Spec),
-           units => <<"w in bytes, of other work job_us; seconds per process; in_use: per "
-                      "cent, by scheduler; done: jobs by scheduler, windows: so far, every 5 s; "
-                      "samples: queues of online schedulers; both with ms since go">>,
-           published => fairnif_exp_collapse_table:published(),
-           rows => Rows}}.
+    {ok, fairnif_exp:result(
+           Rows,
+           #{scale => Scale, took_ms => now_ms() - Start, cores => cores(), job_us => JobUs,
+             spec => maps:with([n, w, r, bw, runs, gap, schedulers], Spec),
+             units => <<"w in bytes, of other work job_us; seconds per process; in_use: per "
+                        "cent, by scheduler; done: jobs by scheduler, windows: so far, every 5 s; "
+                        "samples: queues of online schedulers; both with ms since go">>,
+             published => fairnif_exp_collapse_table:published(), rows => Rows})}.
 
 row({Form, Work, Variant, More}, #{schedulers := S} = Spec, Progress, Print) ->
     All = integer_to_list(S),
@@ -147,29 +141,29 @@ row({Form, Work, Variant, More}, #{schedulers := S} = Spec, Progress, Print) ->
            end,
     try fairnif_lab_peer:with(
           Flags, fun(Peer) -> sequence(Peer, Form, Spec, Step, Print) end) of
-        {error, Reason} -> Row#{error => text(fairnif_lab_peer:format_error(Reason))};
+        {error, Reason} -> Row#{error => fairnif_exp:text(fairnif_lab_peer:format_error(Reason))};
         #{} = Measured -> maps:merge(Row, Measured)
     catch
-        throw:{failed, Text} -> Row#{error => text(Text)}
+        throw:{failed, Text} -> Row#{error => fairnif_exp:text(Text)}
     end.
 
 %% Runs with all schedulers, half of them taken offline, a last run.
 sequence(Peer, Form, #{w := W, runs := Count, schedulers := S, gap := Gap,
                        job_us := Known} = Spec, Step, Print) ->
-    Us = ask(Peer, prepare, [W], ?LIMIT_MS),
+    Us = fairnif_exp:ask(Peer, {?PEER, prepare, [W]}, ?LIMIT_MS),
     JobUs = case Known of undefined -> Us; _ -> Known end,
     Run = fun(Phase, Online) ->
                   Ms = predicted(JobUs, Online, Spec),
                   Step("~b schedulers, about ~ts of ~ts",
-                       [Online, about(Ms), about(whole(JobUs, Spec))]),
-                  Answer = ask(Peer, measure, [run_spec(Form, JobUs, Spec, Print)],
-                               ?TIMES * Ms + ?LIMIT_MS),
+                       [Online, fairnif_exp:about(Ms), fairnif_exp:about(whole(JobUs, Spec))]),
+                  Call = {?PEER, measure, [run_spec(Form, JobUs, Spec, Print)]},
+                  Answer = fairnif_exp:ask(Peer, Call, ?TIMES * Ms + ?LIMIT_MS),
                   timer:sleep(Gap),
                   (judged(Phase, measured(Answer)))#{looks_wanted_ms => maps:get(sample, Spec)}
           end,
     First = [Run(all, S) || _ <- lists:seq(1, Count)],
     Half = max(1, S div 2),
-    S = ask(Peer, set_online, [Half], ?LIMIT_MS),
+    S = fairnif_exp:ask(Peer, {?PEER, set_online, [Half]}, ?LIMIT_MS),
     timer:sleep(Gap),
     #{job_us => JobUs, runs => First ++ [Run(half, Half)]}.
 
@@ -181,9 +175,6 @@ whole(JobUs, #{runs := Count, schedulers := S, gap := Gap, ready := Ready} = Spe
     length(sequences(Spec))
         * (Count * (predicted(JobUs, S, Spec) + Gap + Ready)
            + predicted(JobUs, max(1, S div 2), Spec) + 2 * Gap + Ready).
-
-about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];
-about(Ms) -> [integer_to_list(ceil(Ms / 1000)), " s"].
 
 measured({ok, Measured}) ->
     Measured;
@@ -200,7 +191,7 @@ judged(Phase, #{seconds := Seconds, in_use := InUse, online := Online,
                 elapsed_ms := Ms} = Measured) ->
     Verdict = #{why := Why} = ?VERDICT:verdict(InUse, Samples, Online),
     maps:merge(
-      Verdict#{why := text(Why)},
+      Verdict#{why := fairnif_exp:text(Why)},
       Measured#{phase => Phase,
                 fairness => ?VERDICT:fairness(Seconds),
                 shortest => lists:min(Seconds), longest => lists:max(Seconds),
@@ -220,15 +211,6 @@ classes(Samples) ->
                         maps:update_with(?VERDICT:classify(Q),
                                          fun(C) -> C + 1 end, Acc)
                 end, #{even => 0, minority_zero => 0, unbalanced => 0}, Samples).
-
-ask(Peer, Function, Args, LimitMs) ->
-    case fairnif_lab_peer:call(Peer, {?PEER, Function, Args}, LimitMs) of
-        {ok, Value} -> Value;
-        {error, Reason} -> throw({failed, fairnif_lab_peer:format_error(Reason)})
-    end.
-
-text(Chardata) ->
-    unicode:characters_to_binary(Chardata).
 
 schedulers() ->
     max(?SCHEDULERS, cores()).

@@ -6,7 +6,7 @@
 %% to be seen.  Queue lengths and counters are only read.
 -module(fairnif_exp_collapse_peer).
 
--export([example/0, prepare/1, set_online/1, measure/1]).
+-export([prepare/1, set_online/1, measure/1]).
 
 -export_type([form/0, spec/0, measured/0]).
 
@@ -32,17 +32,11 @@
 %% Of busy wait, to measure how many there are in a microsecond.
 -define(ROUNDS, 1000000).
 
-%% @doc The module of the forms `blocking' and `fair': an example, found in the
-%% code path when it is built and called by name alone.
--spec example() -> module().
-example() ->
-    spinsleep.
-
 %% @doc Loads what is called, and measures how many microseconds md5 of this
 %% many bytes takes: the shortest of some.
 -spec prepare(pos_integer()) -> pos_integer().
 prepare(Bytes) ->
-    {module, _} = code:ensure_loaded(example()),
+    {module, _} = code:ensure_loaded(fairnif_exp:spinsleep()),
     {ok, _} = application:ensure_all_started(crypto),
     Md5 = job(md5, Bytes),
     Took = [begin {Us, _} = timer:tc(Md5), Us end
@@ -118,10 +112,10 @@ job(md5, Bytes) ->
 %% Work and no deadline: with more schedulers than cores a deadline passes while
 %% another thread has the core, and there would be less to do.
 job(blocking, Us) ->
-    Example = example(),
+    Example = fairnif_exp:spinsleep(),
     fun() -> Example:spinwork(Us) end;
 job(fair, Us) ->
-    Example = example(),
+    Example = fairnif_exp:spinsleep(),
     fun() -> Example:spinwork_fair(Us) end;
 job(erlang, Us) ->
     Took = lists:min([begin {T, _} = timer:tc(fun() -> busywait(?ROUNDS) end), T end

@@ -6,8 +6,6 @@
 
 %% Processors on which a collapse was published.
 -define(ENOUGH, 8).
-%% More than so many processors' work of other programs spoils a figure.
--define(OTHERS, 0.2).
 
 %% @doc What Scott Lystig Fritchie published (github.com/slfritchie/nifwait,
 %% branch md5), for machines with 16 and with 8 schedulers: seconds of a process,
@@ -118,13 +116,10 @@ footnotes(#{spec := #{n := N, w := W, r := R, bw := BW, gap := Gap,
         [Cores, S])
       || Cores < ?ENOUGH],
      [["Failed: ", title(Row), ": ", E, $\n] || #{error := E} = Row <- Rows],
-     doubt([title(Row) || #{runs := Runs} = Row <- Rows, lists:any(fun is_noisy/1, Runs)])].
+     fairnif_exp:doubt("; ", [title(Row) || #{runs := Runs} = Row <- Rows,
+                                            lists:any(fun is_noisy/1, Runs)])].
 
-is_noisy(#{others := Others}) -> is_float(Others) andalso Others > ?OTHERS.
-
-doubt([]) -> "";
-doubt(Noisy) ->
-    ["Other programs kept the machine busy: doubt ", lists:join("; ", Noisy), ".\n"].
+is_noisy(#{others := Others}) -> fairnif_exp:doubted(Others).
 
 job(#{job_us := undefined}) -> "not measured";
 job(#{job_us := Us}) -> fairnif_lab_table:duration(1000 * Us).

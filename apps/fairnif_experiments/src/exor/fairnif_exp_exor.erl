@@ -9,14 +9,12 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, options/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 -export([default_size/0, memory_needed/1]).
 
 -define(DEFAULT_SIZE, 536870912).
 %% No further pass, beyond the least, after so long.
 -define(PASSES_MS, 1500).
-%% More than so many processors' work of other programs spoils a figure.
--define(OTHERS, 0.2).
 %% The VM itself, and the tables of slices.
 -define(VM_BYTES, 268435456).
 
@@ -53,20 +51,12 @@ forms() ->
      {exor_yield, "fair slices"},
      {exor, "auto"}].
 
-%% @doc `exor'.
--spec name() -> exor.
-name() ->
-    exor.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "a large binary XORed by each form of the example bitwise (Vinoski's talk)".
-
-%% @doc `--size' and the scale.
--spec options() -> [atom()].
-options() ->
-    [size, scale].
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => exor,
+      description => "a large binary XORed by each form of the example bitwise (Vinoski's talk)",
+      options => [size, scale]}.
 
 %% @doc Two per form: alone, and beside a neighbour.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -77,9 +67,7 @@ steps(_) ->
 %% `full' with the 2,000,000,000 bytes of the talk.  A form that fails
 %% has an `error' in its row, and the others go on.  `cannot_say' before
 %% anything is started when memory does not suffice.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
     Scale = scale(fairnif_exp:scale(Opts)),
     Size = maps:get(size, Opts, maps:get(size, Scale)),
@@ -128,12 +116,12 @@ enough_memory(Size, Available) ->
 run(#{size := Size} = Scale, Progress) ->
     Rows = [row(Form, Note, Scale, Progress) || {Form, Note} <- forms()],
     fairnif_lab_progress:stop(Progress),
-    {ok, #{ok => not lists:any(fun(R) -> is_map_key(error, R) end, Rows),
-           size => Size,
-           flags => #{alone => flags(fairnif_lab_slices),
-                      beside => flags(fairnif_lab_share)},
-           units => <<"elapsed in us; slices, holds in ns; share: 1 is all">>,
-           rows => Rows}}.
+    {ok, fairnif_exp:result(
+           Rows, #{size => Size,
+                   flags => #{alone => flags(fairnif_lab_slices),
+                              beside => flags(fairnif_lab_share)},
+                   units => <<"elapsed in us; slices, holds in ns; share: 1 is all">>,
+                   rows => Rows})}.
 
 row(Form, Note, #{size := Size} = Scale, Progress) ->
     fairnif_lab_progress:step(
@@ -155,16 +143,16 @@ in_peer(Flags, Size, Fun) ->
     try fairnif_lab_peer:with(
           Flags, fun(Peer) ->
                          _ = ask(Peer, prepare, Size, Size),
-                         Before = clock(Peer),
+                         Before = fairnif_lab_peer:cpu_clock(Peer),
                          Row = Fun(Peer),
-                         Row#{others =>
-                                  fairnif_lab_machine:others(Before, clock(Peer))}
+                         Row#{others => fairnif_lab_machine:others(
+                                          Before, fairnif_lab_peer:cpu_clock(Peer))}
                  end)
     of
-        {error, Reason} -> #{error => text(fairnif_lab_peer:format_error(Reason))};
+        {error, Reason} -> #{error => fairnif_exp:text(fairnif_lab_peer:format_error(Reason))};
         Row -> Row
     catch
-        throw:{failed, Text} -> #{error => text(Text)}
+        throw:{failed, Text} -> #{error => fairnif_exp:text(Text)}
     end.
 
 alone(Peer, Form, #{size := Size, timed := Timings, traced := Traces}) ->
@@ -208,23 +196,10 @@ passes(Least, Most, Fun, Until) ->
 ask(Peer, Function, Arg, Size) ->
     %% Slow is 10 MB/s.
     LimitMs = 60000 + Size div 10000,
-    case fairnif_lab_peer:call(Peer, {fairnif_exp_exor_peer, Function, [Arg]}, LimitMs) of
-        {ok, {error, {Class, Reason}}} ->
-            throw({failed, io_lib:format("~s:~0tp", [Class, Reason])});
-        {ok, Value} ->
-            Value;
-        {error, Reason} ->
-            throw({failed, fairnif_lab_peer:format_error(Reason)})
+    case fairnif_exp:ask(Peer, {fairnif_exp_exor_peer, Function, [Arg]}, LimitMs) of
+        {error, {Class, Reason}} -> throw({failed, io_lib:format("~s:~0tp", [Class, Reason])});
+        Value -> Value
     end.
-
-clock(Peer) ->
-    case fairnif_lab_peer:call(Peer, {fairnif_lab_machine, cpu_clock, []}, 5000) of
-        {ok, Clock} -> Clock;
-        {error, Reason} -> throw({failed, fairnif_lab_peer:format_error(Reason)})
-    end.
-
-text(Chardata) ->
-    unicode:characters_to_binary(Chardata).
 
 flags(Module) ->
     list_to_binary(lists:join($\s, Module:flags())).
@@ -263,13 +238,8 @@ footnotes(Size, Rows) ->
      "updates maps, one that builds binaries.\n",
      [["Failed: ", atom_to_list(F), ": ", E, $\n]
       || #{form := F, error := E} <- Rows],
-     case [F || #{form := F, others := Others} <- Rows,
-                lists:any(fun(N) -> is_float(N) andalso N > ?OTHERS end,
-                          Others)] of
-         [] -> "";
-         Noisy -> ["Other programs kept the machine busy: doubt ",
-                   lists:join(", ", [atom_to_list(F) || F <- Noisy]), ".\n"]
-     end].
+     fairnif_exp:doubt(", ", [atom_to_list(F) || #{form := F, others := Others} <- Rows,
+                                                 lists:any(fun fairnif_exp:doubted/1, Others)])].
 
 %% Written from the figures, so that it cannot say what they do not.
 conclusion(Rows) ->

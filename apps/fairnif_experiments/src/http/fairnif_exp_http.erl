@@ -8,7 +8,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 -export([finding/1, compared/1]).
 
 -define(PEER, fairnif_exp_http_peer).
@@ -26,18 +26,13 @@
 -define(ANSWER_MS, 5000).
 %% So long without an answer is no delay any more.
 -define(SILENCE_MS, 1000).
-%% More than so many processors' work of other programs spoils a figure.
--define(OTHERS, 0.2).
 
-%% @doc `http'.
--spec name() -> http.
-name() ->
-    http.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "a web server's light requests while heavy ones call native code (Cowboy, HTTP/2)".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => http,
+      description =>
+          "a web server's light requests while heavy ones call native code (Cowboy, HTTP/2)"}.
 
 %% @doc One per run.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -53,11 +48,9 @@ runs(Opts) ->
 %% `durations' (ms), `at_once', `rates', `repeats', `window' (ms).  A run that
 %% fails says so and the others go on.  `failed' when the example spinsleep is
 %% not built, when Cowboy is not in the code path or h2load not installed.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()], fun() -> needs(fun() -> measured(Opts) end) end).
+    fairnif_exp:needs([fairnif_exp:spinsleep()], fun() -> needs(fun() -> measured(Opts) end) end).
 
 needs(Fun) ->
     case {[L || L <- ?PEER:libraries(), code:which(L) =:= non_existing], ?LOAD:executable()} of
@@ -100,10 +93,7 @@ measured(Opts) ->
 
 step(Progress, Run, Left) ->
     fairnif_lab_progress:step(Progress, [fairnif_exp_http_table:title(Run),
-                                         ": ", about(Left), " left"]).
-
-about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];
-about(Ms) -> [integer_to_list(ceil(Ms / 1000)), " s"].
+                                         ": ", fairnif_exp:about(Left), " left"]).
 
 %% What a run shows.
 row(#{title := Title, work := Work} = Run) ->
@@ -118,9 +108,9 @@ row(#{title := Title, work := Work} = Run) ->
             Whole = maps:merge(Row, figures(Taken)),
             maps:remove(silent, Whole#{finding => finding(Whole)});
         {error, Reason} ->
-            Row#{status := failed, why := text(fairnif_lab_peer:format_error(Reason))};
+            Row#{status := failed, why := fairnif_exp:text(fairnif_lab_peer:format_error(Reason))};
         {Status, Why} ->
-            Row#{status := Status, why := text(Why)}
+            Row#{status := Status, why := fairnif_exp:text(Why)}
     end.
 
 in_peer(Peer, #{work := Work, duration_ms := Ms} = Run) ->
@@ -160,7 +150,7 @@ loaded(Peer, #{port := Port, os_pid := OsPid} = Server, #{rate := Rate} = Run) -
             {Queues, Silent} =
                 case Answer of
                     {ok, Samples} -> {Samples, undefined};
-                    {error, Reason} -> {[], text(fairnif_lab_peer:format_error(Reason))}
+                    {error, Reason} -> {[], fairnif_exp:text(fairnif_lab_peer:format_error(Reason))}
                 end,
             {ok, #{server => maps:without([port, os_pid], Server), silent => Silent,
                    light_logs => LightLogs, heavy_logs => HeavyLogs, usage => Usage,
@@ -240,7 +230,7 @@ finding(#{light := Light, heavy := Heavy, silent := Silent}) ->
         ++ [io_lib:format("~b heavy requests failed", [F])
             || #{failed := F} <- [Heavy], F > 0] of
         [] -> undefined;
-        Said -> text(lists:join("; ", Said))
+        Said -> fairnif_exp:text(lists:join("; ", Said))
     end.
 
 of_light(#{answered := 0}) ->
@@ -260,13 +250,10 @@ compared(Rows) ->
     Keys = [key(R) || R <- Measured],
     Medians = maps:from_list([{Key, medians([R || R <- Measured, key(R) =:= Key])}
                               || Key <- lists:usort(Keys)]),
-    [compared(Key, Medians) || Key <- unique(Keys)].
+    [compared(Key, Medians) || Key <- lists:uniq(Keys)].
 
 key(#{mode := Mode, job := Job, duration_ms := Ms, at_once := N, rate := Rate}) ->
     {Mode, Job, Ms, N, Rate}.
-
-unique([]) -> [];
-unique([Key | Keys]) -> [Key | unique([K || K <- Keys, K =/= Key])].
 
 medians(Rows) ->
     Of = fun(Part, Key) ->
@@ -281,7 +268,7 @@ medians(Rows) ->
       finding => hd([F || #{finding := F} <- Rows, F =/= undefined] ++ [undefined])}.
 
 doubtful([]) -> false;
-doubtful(Others) -> fairnif_lab_stats:median(Others) > ?OTHERS.
+doubtful(Others) -> fairnif_exp:doubted(fairnif_lab_stats:median(Others)).
 
 compared({Mode, Job, Ms, N, Rate} = Key, Medians) ->
     #{p99_us := P99, doubtful := Doubtful} = Ours = maps:get(Key, Medians),
@@ -309,9 +296,6 @@ p99(Key, Medians) ->
         #{Key := #{p99_us := P99, doubtful := Doubtful}} -> {P99, Doubtful};
         _ -> {undefined, false}
     end.
-
-text(Chardata) ->
-    unicode:characters_to_binary(Chardata).
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

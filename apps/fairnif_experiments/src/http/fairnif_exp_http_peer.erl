@@ -7,7 +7,7 @@
 %% the samples and not waited for.
 -module(fairnif_exp_http_peer).
 
--export([example/0, libraries/0, serve/1, samples/1]).
+-export([libraries/0, serve/1, samples/1]).
 -export([init/2]).
 
 -export_type([served/0, sample/0]).
@@ -35,12 +35,6 @@
 -define(ROUNDS, 20).
 -define(TRIES, 20).
 
-%% @doc The module of the native functions: an example, found in the code path
-%% when it is built.
--spec example() -> module().
-example() ->
-    spinsleep.
-
 %% @doc The modules without which there is no server: one of each application.
 -spec libraries() -> [module()].
 libraries() ->
@@ -61,7 +55,7 @@ serve(Work) ->
 call(undefined) ->
     {ok, fun() -> 0 end};
 call({{nif, Function}, Us}) ->
-    Example = example(),
+    Example = fairnif_exp:spinsleep(),
     {module, _} = code:ensure_loaded(Example),
     case erlang:function_exported(Example, Function, 1) of
         true -> {ok, fun() -> Example:Function(Us) end};

@@ -4,8 +4,6 @@
 
 -export([format/1, title/1]).
 
-%% More than so many processors' work of other programs spoils a figure.
--define(OTHERS, 0.2).
 
 %% @doc The text for a person: a table for each load, and the same light load
 %% beside nothing as its first row.
@@ -18,16 +16,13 @@ format(#{rows := Rows, compared := Compared} = Result) ->
 %% no other.
 loads(Compared) ->
     Loads = [load_of(C) || #{mode := Mode} = C <- Compared, Mode =/= idle],
-    case unique(Loads) of
-        [] -> unique([load_of(C) || C <- Compared]);
+    case lists:uniq(Loads) of
+        [] -> lists:uniq([load_of(C) || C <- Compared]);
         Some -> Some
     end.
 
 load_of(Compared) ->
     maps:with([job, duration_ms, at_once, rate], Compared).
-
-unique([]) -> [];
-unique([Load | Loads]) -> [Load | unique([L || L <- Loads, L =/= Load])].
 
 table(#{rate := Rate} = Load, Compared, Rows) ->
     Shown = [C || #{mode := idle, rate := R} = C <- Compared, R =:= Rate]
@@ -57,7 +52,7 @@ rows(Compared, Rows) ->
 load(#{at_once := 0}) ->
     "nothing heavy";
 load(#{job := Job, duration_ms := Ms, at_once := N}) ->
-    io_lib:format("~b x ~s ~ts", [N, Job, time(Ms)]).
+    io_lib:format("~b x ~s ~ts", [N, Job, fairnif_exp:time(1000 * Ms)]).
 
 %% The mean of all schedulers of a kind, over the repeats.
 pair(Rows, Normal, Dirty, Text) ->
@@ -87,9 +82,6 @@ times(undefined) -> "-";
 times(X) when X >= 9.95 -> [fairnif_lab_table:count(round(X)), "x"];
 times(X) -> [float_to_list(float(X), [{decimals, 1}]), "x"].
 
-time(Ms) when Ms rem 1000 =:= 0 -> [integer_to_list(Ms div 1000), " s"];
-time(Ms) -> [integer_to_list(Ms), " ms"].
-
 footnotes(#{rows := Rows, load := #{clients := Clients, streams := Streams}}) ->
     [io_lib:format(
        "Light: ~b connections of up to ~b requests under way, ~ts a second in all.  A time is that "
@@ -109,7 +101,7 @@ rates(Rows) ->
     lists:join(" or ", [integer_to_list(R) || R <- lists:usort([R || #{rate := R} <- Rows])]).
 
 doubt(Rows) ->
-    case [R || #{others := N} = R <- Rows, is_float(N), N > ?OTHERS] of
+    case [R || #{others := N} = R <- Rows, fairnif_exp:doubted(N)] of
         [] -> "";
         Noisy -> io_lib:format("Other programs kept the machine busy: doubt ~b of ~b runs.~n",
                                [length(Noisy), length(Rows)])

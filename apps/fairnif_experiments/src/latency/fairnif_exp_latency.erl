@@ -7,7 +7,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 
 -define(PEER, fairnif_exp_latency_peer).
 -define(SIZES, [1024, 65536]).
@@ -19,15 +19,11 @@ scale(quick) -> #{rounds => 5, samples => 20, most_ms => 10000};
 scale(normal) -> #{rounds => 100, samples => 50, most_ms => 120000};
 scale(full) -> #{rounds => 500, samples => 100, most_ms => 1200000}.
 
-%% @doc `latency'.
--spec name() -> latency.
-name() ->
-    latency.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "an echo through NIFs, drivers, ports, nodes and sockets".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => latency,
+      description => "an echo through NIFs, drivers, ports, nodes and sockets"}.
 
 %% @doc One: the forms take turns.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -36,9 +32,7 @@ steps(_) ->
 
 %% @doc Measures all forms; half a minute, `quick' some seconds.  A form that fails has an
 %% `error' in its rows, one that cannot be had here a `left_out', and the others go on.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
     fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
 

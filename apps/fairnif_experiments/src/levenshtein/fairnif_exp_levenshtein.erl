@@ -8,7 +8,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 
 -define(PEER, fairnif_exp_levenshtein_peer).
 %% Of the binaries of the endless callers, as published.
@@ -45,15 +45,11 @@ scale(full) ->
     #{lengths => [10, 20, 36, 60, 100, 300, 1000, 3000, 10000], rounds => {200, 11},
       sleeps => [{1000, 60000}, {1, 20000}], patience => 5000}.
 
-%% @doc `levenshtein'.
--spec name() -> levenshtein.
-name() ->
-    levenshtein.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "the Levenshtein distance in six forms: calls a second, and who is late".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => levenshtein,
+      description => "the Levenshtein distance in six forms: calls a second, and who is late"}.
 
 %% @doc One per length; one per form, and idle.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -62,9 +58,7 @@ steps(Opts) ->
     length(Lengths) + length(forms()) + 1.
 
 %% @doc Measures both; about a minute, `full' a quarter of an hour.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
     fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
 

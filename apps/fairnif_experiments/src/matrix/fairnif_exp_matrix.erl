@@ -7,7 +7,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 -export([format/2]).
 
 -define(PEER, fairnif_exp_matrix_peer).
@@ -16,18 +16,13 @@
 %% Large, as it is only against what never ends: a busy machine shall not fail.
 -define(TIMES, 10).
 -define(LIMIT_MS, 30000).
-%% More than so many processors' work of other programs spoils a figure.
--define(OTHERS, 0.2).
 
-%% @doc `matrix'.
--spec name() -> matrix.
-name() ->
-    matrix.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "modes x durations x calls per scheduler: how long the last one waits (Bennett's talk)".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => matrix,
+      description =>
+          "modes x durations x calls per scheduler: how long the last one waits (Bennett's talk)"}.
 
 %% @doc One per mode and duration.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -38,11 +33,9 @@ steps(Opts) ->
 %% minutes; full: hours).  A cell that fails or takes longer than ten times its
 %% prediction and `limit_ms' says so, and the others go on.  `failed' when the
 %% example spinsleep is not built.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()],
+    fairnif_exp:needs([fairnif_exp:spinsleep()],
                       fun() ->
                               run(fairnif_exp:scale(Opts),
                                   maps:get(limit_ms, Opts, ?LIMIT_MS),
@@ -107,8 +100,8 @@ group([#{mode := Mode, duration_us := Us} | _] = Group,
     Cost = ?PLAN:cost_ms(Group),
     fairnif_lab_progress:step(
       Progress, io_lib:format("~ts, ~ts: ~ts of ~ts left",
-                              [title(Mode), time(Us), about(Cost),
-                               about(Left)])),
+                              [title(Mode), fairnif_exp:time(Us), fairnif_exp:about(Cost),
+                               fairnif_exp:about(Left)])),
     State1 = same_mode(Mode, State0),
     {Measured, State2} = lists:mapfoldl(fun cell/2, State1, Group),
     {Measured, State2#{left := Left - Cost}}.
@@ -121,10 +114,8 @@ same_mode(Mode, State) ->
 
 %% Ends a peer that still answers, and asks it first what others computed.
 done(#{peer := #{node := Node, mode := Mode, clock := Clock}, others := Others} = State) ->
-    Row = case fairnif_lab_peer:call(Node, cpu_clock(), ?LIMIT_MS) of
-              {ok, Now} -> #{mode => Mode, others => fairnif_lab_machine:others(Clock, Now)};
-              {error, _} -> #{mode => Mode, others => undefined}
-          end,
+    Now = fairnif_lab_peer:cpu_clock(Node),
+    Row = #{mode => Mode, others => fairnif_lab_machine:others(Clock, Now)},
     drop(State#{others := Others ++ [Row]});
 done(State) ->
     State.
@@ -219,7 +210,7 @@ table(Us, Rows, Kind) ->
                 lists:any(fun(#{job := J, mode := M}) ->
                                   J =:= Job andalso M =:= Mode
                           end, Rows)],
-    Columns = [{["calls of ", time(Us)], left}, {"mode", left}]
+    Columns = [{["calls of ", fairnif_exp:time(Us)], left}, {"mode", left}]
         ++ [{[fairnif_lab_table:count(M), "x"], right} || M <- Multiples]
         ++ [{published_title(), right}],
     Cells = [[atom_to_list(Job), title(Mode)]
@@ -246,9 +237,9 @@ level(_) -> undefined.
 text(#{status := measured, extra := Ns}) -> fairnif_lab_table:duration(Ns);
 text(none) -> "";
 text(#{status := failed}) -> "failed";
-text(#{status := timeout, limit_ms := Ms}) -> ["> ", about(Ms)];
+text(#{status := timeout, limit_ms := Ms}) -> ["> ", fairnif_exp:about(Ms)];
 text(#{status := skipped, skipped := cell, predicted_ms := Ms}) ->
-    ["(", time(1000 * Ms), ")"];
+    ["(", fairnif_exp:time(1000 * Ms), ")"];
 text(#{status := skipped, skipped := total}) -> "(left out)".
 
 published(spinwork, _, _) ->
@@ -267,13 +258,6 @@ title(Mode) ->
     {_, Title, _, _} = lists:keyfind(Mode, 1, ?PLAN:modes()),
     Title.
 
-%% Of plain numbers: no digits behind the point.
-time(Us) when Us rem 1000000 =:= 0 -> [integer_to_list(Us div 1000000), " s"];
-time(Us) -> [integer_to_list(Us div 1000), " ms"].
-
-about(Ms) when Ms >= 120000 -> [integer_to_list(round(Ms / 60000)), " min"];
-about(Ms) -> [integer_to_list(ceil(Ms / 1000)), " s"].
-
 footnotes(#{scale := Scale, rows := Rows, others := Others}) ->
     Schedulers = [P div M || #{processes := P, multiple := M} <- Rows],
     ["Last end less first start, less the duration of a call (spinsleep: spins "
@@ -291,19 +275,12 @@ footnotes(#{scale := Scale, rows := Rows, others := Others}) ->
       || lists:any(fun(#{skipped := S}) -> S =:= total end, Rows)],
      [["> : no answer within the time limit.\n"]
       || lists:any(fun(#{status := S}) -> S =:= timeout end, Rows)],
-     [["Failed: ", atom_to_list(Form), ", ", time(Us), ", ",
+     [["Failed: ", atom_to_list(Form), ", ", fairnif_exp:time(Us), ", ",
        fairnif_lab_table:count(M), "x: ", Why, $\n]
       || #{status := failed, form := Form, duration_us := Us, multiple := M,
            why := Why} <- Rows],
-     doubt(Others)].
-
-doubt(Others) ->
-    case [title(M) || #{mode := M, others := O} <- Others,
-                      is_float(O), O > ?OTHERS] of
-        [] -> "";
-        Noisy -> ["Other programs kept the machine busy: doubt ",
-                  lists:join(", ", Noisy), ".\n"]
-    end.
+     fairnif_exp:doubt(", ", [title(M) || #{mode := M, others := O} <- Others,
+                                          fairnif_exp:doubted(O)])].
 
 %% Written from the figures, so that it cannot say what they do not: the cell of
 %% spinsleep in which plain NIFs were latest, and what others made of it.
@@ -327,6 +304,6 @@ conclusion(Us, [{_, _, Processes} | _] = Same) ->
       "~nWhat to see: ~s calls of ~s that only wait for a deadline could all be done at once.~n"
       "The last one is late by~n~ts"
       "Work has to be done by someone: what a form of spinwork adds is what the form costs.~n",
-      [fairnif_lab_table:count(Processes), time(Us),
+      [fairnif_lab_table:count(Processes), fairnif_exp:time(Us),
        [io_lib:format("~9s  ~ts~n", [fairnif_lab_table:duration(E), title(Mode)])
         || {Mode, E, _} <- Same]]).

@@ -2,7 +2,7 @@
 %% processes call one form of the example `spinsleep' at once.
 -module(fairnif_exp_matrix_peer).
 
--export([example/0, prepare/0, cell/3]).
+-export([prepare/0, cell/3]).
 
 %% What a call of spinwork takes alone is measured with this one: the shortest
 %% of some, as whatever else the machine does only adds.
@@ -10,19 +10,12 @@
 -define(ALONE_RUNS, 5).
 -define(SETTLE_MS, 20).
 
-%% @doc The module whose forms are called: a project of its own, found in the
-%% code path when it is built.  Nothing here may depend on it, so its functions
-%% are called by this name alone.
--spec example() -> module().
-example() ->
-    spinsleep.
-
 %% @doc Loads the example and measures its unit of work in this node: how many
 %% microseconds a microsecond of `spinwork' takes when nothing else runs.  It is
 %% counted in steps whose number was measured when the library was loaded.
 -spec prepare() -> #{schedulers := pos_integer(), work_scale := float()}.
 prepare() ->
-    Example = example(),
+    Example = fairnif_exp:spinsleep(),
     Took = [Example:spinwork(?ALONE_US) || _ <- lists:seq(1, ?ALONE_RUNS)],
     #{schedulers => erlang:system_info(schedulers_online),
       work_scale => lists:min(Took) / ?ALONE_US}.
@@ -45,7 +38,7 @@ cell(Form, Us, Multiple) ->
     collect(Callers, undefined, undefined).
 
 timed(Form, Us) ->
-    Example = example(),
+    Example = fairnif_exp:spinsleep(),
     receive go -> ok end,
     Start = erlang:monotonic_time(),
     _ = Example:Form(Us),

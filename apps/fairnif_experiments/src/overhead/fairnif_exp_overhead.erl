@@ -10,7 +10,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 
 -define(PEER, fairnif_exp_overhead_peer).
 -define(KINDS, [plain, dirty_cpu, dirty_io]).
@@ -50,15 +50,11 @@ scale(quick) -> {1, 1000, 3};
 scale(normal) -> {4, 5000, 15};
 scale(full) -> {20, 10000, 51}.
 
-%% @doc `overhead'.
--spec name() -> overhead.
-name() ->
-    overhead.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "the way to a dirty scheduler and back, under default and tuned flags".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => overhead,
+      description => "the way to a dirty scheduler and back, under default and tuned flags"}.
 
 %% @doc One per set of flags, and the functions.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -67,9 +63,7 @@ steps(_) ->
 
 %% @doc Measures under each set of flags; half a minute.  Flags that
 %% this VM refuses are left out, and named in the result.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
     fairnif_exp:needs(?PEER:examples(), fun() -> measured(Opts) end).
 

@@ -7,7 +7,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 
 -define(PEER, fairnif_exp_reductions_peer).
 -define(REPLIES, 1000).
@@ -23,14 +23,14 @@ rows(Us) ->
     [{echo, "Erlang: echo", {?PEER, echo, [hello]}},
      {replies, "Erlang: receive 1,000 replies", {?PEER, replies, [?REPLIES]}},
      {work, ["Erlang: work for ", time(Us)], {?PEER, work, [Us]}},
-     {nif_echo, "NIF: echo", {?PEER:example(), echo, [hello]}},
-     {nif_spin, ["NIF: spins ", time(Us)], {?PEER:example(), spinsleep, [Us]}},
+     {nif_echo, "NIF: echo", {fairnif_exp:spinsleep(), echo, [hello]}},
+     {nif_spin, ["NIF: spins ", time(Us)], {fairnif_exp:spinsleep(), spinsleep, [Us]}},
      {nif_consume, "NIF: consume_timeslice(100)", {fairnif_exp_nif, consume, [100]}},
      {nif_sliced, ["NIF: slices of 1 ms, each 100 %, ", time(Us)],
       {fairnif_exp_nif, sliced, [1000, max(1, Us div 1000)]}},
-     {nif_dirty, ["dirty NIF: spins ", time(Us)], {?PEER:example(), spinsleep_dirty, [Us]}},
+     {nif_dirty, ["dirty NIF: spins ", time(Us)], {fairnif_exp:spinsleep(), spinsleep_dirty, [Us]}},
      {nif_fair, ["fair NIF: spins ", time(Us)],
-      {?PEER:example(), spinsleep_fair_yield, [Us]}}].
+      {fairnif_exp:spinsleep(), spinsleep_fair_yield, [Us]}}].
 
 %% How long those spin that spin, in us.
 spin_us(quick) -> 50000;
@@ -41,15 +41,11 @@ repeats(quick) -> 1;
 repeats(normal) -> 3;
 repeats(full) -> 11.
 
-%% @doc `reductions'.
--spec name() -> reductions.
-name() ->
-    reductions.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "what an echo, replies, a spinning NIF and a sliced one are charged".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => reductions,
+      description => "what an echo, replies, a spinning NIF and a sliced one are charged"}.
 
 %% @doc One per call.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -58,11 +54,9 @@ steps(_) ->
 
 %% @doc Charges each call, compiled and evaluated; half a minute, since five of
 %% them last a second.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
+    fairnif_exp:needs([fairnif_exp:spinsleep()], fun() -> measured(Opts) end).
 
 measured(Opts) ->
     Progress = fairnif_exp:progress(Opts),
@@ -94,15 +88,12 @@ row(Peer, Call, Repeats) ->
           evaluated => round(fairnif_lab_stats:median(Evaluated)),
           compiled_samples => Compiled, evaluated_samples => Evaluated}
     catch
-        throw:{failed, Text} -> #{error => unicode:characters_to_binary(Text)}
+        throw:{failed, Text} -> #{error => Text}
     end.
 
 %% Nothing here lasts longer than a second or two, even behind other programs.
 ask(Peer, How, Call) ->
-    case fairnif_lab_peer:call(Peer, {?PEER, charged, [How, Call]}, 60000) of
-        {ok, Charged} -> Charged;
-        {error, Reason} -> throw({failed, fairnif_lab_peer:format_error(Reason)})
-    end.
+    fairnif_exp:ask(Peer, {?PEER, charged, [How, Call]}, 60000).
 
 published(#{key := Key} = Row) ->
     {Compiled, Shell} = maps:get(Key, published(), {undefined, undefined}),

@@ -3,7 +3,7 @@
 %% as a shell is one.
 -module(fairnif_exp_reductions_peer).
 
--export([example/0, charged/2]).
+-export([charged/2]).
 %% What is called in Erlang.
 -export([echo/1, replies/1, work/1]).
 
@@ -12,12 +12,6 @@
 
 %% So large that no collection, which is charged too, comes between.
 -define(HEAP_WORDS, 1000000).
-
-%% @doc The module whose NIFs are called: a project of its own, found in the
-%% code path when it is built, and called by this name alone.
--spec example() -> module().
-example() ->
-    spinsleep.
 
 %% @doc The reductions that a fresh process is charged for a call of one or two
 %% arguments.  `compiled': the call alone, what the looks at the count cost

@@ -7,7 +7,7 @@
 
 -behaviour(fairnif_experiment).
 
--export([name/0, description/0, steps/1, run/1, format/1]).
+-export([about/0, steps/1, run/1, format/1]).
 
 -define(PEER, fairnif_exp_share_peer).
 -define(LENGTHS_US, [1000, 200, 100, 50, 25]).
@@ -46,15 +46,11 @@ scale(full) ->
     #{mixes => fairnif_lab_share:mixes(), share => #{time_ms => 3000, alone_ms => 1000},
       delay => #{time_ms => 20000}, patience => 5000}.
 
-%% @doc `share'.
--spec name() -> share.
-name() ->
-    share.
-
-%% @doc One line for the list of experiments.
--spec description() -> unicode:chardata().
-description() ->
-    "what each mode and slice length leaves to Erlang neighbours and sleepers".
+%% @doc Its name, and one line for the list of experiments.
+-spec about() -> fairnif_experiment:about().
+about() ->
+    #{name => share,
+      description => "what each mode and slice length leaves to Erlang neighbours and sleepers"}.
 
 %% @doc One per mode and length.
 -spec steps(fairnif_experiment:options()) -> pos_integer().
@@ -62,11 +58,9 @@ steps(Opts) ->
     length(modes(fairnif_exp:scale(Opts))).
 
 %% @doc Measures all; a bit over a minute, `full' five.
--spec run(fairnif_experiment:options()) ->
-          {ok, fairnif_experiment:result()}
-        | {error, fairnif_experiment:error()}.
+-spec run(fairnif_experiment:options()) -> fairnif_experiment:outcome().
 run(Opts) ->
-    fairnif_exp:needs([?PEER:example()], fun() -> measured(Opts) end).
+    fairnif_exp:needs([fairnif_exp:spinsleep()], fun() -> measured(Opts) end).
 
 measured(Opts) ->
     Progress = fairnif_exp:progress(Opts),

@@ -3,7 +3,7 @@
 %% and beside a sleeper.
 -module(fairnif_exp_share_peer).
 
--export([example/0, shares/3, delay/2, slice_us/1]).
+-export([shares/3, delay/2, slice_us/1]).
 
 -export_type([mode/0]).
 
@@ -16,12 +16,6 @@
 
 %% One call.
 -define(CALL_US, 50000).
-
-%% @doc The module whose NIFs are called: a project of its own, found in the
-%% code path when it is built, and called by this name alone.
--spec example() -> module().
-example() ->
-    spinsleep.
 
 %% @doc What the mode leaves to a neighbour of each mix, see fairnif_lab_share;
 %% in a node of its flags.
@@ -67,12 +61,12 @@ slice_us(_) ->
 
 %% Everything is loaded, and set, before anything is measured.
 prepare({yielding, Us}) ->
-    _ = code:ensure_loaded(example()),
+    _ = code:ensure_loaded(fairnif_exp:spinsleep()),
     _ = fairnif:calibrate(),
     ok = application:set_env(fairnif, slice_us, Us),
     ok = fairnif:configure();
 prepare(_) ->
-    _ = code:ensure_loaded(example()),
+    _ = code:ensure_loaded(fairnif_exp:spinsleep()),
     _ = fairnif:calibrate(),
     ok = fairnif_exp_nif:sliced(1, 1).
 
@@ -91,5 +85,5 @@ call(auto) -> spin(spinwork_fair);
 call(yielding_dirty) -> spin(spinwork_fair_dirty_yield).
 
 spin(Form) ->
-    Example = example(),
+    Example = fairnif_exp:spinsleep(),
     Example:Form(?CALL_US).

@@ -28,7 +28,7 @@ function newest(shown: Shown): Item[] {
 const idOf = ({ known }: Item): number => known.finding.id;
 
 /** Findings of one culprit on one node; the first is the one to show: one that goes on, or the newest. */
-export interface Group<T> {
+interface Group<T> {
   key: string;
   all: T[];
 }

@@ -1,6 +1,7 @@
 // The nodes: how each is, and the choice of which to look at.
 import { h } from "../../dom.ts";
 import { percent } from "../../format.ts";
+import { texts } from "../../table.ts";
 import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
 import type { LiveSection, Shown } from "../section.ts";
 import { isLive, type NodeState } from "../store.ts";
@@ -54,14 +55,14 @@ function line(item: Line, select: (node: string | null) => void): Row<Line> {
     const { mark, word, tone } = statusOf(node, live, shown.connected);
     const heard = live ? "now" : clock(node.view?.at ?? null);
     const because = node.reason && node.status !== "up" ? `: ${node.reason}` : "";
-    const texts = [
+    const said = [
       `${mark} ${word}${because}`,
       clock(node.since ?? node.view?.started ?? null),
       ...figures(node, live),
       heard,
     ];
     cells.forEach((cell, i) => {
-      text(cell, texts[i] ?? "");
+      text(cell, said[i] ?? "");
     });
     classes(cells[0] as Element, `text outcome ${tone}`);
     classes(element, live ? "" : "stale");
@@ -77,12 +78,7 @@ export function overview(
   const all = h("button", { type: "button" }, "All nodes");
   all.addEventListener("click", () => select(null));
   const none = h("p", { class: "note" }, "No node has been heard of yet.");
-  const heads = HEADS.map((head) => h("th", { scope: "col", class: "text" }, head));
-  const region = h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Nodes" },
-    h("table", { class: "nodes" }, h("thead", {}, h("tr", {}, heads)), body),
-  );
+  const region = texts("Nodes", HEADS, body, "nodes");
   const element = h("section", { "aria-label": "Nodes" }, h("h1", {}, "Nodes"), all, none, region);
   const update = (shown: Shown) => {
     show(none, shown.nodes.length === 0);

@@ -13,7 +13,7 @@ const HEIGHT = 16;
 /** A hold of 10 ms in three minutes would not be seen. */
 const LEAST_WIDTH = 3;
 
-export interface Hold {
+interface Hold {
   /** Microseconds, the node's clock. */
   from: number;
   to: number;

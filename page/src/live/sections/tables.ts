@@ -1,5 +1,6 @@
 // The tables of the page whose cells change and whose rows come and go.
-import { type Child, h } from "../../dom.ts";
+import { h } from "../../dom.ts";
+import { texts } from "../../table.ts";
 import { classes, keyed, type Row, text } from "../keyed.ts";
 
 export interface Line {
@@ -10,7 +11,7 @@ export interface Line {
   tone?: { cell: number; tone: string };
 }
 
-export interface Changing {
+interface Changing {
   element: HTMLElement;
   /** The last column says whose a line is, where that can be more than one node. */
   update: (lines: readonly Line[], several?: boolean) => void;
@@ -32,26 +33,9 @@ function line(first: Line): Row<Line> {
 }
 
 /** A table of texts, scrollable sideways by itself. */
-export function changing(label: string, heads: readonly Child[]): Changing {
+export function changing(label: string, heads: readonly string[]): Changing {
   const body = h("tbody", {});
-  const element = h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
-    h(
-      "table",
-      {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          heads.map((head) => h("th", { scope: "col", class: "text" }, head)),
-        ),
-      ),
-      body,
-    ),
-  );
+  const element = texts(label, heads, body);
   const update = (lines: readonly Line[], several = true) => {
     classes(element, several ? "scroll" : "scroll one-node");
     keyed(body, lines, ({ key }) => key, line);

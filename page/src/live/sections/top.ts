@@ -1,6 +1,7 @@
 // The native functions that take the schedulers' time, as bars; of several nodes their sums.
 import { h } from "../../dom.ts";
 import { duration, percent } from "../../format.ts";
+import { headed } from "../../table.ts";
 import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
 import type { LiveSection, Shown } from "../section.ts";
 
@@ -34,54 +35,24 @@ export function bars({ nodes }: Pick<Shown, "nodes">): Bar[] {
 
 function row(first: Bar): Row<Bar> {
   const bar = h("span", { class: "bar" });
-  const [share, time, nodes] = [
-    h("td", { class: "number" }),
-    h("td", { class: "number" }),
-    h("td", { class: "number" }),
-  ];
-  const element = h(
-    "tr",
-    {},
-    h("th", { scope: "row", class: "text" }, h("code", {}, first.label), bar),
-    share,
-    time,
-    nodes,
-  );
+  const head = h("th", { scope: "row", class: "text" }, h("code", {}, first.label), bar);
+  const cells = [0, 1, 2].map(() => h("td", { class: "number" }));
+  const element = h("tr", {}, head, cells);
   const update = (item: Bar) => {
     bar.style.width = `${(item.length * 100).toFixed(1)}%`;
-    text(share, percent(item.share));
-    text(time, duration(item.ns));
-    text(nodes, String(item.nodes));
+    const texts = [percent(item.share), duration(item.ns), String(item.nodes)];
+    cells.forEach((cell, i) => {
+      text(cell, texts[i] ?? "");
+    });
   };
   return { element, update };
 }
 
 export function top(): LiveSection {
   const body = h("tbody", {});
-  const heads: [string, string][] = [
-    ["Function", "text"],
-    ["Of busy samples", "number"],
-    ["In a second", "number"],
-    ["Nodes", "number"],
-  ];
-  const table = h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Native functions" },
-    h(
-      "table",
-      { class: "bars" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          heads.map(([head, side]) => h("th", { scope: "col", class: side }, head)),
-        ),
-      ),
-      body,
-    ),
-  );
+  const numbers = ["Of busy samples", "In a second", "Nodes"].map((title) => ({ title }));
+  const columns = [{ title: "Function", text: true }, ...numbers];
+  const table = headed("Native functions", columns, body, "bars");
   const none = h("p", { class: "note" }, "No native function has been met in a sample yet.");
   const element = h("section", {}, h("h2", {}, "Native functions"), none, table);
   const update = (shown: Shown) => {

@@ -1,0 +1,104 @@
+%% What the tests of several examples share; a link in each one's test folder, which `cp -rL` copies
+%% along.
+-module(example_test).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([eventually/1, eventually/2, holds/2, in_fresh_process/1, beside/1]).
+-export([kill_after/2, kill_task_after/2, async/1, fds/0]).
+%% Around tests.
+-export([on_one_scheduler/1, with_pauses/1]).
+
+on_one_scheduler(Tests) ->
+    {setup,
+     fun() -> erlang:system_flag(schedulers_online, 1) end,
+     fun(Online) -> erlang:system_flag(schedulers_online, Online) end,
+     Tests}.
+
+%% At every tick.
+with_pauses(Tests) ->
+    {setup,
+     fun() -> fairnif:debug(#{pause_every_tick => true, check_terms => true}) end,
+     fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
+     Tests}.
+
+%% Waits until Condition() is true; an error after five seconds, or so many ms.
+eventually(Condition) ->
+    eventually(Condition, 5000).
+
+eventually(Condition, Ms) ->
+    until(Condition, erlang:monotonic_time(millisecond) + Ms).
+
+until(Condition, Deadline) ->
+    case {Condition(), erlang:monotonic_time(millisecond) > Deadline} of
+        {true, _} -> ok;
+        {false, true} -> error({never, Condition});
+        {false, false} -> timer:sleep(1), until(Condition, Deadline)
+    end.
+
+%% A failure shows PropEr's counterexample.
+holds(Times, Property) ->
+    ?assertEqual(true, proper:quickcheck(Property, [quiet, long_result, {numtests, Times}])).
+
+%% What Fun returns, in a process of its own.
+in_fresh_process(Fun) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
+    receive
+        {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer;
+        {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
+    end.
+
+%% Microseconds the call took, and the longest that a busy process waited.
+beside(Call) ->
+    Parent = self(),
+    Neighbour = spawn_link(fun() ->
+                               Parent ! {self(), ready},
+                               Parent ! {self(), longest_gap(now_us(), 0)}
+                           end),
+    receive {Neighbour, ready} -> ok end,
+    {Elapsed, _} = timer:tc(Call),
+    Neighbour ! stop,
+    receive {Neighbour, Gap} -> {Elapsed, Gap} end.
+
+longest_gap(Last, Longest) ->
+    receive
+        stop -> max(Longest, now_us() - Last)
+    after 0 ->
+        Now = now_us(),
+        longest_gap(Now, max(Longest, Now - Last))
+    end.
+
+now_us() ->
+    erlang:monotonic_time(microsecond).
+
+%% Kills a process that runs Fun, that long after its start or after its task was seen; no task
+%% stays.
+kill_after(Ms, Fun) ->
+    killed(Ms, spawn_monitor(Fun)).
+
+kill_task_after(Ms, Fun) ->
+    Started = spawn_monitor(Fun),
+    eventually(fun() -> fairnif:tasks() =/= [] end),
+    killed(Ms, Started).
+
+killed(Ms, {Pid, Ref}) ->
+    timer:sleep(Ms),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason)
+    after 5000 ->
+        error({still_alive, Pid})
+    end,
+    eventually(fun() -> fairnif:tasks() =:= [] end).
+
+%% A process that runs Fun and ends with {result, Result}; its task waits by now.
+async(Fun) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({result, Fun()}) end),
+    eventually(fun() -> [] =/= [1 || #{owner := P, state := waiting} <- fairnif:tasks(), P =:= Pid]
+               end),
+    {Pid, Monitor}.
+
+%% How many file descriptors are open.
+fds() ->
+    {ok, Names} = file:list_dir("/proc/self/fd"),
+    length(Names).
