@@ -3,7 +3,7 @@
  *
  * A NIF written against this header is ordinary straight-line C that now and
  * then says how much work it has done (`fair_tick`).  The runtime makes it
- * give way to other Erlang processes, charges reductions for the time it
+ * yield to other Erlang processes, charges reductions for the time it
  * used, stops it when its caller dies, and counts what it did.
  *
  *     #include <fairnif.h>
@@ -108,7 +108,7 @@ extern "C" {
 
 /* -- Modes ------------------------------------------------------------------
  *
- * A mode says where a function begins.  It gives way to other work after each
+ * A mode says where a function begins.  It yields to other work after each
  * slice: about 25 us on a normal scheduler, 1 ms elsewhere.  One body can be
  * registered under several names in several modes.  Which to use:
  * docs/guide/3-choosing-a-mode.md.
@@ -128,7 +128,7 @@ enum fair_mode {
     /* On a dirty I/O scheduler.  Charged by the VM. */
     FAIR_DIRTY_IO = 3,
     /* On a thread of the runtime's pool: the caller holds no scheduler.  The
-     * call answers a pending value, for fairnif:await/1.  Gives way to other
+     * call answers a pending value, for fairnif:await/1.  Yields to other
      * work of the pool, where some waits.  Charged a few reductions: the time
      * is on no scheduler. */
     FAIR_THREADED = 4,
@@ -138,7 +138,7 @@ enum fair_mode {
 };
 
 /* Or-ed to a mode: the function runs to its end where it begins.  Its ticks
- * count; they do not give way, unless
+ * count; they do not yield, unless
  *
  *   - it made terms on a dirty scheduler, where they are garbage to nobody;
  *   - fairnif's tasks hold every dirty CPU scheduler: the VM collects there;
@@ -226,12 +226,12 @@ typedef struct {
 /* What else the runtime and a library know of each other is not for authors. */
 #include "fairnif_abi.h"
 
-/* -- Giving way ------------------------------------------------------------ */
+/* -- Yielding -------------------------------------------------------------- */
 
 /* Says that `units` of work were done since the last tick: bytes, rows,
  * rounds, whatever the body does much of.  The runtime learns what a unit
  * costs.  Tick at least every 5 us.  May pause: when the slice is up, and the
- * mode gives way.
+ * mode yields.
  *
  * Cost: one addition, one subtraction and one branch while the budget lasts.
  * The clock is read when it is used up, a few times in a slice.  Each tick
@@ -246,7 +246,7 @@ static inline void fair_tick(fair_task *t, size_t units)
         t->ops->tick(t, units);
 }
 
-/* How often this task has given way or moved so far.  A field access. */
+/* How often this task has yielded or moved so far.  A field access. */
 static inline uint64_t fair_yields(const fair_task *t)
 {
     return t->yields;
@@ -257,7 +257,7 @@ static inline uint64_t fair_yields(const fair_task *t)
  * `error:{fairnif, {bad_mode, MFA}}`.  Pauses, unless the body already runs
  * there.
  *
- * On another kind of scheduler than its mode begins on, a function gives way
+ * On another kind of scheduler than its mode begins on, a function yields
  * after each slice, whatever its mode.  A FAIR_THREADED body stays on its
  * thread.  Cost: half a trip of a dirty call each way. */
 static inline void fair_move(fair_task *t, enum fair_mode where)
@@ -278,7 +278,7 @@ static inline enum fair_mode fair_where(const fair_task *t)
  *   FAIR_AUTO       For code that computes: in place, while so many units are
  *                   learned to cost under ten dirty trips; else on a dirty CPU
  *                   scheduler.  On a dirty scheduler, and in a function that
- *                   does not give way, always in place.
+ *                   does not yield, always in place.
  *   FAIR_DIRTY_CPU  On a dirty CPU scheduler: computes, and is never short.
  *   FAIR_DIRTY_IO   On a dirty I/O scheduler: waits, briefly or seldom.
  *   FAIR_THREADED   On a thread of the runtime's pool: waits, or computes for
@@ -411,7 +411,7 @@ static inline int fair_close_fd(fair_task *t, ERL_NIF_TERM term)
  *
  * When a task ends, however it ends, it lets go of what it holds.  The data
  * under a lock may then be half written: a killed caller leaves them as they
- * are.  A deferred function cannot give way: where it takes a lock that another
+ * are.  A deferred function cannot yield: where it takes a lock that another
  * task has, it blocks its thread, a scheduler's too, until that task lets go.
  * Use fair_mutex_trylock there. */
 
