@@ -185,9 +185,9 @@ an_option_or_a_waiver_that_is_none_is_refused_with_an_explanation_test_() ->
                       ?assertNotEqual({nomatch, Text}, {string:find(Text, Needle), Text})
               end}
      || {Needle, Opts} <-
-            [{"limit is no option", #{limit => 1}},
+            [{"limit is not an option", #{limit => 1}},
              {"the options are a map", [{sizes, [1]}]},
-             {"fairness is no property that can be waived; these are: [returns,hold",
+             {"fairness is not a property that can be waived; these are: [returns,hold",
               #{waive => #{fairness => "why not"}}},
              {"waiving `kill' needs a reason", #{waive => #{kill => ""}}},
              {"waiving `kill' needs a reason", #{waive => #{kill => <<" \n">>}}},

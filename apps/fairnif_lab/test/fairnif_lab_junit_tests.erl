@@ -45,8 +45,8 @@ a_well_behaved_function_has_a_passing_case_per_size_and_property_test() ->
     ?assertEqual([passed], lists:usort([K || {_, _, K, _, _} <- cases(Suite)])),
     ?assertEqual(["lists:sum(Init) at 1,024 bytes", "lists:sum(Init) at 1,048,576 bytes"],
                  lists:usort([C || {C, _, _, _, _} <- cases(Suite)])),
-    ?assertEqual(["cannot be killed", "crashes or does not return", "delays others",
-                  "blocks the scheduler", "its garbage blocks the scheduler", "leaks when killed",
+    ?assertEqual(["blocks the scheduler", "cannot be killed", "crashes or does not return",
+                  "delays others", "its garbage blocks the scheduler", "leaks when killed",
                   "long first call", "under-charged", "unfair to neighbours"],
                  lists:usort([N || {_, N, _, _, _} <- cases(Suite)])).
 
