@@ -68,7 +68,7 @@ defmodule Fairnif.TestTest do
         assert_well_behaved(:nothing)
       end
 
-      assert_raise ArgumentError, ~r/size is no option/, fn ->
+      assert_raise ArgumentError, ~r/size is not an option/, fn ->
         assert_well_behaved("ok", size: 1)
       end
 
