@@ -86,7 +86,9 @@ defmodule FairnifTest do
   end
 
   test "info of something that is no capture is refused" do
-    assert_raise ArgumentError, ~r/is not a capture of a NIF/, fn -> Fairnif.info(fn -> :ok end) end
+    assert_raise ArgumentError, ~r/is not a capture of a NIF/, fn ->
+      Fairnif.info(fn -> :ok end)
+    end
   end
 
   test "the library of an unknown application is refused by name" do
