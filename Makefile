@@ -131,6 +131,7 @@ lint-fast: deps-test all
 	@tools/check_style
 	@tools/check_layers
 	@tools/check_states
+	@tools/c_reference --check
 	@tools/check_workflows
 	@shellcheck $$(grep -lE '^#!.*[/ ](ba)?sh( |$$)' .ci/* bin/* tools/*)
 	$(REBAR) xref

@@ -126,12 +126,12 @@ interface Comparison {
 /** The properties that are judged, in their order (fairnif_lab_verdict). */
 export const PROPERTIES: Record<string, string> = {
   returns: "crashes or does not return",
-  hold: "holds the scheduler",
+  hold: "blocks the scheduler",
   first: "long first call",
   charge: "under-charged",
   share: "unfair to neighbours",
   delay: "delays others",
-  garbage: "its garbage holds the scheduler",
+  garbage: "its garbage blocks the scheduler",
   kill: "cannot be killed",
   leak: "leaks when killed",
 };

@@ -152,7 +152,7 @@ describe("the live page", { timeout: 300_000 }, () => {
     );
     await over(page);
     const card = named(page).first();
-    assert.match(await card.innerText(), /held for \d+ ms/);
+    assert.match(await card.innerText(), /blocked for \d+ ms/);
     assert.match(await card.innerText(), /Remedy: /);
     await card.locator("summary", { hasText: "stack" }).click();
     assert.match(await card.locator(".frames").innerText(), /spinsleep/);
@@ -181,7 +181,7 @@ describe("the live page", { timeout: 300_000 }, () => {
     assert.equal(await heldFor(card), last);
 
     const strip = page.locator(".strips canvas[aria-label*='at most']").first();
-    assert.match((await strip.getAttribute("aria-label")) ?? "", /held \d+x, .* at most/);
+    assert.match((await strip.getAttribute("aria-label")) ?? "", /blocked \d+x, .* at most/);
     const marked = await strip.evaluate((canvas: HTMLCanvasElement) => {
       const pixels = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data;
       let red = 0;

@@ -3,7 +3,7 @@
  *
  * A NIF written against this header is ordinary straight-line C that now and
  * then says how much work it has done (`fair_tick`).  The runtime makes it
- * give way to other Erlang processes, charges reductions for the time it
+ * yield to other Erlang processes, charges reductions for the time it
  * used, stops it when its caller dies, and counts what it did.
  *
  *     #include <fairnif.h>
@@ -41,28 +41,43 @@
  *
  * Nothing is linked: the table of runtime functions travels with load_info.
  *
- * THE RULES OF A BODY.  A pause can happen in `fair_tick` and in every
- * function below that says "may pause".  After a pause the body may be on
- * another thread, and the process heap may have been moved by the garbage
- * collector.  Therefore these do not survive a pause:
- *   - ERL_NIF_TERM values in C variables (re-read arguments with `fair_arg`,
- *     keep others in roots, `fair_root`), and pointers into terms
- *     (enif_get_tuple, enif_inspect_binary);
- *   - an ErlNifEnv (ask `fair_env` again);
- *   - addresses of thread-local variables, errno among them (the compiler may
- *     keep one where the source does not).
- * These do survive: C variables, the C stack, `fair_bin` data, memory from
- * `fair_alloc` and malloc, resource objects got with `fair_get_resource`.
- * Never pause while holding an enif_mutex or any other lock: the thread that
- * goes on may be another one, and the lock's waiters hold schedulers.
+ * What begins with fair_ or FAIR_ is for authors.  What begins with fair__ or
+ * FAIR__ belongs to the runtime and may change.
  *
- * When the caller dies the body is not resumed: its C stack is dropped where
- * it paused, and the functions given to `fair_defer` run.  So nothing that
- * must be released may be reachable from the stack alone.
+ * -- Pauses ------------------------------------------------------------------
  *
- * The reference for authors is docs/manual/c-api.md; why it is built so is
- * in docs/internals.
+ * A body pauses in fair_tick, and in those functions below that say "Pauses" or
+ * "May pause"; in no other one.  After a pause it may be on another thread, and
+ * the garbage collector may have moved the process heap.  What survives:
+ *
+ *   - C variables and the C stack;
+ *   - `data` of a fair_bin, until the task ends;
+ *   - memory from fair_alloc, malloc or enif_alloc;
+ *   - resource objects from fair_get_resource;
+ *   - terms in roots (fair_root);
+ *   - a fair_mutex that the task holds.
+ *
+ * What does not:
+ *
+ *   - ERL_NIF_TERM values in C variables: re-read them with fair_arg, fair_kept
+ *     or fair_make_bin;
+ *   - pointers into terms: enif_inspect_binary, enif_get_tuple;
+ *   - an ErlNifEnv: ask fair_env again;
+ *   - addresses of thread-local variables, errno among them: the compiler may
+ *     keep one where the source does not
+ *     (docs/guide/4-hazards.md#thread-local-variables).
+ *
+ * Never pause while holding a lock of the VM's or of the system's: the thread
+ * that goes on may be another one, and the lock's waiters block schedulers.
+ *
+ * When the caller dies, the body is not resumed.  Its C stack is dropped where
+ * it paused: C++ destructors and cleanup attributes do not run.  What was given
+ * to fair_defer and got from fair_alloc is cleaned up.  So nothing that must be
+ * released may be reachable from the stack alone.
  */
+/* tools/c_reference makes docs/manual/c-api.md of these comments.  A ruler
+ * begins a section; a comment belongs to the declarations right below it; two
+ * blanks and two columns make a table, four blanks make code. */
 #ifndef FAIRNIF_H
 #define FAIRNIF_H
 
@@ -82,49 +97,63 @@
 extern "C" {
 #endif
 
-/* The binary interface between this header and the runtime.  A library loads
- * when the major versions are equal and its minor one is not newer. */
+/* -- Versions ---------------------------------------------------------------
+ *
+ * The binary interface that a library was compiled for; fairnif:info/0 has the
+ * runtime's under `interface`.  A library loads when the major versions are
+ * equal and its minor one is not newer.  Within a major version functions are
+ * only appended.  All promises: docs/manual/versions.md. */
 #define FAIR_ABI_MAJOR 2
 #define FAIR_ABI_MINOR 0
 
-/* ------------------------------------------------------------------------
- * Modes: where a function begins.  It gives way to other work after each slice,
- * on normal schedulers of about 25 us, elsewhere of 1 ms.  One body can be
- * registered in several.  On a platform without tasks (fairnif:info/0 has
- * stack_switch => none) each mode is a plain dirty NIF: FAIR_DIRTY_IO and
- * FAIR_THREADED on a dirty I/O scheduler, the others on a dirty CPU scheduler.
- * ------------------------------------------------------------------------ */
+/* -- Modes ------------------------------------------------------------------
+ *
+ * A mode says where a function begins.  It yields to other work after each
+ * slice: about 25 us on a normal scheduler, 1 ms elsewhere.  One body can be
+ * registered under several names in several modes.  Which to use:
+ * docs/guide/3-choosing-a-mode.md.
+ *
+ * On a platform without tasks (`stack_switch` of fairnif:info/0 is `none`)
+ * every mode is a plain dirty NIF, to its end: FAIR_DIRTY_IO and FAIR_THREADED
+ * on a dirty I/O scheduler, the others on a dirty CPU scheduler.  Nothing
+ * pauses, fair_move changes nothing, and fair_call runs its function in place.
+ * A tick still ends the body of a caller that is dead. */
 
+/* Where a function begins. */
 enum fair_mode {
-    /* On the caller's scheduler, at once. */
+    /* On the caller's scheduler, at once.  Charged by time. */
     FAIR_NORMAL = 1,
-    /* On a dirty CPU scheduler. */
+    /* On a dirty CPU scheduler.  Charged by the VM. */
     FAIR_DIRTY_CPU = 2,
-    /* On a dirty I/O scheduler. */
+    /* On a dirty I/O scheduler.  Charged by the VM. */
     FAIR_DIRTY_IO = 3,
     /* On a thread of the runtime's pool: the caller holds no scheduler.  The
-     * call answers a pending value, for fairnif:await/1.  Gives way to other
-     * work of the pool, where some waits. */
+     * call answers a pending value, for fairnif:await/1.  Yields to other
+     * work of the pool, where some waits.  Charged a few reductions: the time
+     * is on no scheduler. */
     FAIR_THREADED = 4,
     /* The default choice: FAIR_NORMAL, until the function's ticks prove to lie
      * too far apart; from then on FAIR_DIRTY_CPU. */
     FAIR_AUTO = 5
 };
 
-/* Or-ed to a mode: the function runs to its end where it begins.  Ticks count;
- * they do not give way, unless
+/* Or-ed to a mode: the function runs to its end where it begins.  Its ticks
+ * count; they do not yield, unless
+ *
  *   - it made terms on a dirty scheduler, where they are garbage to nobody;
  *   - fairnif's tasks hold every dirty CPU scheduler: the VM collects there;
  *   - it was moved (fair_move).
+ *
  * On a normal scheduler such a call is charged one turn (4000 reductions) at
- * most, and the caller's death waits until it ends, since the VM tells a
- * process of it only between two turns. */
+ * most.  The caller's death waits until it ends, since the VM tells a process
+ * of it only between two turns. */
 #define FAIR_NO_YIELD 0x40u
 
 /* Or-ed to a mode: the Erlang function hands what the NIF answers to
  * fairnif:await/1, so calls may wait without holding a scheduler.  What waits
  * (fair_call in FAIR_THREADED, fair_wait, fair_mutex_lock, and the limit
- * max_tasks, which else raises overloaded) needs it; FAIR_THREADED implies it.
+ * `max_tasks`, which else raises `overloaded`) needs it; FAIR_THREADED implies
+ * it.
  *
  *     FAIR_NIF("nif_fetch", 1, fetch, FAIR_AUTO | FAIR_AWAITED)
  *
@@ -132,12 +161,14 @@ enum fair_mode {
  */
 #define FAIR_AWAITED 0x80u
 
-/* -- types ---------------------------------------------------------------- */
+/* -- Types ----------------------------------------------------------------- */
 
+/* The call under way: the first argument of almost everything.  Its fields are
+ * for the inline functions. */
 typedef struct fair_task fair_task;
 
-/* A fair function: called with the task, answers a term of the current
- * `fair_env` or what fair_badarg, fair_enomem or fair_raise return. */
+/* A fair function.  It is called with the task, and returns a term of the
+ * current fair_env, or what fair_badarg, fair_enomem or fair_raise returned. */
 typedef ERL_NIF_TERM (*fair_body)(fair_task *t);
 
 /* A binary whose bytes stay where they are until the task ends, however it
@@ -148,44 +179,65 @@ typedef struct {
     void *ref;
 } fair_bin;
 
-/* A lock that suspends tasks, not schedulers.  Begins as FAIR_MUTEX_INIT, lies
- * where the author wants it (static, or in a resource object) and must stay
- * there while a task holds it or waits for it.  The rest is the runtime's. */
+/* A lock that suspends tasks, not schedulers.  It begins as FAIR_MUTEX_INIT.
+ * It lies where the author wants it (static, or in a resource object), and must
+ * stay there while a task holds it or waits for it.  Its fields are the
+ * runtime's. */
 typedef struct {
     void *holder, *first, *last, *next;
 } fair_mutex;
 #define FAIR_MUTEX_INIT {0, 0, 0, 0}
 
-/* What one function may set for itself; zero means the default.  Given to
- * FAIR_NIF_OPTIONS, must live as long as the library (static const). */
+/* What one function sets for itself; zero means the default.  Given to
+ * FAIR_NIF_OPTIONS, it must live as long as the library (`static const`). */
 typedef struct {
-    fair_body body;
-    size_t stack_size;      /* bytes of C stack; default 128 KiB, 16 KiB to
+    fair_body body;         /* required */
+    size_t stack_size;      /* bytes of C stack: default 128 KiB; 16 KiB to
                                64 MiB, rounded up to a power of two */
-    unsigned slice_us;      /* length of a slice on normal schedulers, us;
-                               default: calibrated, see fairnif:info/0 */
-    unsigned max_tasks;     /* how many calls may be under way at once; one
-                               more waits its turn with FAIR_AWAITED, and
-                               raises error:overloaded without */
+    unsigned slice_us;      /* length of a slice on normal schedulers, us: 1 to
+                               1,000,000; default calibrated (fairnif:info/0) */
+    unsigned max_tasks;     /* how many calls may be under way at once; default
+                               no limit.  One more, or one that comes while
+                               others wait, waits its turn with FAIR_AWAITED,
+                               and raises error:overloaded without */
 } fair_options;
 
-/* How many entries the table of a library may have.  A larger library defines
- * it, up to 4096, before it includes this file; it costs compile time only. */
+/* -- Error numbers of load --------------------------------------------------
+ *
+ * erlang:load_nif/2 answers one of these in the place of N:
+ *
+ *     {error, {load, "Library load-call unsuccessful (N)."}}
+ *
+ * or the same with `upgrade`.  A sentence goes to standard error, and for all
+ * but the first two to the log.  Other numbers are those of the author's own
+ * load function. */
+#define FAIR_E_LOAD_INFO 4701   /* the second argument of load_nif is not what
+                                   fairnif:load_info/0,1 returned */
+#define FAIR_E_RUNTIME   4702   /* that value's runtime is not there */
+#define FAIR_E_ABI       4703   /* header and runtime do not fit together */
+#define FAIR_E_NIFS      4704   /* a bad entry: unknown mode, no body, arity
+                                   over 240, stack or slice out of bounds */
+#define FAIR_E_NOMEM     4705   /* out of memory */
+
 #ifndef FAIR_MAX_NIFS
 #  define FAIR_MAX_NIFS 256
 #endif
 
-/* What else the runtime and a library know of each other: not for authors, but
- * for FAIR_NIF_INIT, and FAIR_E_..., the numbers that a load fails with. */
+/* What else the runtime and a library know of each other is not for authors. */
 #include "fairnif_abi.h"
 
-/* -- giving way ----------------------------------------------------------- */
+/* -- Yielding -------------------------------------------------------------- */
 
 /* Says that `units` of work were done since the last tick: bytes, rows,
- * rounds, whatever the body does much of.  One subtraction and one branch;
- * the runtime learns what a unit costs.  Tick at least every 5 us.  May pause.
- * A nonsensical number (negative, huge) only makes the runtime read the clock.
- */
+ * rounds, whatever the body does much of.  The runtime learns what a unit
+ * costs.  Tick at least every 5 us.  May pause: when the slice is up, and the
+ * mode yields.
+ *
+ * Cost: one addition, one subtraction and one branch while the budget lasts.
+ * The clock is read when it is used up, a few times in a slice.  Each tick
+ * counts one unit more than it says, so ticks of 0 come to an end as well.  A
+ * nonsensical number (negative, over 2^31) only makes the runtime read the
+ * clock. */
 static inline void fair_tick(fair_task *t, size_t units)
 {
     if (__builtin_expect(units < t->budget, 1))
@@ -194,155 +246,227 @@ static inline void fair_tick(fair_task *t, size_t units)
         t->ops->tick(t, units);
 }
 
-/* How often this task has given way so far. */
+/* How often this task has yielded or moved so far.  A field access. */
 static inline uint64_t fair_yields(const fair_task *t)
 {
     return t->yields;
 }
 
 /* Goes on, from this line, on another kind of scheduler: FAIR_NORMAL,
- * FAIR_DIRTY_CPU or FAIR_DIRTY_IO.  A FAIR_THREADED body stays on its thread.
- * Any other mode raises error:{fairnif, {bad_mode, Function}}.  Costs about one
- * dirty call.  Pauses. */
+ * FAIR_DIRTY_CPU or FAIR_DIRTY_IO.  Any other value raises
+ * `error:{fairnif, {bad_mode, MFA}}`.  Pauses, unless the body already runs
+ * there.
+ *
+ * On another kind of scheduler than its mode begins on, a function yields
+ * after each slice, whatever its mode.  A FAIR_THREADED body stays on its
+ * thread.  Cost: half a trip of a dirty call each way. */
 static inline void fair_move(fair_task *t, enum fair_mode where)
 {
     t->ops->move(t, where);
 }
 
-/* Where the body is running now: any mode but FAIR_AUTO. */
+/* Where the body runs now: FAIR_NORMAL, FAIR_DIRTY_CPU, FAIR_DIRTY_IO, or
+ * FAIR_THREADED for a thread of the pool. */
 static inline enum fair_mode fair_where(const fair_task *t)
 {
     return t->ops->where(t);
 }
 
-/* Runs fn(arg), code that cannot tick, elsewhere, and comes back.  `fn` must
- * not use the task: a tick in it does nothing, and is reported.  It has a large
- * stack, of a scheduler or thread.  `where` says on what it runs:
- *   FAIR_AUTO       for code that computes: here while so many units are
- *                   learned to cost little beside a trip to a dirty scheduler
- *                   (a tenth of it is lost at most), else on a dirty CPU
- *                   scheduler.  What a call costs need not be proportional to
- *                   its units: it is learned for each power of two of them, and
- *                   one call corrects a wrong guess.  The first call of a size
- *                   goes dirty, unless a larger one was short.
- *   FAIR_DIRTY_CPU  on a dirty CPU scheduler
- *   FAIR_DIRTY_IO   on a dirty I/O scheduler: code that waits
- *   FAIR_THREADED   on a thread of the runtime's pool: code that waits or
- *                   computes for long.  The caller holds no scheduler, and the
- *                   function must be FAIR_AWAITED.  `fn` runs to its end also
- *                   when the caller dies, and what it uses stays until then.
- *                   When the pool's queue is full the caller waits its turn,
- *                   and raises error:overloaded when that takes too long
- *                   (fairnif's `overload_ms`).
- *   FAIR_NORMAL     on a normal scheduler: code that is short
- * In a FAIR_THREADED body it runs in place.  Only FAIR_AUTO looks at `units`.
- * Pauses before and after, in FAIR_AUTO it may; never during fn. */
+/* Runs `fn(arg)`, code that cannot tick, elsewhere, and comes back.  It has the
+ * large stack of a scheduler or thread.  `where` says on what it runs:
+ *
+ *   FAIR_AUTO       For code that computes: in place, while so many units are
+ *                   learned to cost under ten dirty trips; else on a dirty CPU
+ *                   scheduler.  On a dirty scheduler, and in a function that
+ *                   does not yield, always in place.
+ *   FAIR_DIRTY_CPU  On a dirty CPU scheduler: computes, and is never short.
+ *   FAIR_DIRTY_IO   On a dirty I/O scheduler: waits, briefly or seldom.
+ *   FAIR_THREADED   On a thread of the runtime's pool: waits, or computes for
+ *                   long.  The function must be FAIR_AWAITED.  In a
+ *                   FAIR_THREADED body: in place.
+ *   FAIR_NORMAL     On a normal scheduler: code that is short.
+ *
+ * Another value raises `error:{fairnif, {bad_mode, MFA}}`.  `fn` must not use
+ * the task: a tick in it does nothing, is reported, and counts in `misuses`.
+ * `fn` cannot be cancelled: the caller's death is noticed when it returns.
+ *
+ * Pauses before and after `fn`, unless the body already runs there; with
+ * FAIR_AUTO only where `fn` is sent to a dirty scheduler or the slice is up;
+ * with FAIR_THREADED always, and the caller waits in fairnif:await/1.  It never
+ * pauses during `fn`.
+ *
+ * FAIR_AUTO learns the cost from each such call, in place or not, for each
+ * function of the library and each power of two of `units` apart.  So the cost
+ * need not be proportional to the units, only grow with them.  One call
+ * corrects a wrong guess: what took longer than believed goes dirty the next
+ * time, what took less comes back.  The first call of a size goes dirty, unless
+ * a larger one is known to be short.  Calls that went dirty come back when they
+ * cost under eight trips, so that one near the cutoff does not change places
+ * from call to call.  fairnif:info/1 shows both (docs/manual/info.md).  A
+ * function that makes two kinds of calls should count their units in one
+ * measure, such as estimated nanoseconds.  No other mode looks at `units`.
+ *
+ * FAIR_THREADED runs `fn` to its end also when the caller dies.  Everything
+ * that the task holds stays until then: `arg` may point to the C stack or to
+ * memory from fair_alloc.  A call that no thread has begun within `overload_ms`
+ * raises error:overloaded, whether it was queued or waited for room in the
+ * queue.  No more threads compute at a time than dirty CPU schedulers are
+ * online.  Those that wait do not count; which a function does is learned. */
 static inline void fair_call(fair_task *t, enum fair_mode where, size_t units,
                              void (*fn)(void *), void *arg)
 {
     t->ops->call(t, where, units, fn, arg);
 }
 
-/* ------------------------------------------------------------------------
- * Waiting.  The caller waits in fairnif:await/1 and holds no scheduler; when
- * it dies, what waits is dropped as at any other pause.  In a function without
- * FAIR_AWAITED these raise error:{fairnif, {not_awaited, Function}} where they
- * would have to wait, and do not return.
- * ------------------------------------------------------------------------ */
+/* -- Waiting ----------------------------------------------------------------
+ *
+ * The caller waits in fairnif:await/1 and holds no scheduler
+ * (docs/guide/10-waiting.md).  When it dies, what waits is dropped as at any
+ * other pause.  In a function without FAIR_AWAITED these functions raise
+ * `error:{fairnif, {not_awaited, MFA}}` where they would have to wait, and do
+ * not return.  After a wait the body goes on where it was: on a normal
+ * scheduler, or on a dirty one.
+ *
+ * A FAIR_THREADED body has an environment of its own, with copies of its
+ * arguments.  Binaries over 64 bytes are not copied; large terms are copied on
+ * a dirty CPU scheduler.  Terms that it makes are not collected until the call
+ * ends.  Its answer is fetched without another copy. */
 
+/* The events of fair_wait. */
 #define FAIR_READ  1u
 #define FAIR_WRITE 2u
 
-/* Waits until the descriptor is ready to be read or written (FAIR_READ,
- * FAIR_WRITE, or both: for either), holding no scheduler and no thread; at
- * most `timeout_ms`, or for ever when that is negative.  Answers what is ready
- * (an error or hang-up counts as ready: read or write, and see), 0 when the
- * time is up, or -errno:
- *   -EBUSY   another task waits for the same event of this descriptor
- *   -EBADF   it is not open, or was closed while this waited
- *   -EINVAL  other events than these
- *   -EDEADLK a function given to fair_call or the like waits, which must not
- *            use the task
- *   -ENOMEM, -EMFILE, ...  no memory or no descriptor for the waiting
- *   -ENOSYS  Windows, where it only sleeps
- * A descriptor that the task got by fair_get_fd is waited for as it is; of any
- * other one a duplicate, so that its owner may close it at any time.  With
- * fd -1 and no events it sleeps.  Pauses. */
+/* Waits until the descriptor is ready to be read or written: FAIR_READ,
+ * FAIR_WRITE, or both or-ed, for either.  It waits `timeout_ms` milliseconds at
+ * most, and for ever when that is negative; 0 is a look that does not wait.
+ * Pauses, unless it is ready at once; the caller waits in fairnif:await/1.
+ * Answers:
+ *
+ *   1, 2, 3   What is ready: FAIR_READ, FAIR_WRITE, both.  An error or a
+ *             hang-up counts as ready: read or write, and see.
+ *   0         The time is up.
+ *   -EBUSY    Another task waits for the same event of this descriptor.
+ *   -EBADF    It is not open; or it is a descriptor from fair_get_fd that was
+ *             closed, also while this waited.
+ *   -EINVAL   Other events than these.
+ *   -EDEADLK  A function given to fair_call or the like waits, which must not
+ *             use the task.
+ *   -ENOMEM, -EMFILE, -ENFILE  No memory, or no descriptor for the duplicate.
+ *   -EIO      The VM could not watch it.
+ *   -ENOSYS   Windows: there only sleeping works.
+ *
+ * What to know:
+ *
+ *   - A descriptor that the task got by fair_get_fd is waited for as it is.  Of
+ *     any other one a duplicate is waited for: its owner may close it at any
+ *     time, and the wait goes on, for the file and not for the number.  That
+ *     costs a descriptor and three system calls more.
+ *   - With `fd` -1 and no events it sleeps, holding nothing.  Times are rounded
+ *     up to milliseconds.
+ *   - What is ready may be somebody else's by the time the body reads.  Read
+ *     from non-blocking descriptors, and wait again when there is nothing.
+ *   - errno after a wait may be another thread's
+ *     (docs/guide/4-hazards.md#thread-local-variables).
+ *   - A descriptor that was handed over to the runtime must not be given to
+ *     enif_select by anybody else, nor closed with `close`.
+ *   - Cost: one `poll` when it is ready.  Else some 10 us from the event to the
+ *     next line of the body (2 cores, busy with other programs), and two short
+ *     NIF calls more; for a duplicate some us in addition.
+ *   - On a platform without tasks it polls, on the dirty scheduler that it
+ *     holds, and looks for the caller's death 20 times a second. */
 static inline int fair_wait(fair_task *t, int fd, unsigned events,
                             int timeout_ms)
 {
     return t->ops->wait(t, fd, events, timeout_ms);
 }
 
-/* Hands an open descriptor over to the runtime: a term (a resource object)
- * that stands for it from now on.  It is made non-blocking, and closed when
- * fair_close_fd is called, when its owner (the calling process) dies, or when
- * the term is garbage, whichever is first; but not while a task has it from
- * fair_get_fd.  0 and the descriptor untouched when it is none, was handed over
- * before, or memory is out. */
+/* Hands an open descriptor over to the runtime, and answers a term (a resource
+ * object) that stands for it from now on.  The descriptor is made non-blocking.
+ * It is closed when fair_close_fd is called, when its owner (the calling
+ * process) dies, or when the term is garbage, whichever is first; but not while
+ * a task has it from fair_get_fd.  Answers 0, and the descriptor stays the
+ * author's, when it is none, was handed over before, or memory is out. */
 static inline ERL_NIF_TERM fair_make_fd(fair_task *t, int fd)
 {
     return t->ops->make_fd(t, fd);
 }
 
-/* The descriptor behind a term, which stays open until the task ends; 0 when
- * the term is none, or it was closed. */
+/* The descriptor behind a term.  It stays open until the task ends, whatever
+ * happens to its term and its owner, and is there in deferred functions too.
+ * 0 when the term is none, or it was closed. */
 static inline int fair_get_fd(fair_task *t, ERL_NIF_TERM term, int *fd)
 {
     return t->ops->get_fd(t, FAIR__TERM(term), fd);
 }
 
-/* Closes the descriptor behind a term, as soon as no task uses it; those that
- * wait for it get -EBADF.  0 when it is none or was closed before. */
+/* Closes the descriptor behind a term, as soon as no task has it; those that
+ * wait for it get -EBADF at once.  From any process.  0 when it is none or was
+ * closed before. */
 static inline int fair_close_fd(fair_task *t, ERL_NIF_TERM term)
 {
     return t->ops->close_fd(t, FAIR__TERM(term));
 }
 
-/* Takes a lock; waiters get it in their order.  May be held across pauses.
- * When the task ends, however it ends, it lets go of what it holds.  A task
- * that takes a lock that it has raises error:{fairnif, {deadlock, Function}}.
- * May pause. */
+/* -- Locks ------------------------------------------------------------------
+ *
+ * When a task ends, however it ends, it lets go of what it holds.  The data
+ * under a lock may then be half written: a killed caller leaves them as they
+ * are.  A deferred function cannot yield: where it takes a lock that another
+ * task has, it blocks its thread, a scheduler's too, until that task lets go.
+ * Use fair_mutex_trylock there. */
+
+/* Takes a lock; waiters get it in their order.  It may be held across pauses
+ * and waits.  A task that takes a lock that it has raises
+ * `error:{fairnif, {deadlock, MFA}}`.  May pause: when another task has it; the
+ * caller waits in fairnif:await/1. */
 static inline void fair_mutex_lock(fair_task *t, fair_mutex *m)
 {
     t->ops->lock(t, m, 1);
 }
 
-/* The same without waiting; 0 when another task has it. */
+/* The same without waiting, in every mode; 0 when any task has it. */
 static inline int fair_mutex_trylock(fair_task *t, fair_mutex *m)
 {
     return t->ops->lock(t, m, 0);
 }
 
-/* 0, and nothing done, when this task does not hold it. */
+/* Lets go; 0, and nothing done, when this task does not hold it. */
 static inline int fair_mutex_unlock(fair_task *t, fair_mutex *m)
 {
     return t->ops->unlock(t, m);
 }
 
-/* The process that called, in every mode. */
-static inline void fair_caller(fair_task *t, ErlNifPid *pid)
-{
-    t->ops->caller(t, pid);
-}
+/* -- Functions of the VM ----------------------------------------------------
+ *
+ * After a wait a body runs in a NIF of module `fairnif`, and in FAIR_THREADED
+ * on a thread that is no scheduler.  There enif_priv_data, enif_self,
+ * enif_send, enif_is_current_process_alive, enif_consume_timeslice and
+ * enif_monotonic_time would answer for another library, fail, or end the node.
+ * So this header replaces them by macros that go through the runtime, and they
+ * answer as everywhere else.  enif_time_offset is not replaced: it fails. */
 
-/* -- environment, arguments, roots ---------------------------------------- */
+/* -- Environment and arguments --------------------------------------------- */
 
-/* The environment of the current slice, for enif_make_ and enif_get_
- * functions.  Ask again after each pause. */
+/* The environment of the current slice, for enif_make_ and enif_get_ functions.
+ * Ask again after each pause.  A field access.
+ *
+ * A body that calls it on a dirty scheduler passes through a normal one at the
+ * end of that dirty slice, in any mode, so that the garbage collector gets what
+ * was made. */
 static inline ErlNifEnv *fair_env(fair_task *t)
 {
     t->env_used = 1;
     return t->env;
 }
 
+/* The number of arguments. */
 static inline unsigned fair_argc(const fair_task *t)
 {
     return t->argc;
 }
 
-/* Argument `i` (from 0), valid until the next pause; an index that is out of
- * range answers the atom badarg. */
+/* Argument `i`, from 0; valid until the next pause.  Out of range: the atom
+ * `badarg`. */
 static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
 {
     ERL_NIF_TERM arg = i < t->argc ? t->argv[i]
@@ -354,17 +478,29 @@ static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
 #endif
 }
 
-/* Roots: terms that survive pauses.  fair_root makes one and answers its
- * number, for the functions below; it lives as long as the task, or until
- * fair_unroot lets go of it and of all that were made after it: so a function
- * that makes roots lets go of its first one before it returns.  A number that
- * is no root's raises error:{fairnif, {bad_root, Function}}.  Each costs a word
- * at a pause, from the twelfth on two.  Raises error:enomem. */
+/* The process that called, in every mode. */
+static inline void fair_caller(fair_task *t, ErlNifPid *pid)
+{
+    t->ops->caller(t, pid);
+}
+
+/* -- Roots ------------------------------------------------------------------
+ *
+ * Terms that survive pauses.  The garbage collector sees them; they are not
+ * copied.  A function that makes roots lets go of its first one before it
+ * returns: so helpers nest, and may call themselves.  A number that is no
+ * root's, here and in the functions of lists, raises
+ * `error:{fairnif, {bad_root, MFA}}`.  There is no limit but memory.  Cost: a
+ * word to copy at each pause, from the twelfth root on two. */
+
+/* Makes a root of a term of the current slice, and answers its number.  It
+ * lives as long as the task, or until fair_unroot.  Raises error:enomem. */
 static inline unsigned fair_root(fair_task *t, ERL_NIF_TERM term)
 {
     return t->ops->root(t, FAIR__TERM(term));
 }
 
+/* Lets go of a root, and of all that were made after it. */
 static inline void fair_unroot(fair_task *t, unsigned root)
 {
     t->ops->unroot(t, root);
@@ -382,10 +518,21 @@ static inline ERL_NIF_TERM fair_kept(fair_task *t, unsigned root)
     return t->ops->kept(t, root);
 }
 
-/* -- reading terms --------------------------------------------------------
- * Any term of the current slice: fair_arg(t, 0), an element of a list or tuple.
- * 1, or 0 and nothing set when it is something else or does not fit. */
+/* -- Reading terms ----------------------------------------------------------
+ *
+ * Of any term of the current slice: `fair_arg(t, 0)`, an element of a list or
+ * of a tuple.  These functions answer 1; or 0, and nothing set, when the term
+ * is something else or does not fit.  For a number where a term belongs
+ * (`fair_get_bin(t, 0, &bin)`) an optimising compiler gives an error.  What is
+ * not here (tuples, maps, references, local pids) is read with the enif_
+ * functions and fair_env, between two pauses.
+ *
+ * After a 0 `return fair_badarg(t);` is right, also where memory may have been
+ * out: it then raises `enomem`. */
 
+/* A number, by the enif_ function of the same name, at its cost.  On a dirty
+ * scheduler use these instead of that: to ask for fair_env there looks like
+ * making terms. */
 #define FAIR__GETTER(NAME, TYPE, ENIF)                                      \
     static inline int fair_get_##NAME(fair_task *t, ERL_NIF_TERM term,      \
                                       TYPE *value)                          \
@@ -401,8 +548,8 @@ FAIR__GETTER(uint64, ErlNifUInt64, enif_get_uint64)
 FAIR__GETTER(double, double, enif_get_double)
 #undef FAIR__GETTER
 
-/* The name of an atom as a Latin-1 string with its final zero; 0 also when
- * `size` bytes are too few. */
+/* The name of an atom in Latin-1 with its final zero; 0 also when it has other
+ * characters, or `size` bytes are too few. */
 static inline int fair_get_atom(fair_task *t, ERL_NIF_TERM term, char *buf,
                                 unsigned size)
 {
@@ -410,186 +557,253 @@ static inline int fair_get_atom(fair_task *t, ERL_NIF_TERM term, char *buf,
                          ERL_NIF_LATIN1) > 0;
 }
 
-/* A resource object; it is kept until the task ends. */
+/* A resource object.  It is kept until the task ends, however it ends.  0 also
+ * when memory is out.  Cost: a small allocation. */
 static inline int fair_get_resource(fair_task *t, ERL_NIF_TERM term,
                                     ErlNifResourceType *type, void **obj)
 {
     return t->ops->get_resource(t, FAIR__TERM(term), type, obj);
 }
 
-/* The bytes of a binary; 0 also when memory is out.  Up to 64 bytes are copied,
- * of longer ones only the address is taken.  (The exception is the VM's: the
- * bytes of a longer binary that begins within a byte, such as the B of
- * <<_:1, B/binary>>, are copied in one go.) */
+/* The bytes of a binary; 0 also when memory is out.
+ *
+ * Up to 64 bytes (what the VM keeps on heaps; learned as the runtime is loaded)
+ * are copied.  Of longer binaries only the address is taken, and the first
+ * pause adds a reference (enif_make_copy; 0.2 us, once measured).  The
+ * exception: a longer binary that begins within a byte, such as the `B` of
+ * `<<_:1, B/binary>>`, is copied twice, in one go: by the VM and by the
+ * runtime.  Four binaries of a task need no allocation for their records. */
 static inline int fair_get_bin(fair_task *t, ERL_NIF_TERM term, fair_bin *bin)
 {
     return t->ops->get_bin(t, FAIR__TERM(term), bin);
 }
 
-/* The bytes of an iolist or binary, copied into one piece, in slices.  0 also
- * when memory is out.  May pause. */
+/* The bytes of an iolist in one piece, in slices.  Two walks: one counts, one
+ * copies.  A binary is taken as by fair_get_bin.  Nesting may be as deep as
+ * memory allows.  0 also when memory is out.  May pause: long input. */
 static inline int fair_get_iolist(fair_task *t, ERL_NIF_TERM term,
                                   fair_bin *bin)
 {
     return t->ops->get_iolist(t, FAIR__TERM(term), bin);
 }
 
-/* A list of integers 0..255 as bytes with a final zero (not counted in
- * *length), in slices; the memory goes with the task.  0 also when memory is
- * out.  May pause. */
+/* A list of integers 0..255 as bytes with a final zero, which is not counted in
+ * `*length`; in slices.  The memory is fair_alloc's.  0 also when memory is
+ * out.  May pause: long input. */
 static inline int fair_get_string(fair_task *t, ERL_NIF_TERM term,
                                   char **chars, size_t *length)
 {
     return t->ops->get_string(t, FAIR__TERM(term), chars, length);
 }
 
-/* The length of a proper list.  May pause. */
+/* The length of a proper list, in slices.  May pause: long input. */
 static inline int fair_get_list_length(fair_task *t, ERL_NIF_TERM term,
                                        size_t *length)
 {
     return t->ops->get_list_length(t, FAIR__TERM(term), length);
 }
 
-/* -- making binaries ------------------------------------------------------ */
+/* -- Binaries ---------------------------------------------------------------
+ *
+ * Of any size that memory allows; over 4 GiB works. */
 
-/* A new binary of `size` bytes, not zeroed, to be written and then turned
- * into a term; 0 when memory is out.  Costs an allocation over 64 bytes. */
+/* A new binary of `size` bytes, not zeroed, to be written and then turned into
+ * a term; 0 when memory is out.  Over 64 bytes it costs an allocation. */
 static inline int fair_new_bin(fair_task *t, size_t size, fair_bin *bin)
 {
     return t->ops->new_bin(t, size, bin);
 }
 
-/* Changes the size of a binary from fair_new_bin that is no term yet; its
- * data may move.  0 when memory is out: the binary is then as it was.  The
- * VM copies in one go what it cannot grow in place. */
+/* Changes the size of a binary from fair_new_bin that is no term yet.  `data`
+ * may move.  0 when memory is out: it is then as it was.  The VM copies in one
+ * go what the allocator cannot grow in place.  To build a result of unknown
+ * size, grow by factors, or collect parts. */
 static inline int fair_resize_bin(fair_task *t, fair_bin *bin, size_t size)
 {
     return t->ops->resize_bin(t, bin, size);
 }
 
-/* The term of a fair_bin (new or got).  Afterwards its bytes must not be
- * changed any more.  Like any term it does not survive a pause, but it can be
- * asked for again. */
+/* The term of a fair_bin, new or got, without copying (up to 64 bytes: copied,
+ * also after fair_resize_bin).  Afterwards its bytes must not be changed;
+ * `data` stays where it is, and valid until the task ends.  The term does not
+ * survive a pause: ask again. */
 static inline ERL_NIF_TERM fair_make_bin(fair_task *t, fair_bin *bin)
 {
     return t->ops->make_bin(t, bin);
 }
 
-/* Lets go of a binary before the task ends; its data and the fair_bin are not
- * to be used any more: a function that is given it raises
- * error:{fairnif, {released_bin, Function}}.  For bodies that look at very many
- * binaries. */
+/* Lets go of a binary before the task ends, for bodies that look at very many.
+ * `data` and the fair_bin are not to be used any more: a function that is given
+ * it raises `error:{fairnif, {released_bin, MFA}}`. */
 static inline void fair_release_bin(fair_task *t, fair_bin *bin)
 {
     t->ops->release_bin(t, bin);
 }
 
-/* -- lists, in slices.  The list stands in a root. ------------------------ */
+/* -- Lists ------------------------------------------------------------------
+ *
+ * The list stands in a root.  Heads come out one by one. */
 
-/* Takes the head off the list in `root`: 1 and *head (valid until the next
- * pause), or 0 when the root holds no non-empty list: at the end it holds [],
- * in an improper list the tail.  Tick in the loop that calls it. */
+/* Takes the head off the list in the root: 1, and `*head` is valid until the
+ * next pause.  0 when the root holds no non-empty list: at the end it holds
+ * `[]`, of an improper list the tail.  Tick in the loop that calls it. */
 static inline int fair_list_next(fair_task *t, unsigned root,
                                  ERL_NIF_TERM *head)
 {
     return t->ops->list_next(t, root, head);
 }
 
-/* Puts `head` before the list in `root`. */
+/* Puts `head` before the list in the root. */
 static inline void fair_list_push(fair_task *t, unsigned root,
                                   ERL_NIF_TERM head)
 {
     t->ops->list_push(t, root, head);
 }
 
-/* Reverses the proper list in `root`; 0, and [] in the root, when it is no
- * proper list.  May pause. */
+/* Reverses the proper list in the root, in slices.  0, and `[]` in the root,
+ * when it is no proper list.  May pause: long input. */
 static inline int fair_list_reverse(fair_task *t, unsigned root)
 {
     return t->ops->list_reverse(t, root);
 }
 
-/* -- memory and clean-up -------------------------------------------------- */
+/* -- Memory and clean-up ----------------------------------------------------
+ *
+ * Order at the end of a task: deferred functions, then memory of fair_alloc,
+ * then resource objects, then binaries.  So a deferred function may use the
+ * other three.  At halt nothing runs. */
 
-/* Memory that goes with the task, aligned for any type; NULL when out of
- * memory.  fair_realloc and fair_free take only what these returned. */
+/* Memory that goes with the task, aligned to 16 bytes, which is enough for any
+ * standard type; NULL when out of memory.  By enif_alloc, with up to 47 bytes
+ * more. */
 static inline void *fair_alloc(fair_task *t, size_t size)
 {
     return t->ops->alloc(t, size);
 }
 
+/* As `realloc`, of what fair_alloc or this returned.  NULL as `ptr` allocates;
+ * NULL as answer: the block is as it was. */
 static inline void *fair_realloc(fair_task *t, void *ptr, size_t size)
 {
     return t->ops->realloc(t, ptr, size);
 }
 
+/* Frees early; NULL is allowed. */
 static inline void fair_free(fair_task *t, void *ptr)
 {
     t->ops->free(t, ptr);
 }
 
-/* fn(ptr) runs exactly once when the task ends: after the body returned, or
- * when the caller died; last given, first run; on any thread, so it must not
- * use the task nor the environment and should be quick.  When memory is out
- * fn(ptr) is called at once and the answer is 0.  Nothing runs at halt. */
+/* `fn(ptr)` runs exactly once when the task ends: after the body returned, or
+ * when the caller died; last given, first run.  It runs on any thread, also on
+ * one that is no scheduler; it must not use the task nor an environment, and
+ * should be quick.  When memory is out `fn(ptr)` is called at once and the
+ * answer is 0.  Four need no allocation. */
 static inline int fair_defer(fair_task *t, void (*fn)(void *), void *ptr)
 {
     return t->ops->defer(t, fn, ptr);
 }
 
-/* Takes back the latest fair_defer of fn and ptr, without running it; 0 when
- * there is none. */
+/* Takes back the latest fair_defer of `fn` and `ptr`, without running it; 0
+ * when there is none. */
 static inline int fair_undefer(fair_task *t, void (*fn)(void *), void *ptr)
 {
     return t->ops->undefer(t, fn, ptr);
 }
 
-/* ------------------------------------------------------------------------
- * Errors.  `return fair_badarg(t);`: the body must return what these return,
- * and not tick in between.
- * ------------------------------------------------------------------------ */
+/* -- Errors -----------------------------------------------------------------
+ *
+ * `return fair_badarg(t);`: the body must return what these functions return,
+ * and not go on in between, since a pause would lose the exception.  A body that
+ * goes on pauses no more; it is reported, once a call, and counted in `misuses`.
+ *
+ * At the call of any fair function the runtime itself raises, with {Module,
+ * Function, Arity} for MFA:
+ *
+ *   error:overloaded  `max_tasks` of the function or of the node is reached,
+ *       and, of an awaited call, no turn came within `overload_ms`.  Or no
+ *       thread of the pool began the call in that time.
+ *   error:{fairnif, {not_awaited, MFA}}  The body would have to wait, and the
+ *       function is not FAIR_AWAITED.
+ *   error:{fairnif, {bad_root, MFA}}  A number that is no root's.
+ *   error:{fairnif, {bad_mode, MFA}}  fair_move to another mode than its three,
+ *       fair_call in none.
+ *   error:{fairnif, {released_bin, MFA}}  Use of a fair_bin after
+ *       fair_release_bin.
+ *   error:{fairnif, {deadlock, MFA}}  fair_mutex_lock of a lock that the task
+ *       holds.
+ *   error:enomem  No memory for the stack, a thread's counters, a root or a
+ *       pause.  Raised at a pause, the task has been cleaned up.
+ *   error:badreturn  The body returned no term (zero) and raised nothing;
+ *       counted in `misuses`.
+ *   error:system_limit  As many stacks as `stacks_limit` of fairnif:info/0 says
+ *       are mapped. */
 
-/* error:Reason.  The reason badarg, right after one of the functions above that
- * got a binary, an iolist, a string or a resource answered 0, is what that one
- * failed for: enomem where memory was out, system_limit where an iolist has more
- * bytes than can be counted. */
+/* error:Reason. */
 static inline ERL_NIF_TERM fair_raise(fair_task *t, ERL_NIF_TERM reason)
 {
     return t->ops->raise(t, reason);
 }
 
+/* error:badarg.  Right after a function that got a binary, an iolist, a string
+ * or a resource answered 0 for another reason, that one: `enomem` where memory
+ * was out, `system_limit` where an iolist has more bytes than can be counted.
+ * (So does fair_raise with the reason `badarg`.) */
 static inline ERL_NIF_TERM fair_badarg(fair_task *t)
 {
     return t->ops->raise(t, enif_make_atom(t->env, "badarg"));
 }
 
+/* error:enomem. */
 static inline ERL_NIF_TERM fair_enomem(fair_task *t)
 {
     return t->ops->raise(t, enif_make_atom(t->env, "enomem"));
 }
 
-/* -- registering functions ------------------------------------------------ */
+/* -- Registering ----------------------------------------------------------- */
 
-/* An entry of the ErlNifFunc table.  Used with ERL_NIF_INIT instead of
- * FAIR_NIF_INIT, the VM refuses the library ("Illegal flags field"). */
+/* An entry of the ErlNifFunc table.  Plain entries may stand beside it.  Arity
+ * at most 240.  Used with ERL_NIF_INIT instead of FAIR_NIF_INIT, the VM refuses
+ * the library ("Illegal flags field"). */
 #define FAIR_NIF(NAME, ARITY, BODY, MODE)                                   \
     {(NAME), (ARITY),                                                       \
      (fair__entry)(void (*)(void))(1 ? (BODY) : (fair_body)0),              \
      FAIR__MARK | (unsigned)(MODE)}
 
-/* The same with options: OPTIONS is a `const fair_options *` whose `body` is
- * set. */
+/* The same with options: a `const fair_options *` whose `body` is set. */
 #define FAIR_NIF_OPTIONS(NAME, ARITY, OPTIONS, MODE)                        \
     {(NAME), (ARITY),                                                       \
      (fair__entry)(uintptr_t)(1 ? (OPTIONS) : (const fair_options *)0),     \
      FAIR__MARK | FAIR__OPTIONS | (unsigned)(MODE)}
 
-/* FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD), in fairnif_abi.h,
- * replaces ERL_NIF_INIT; the same arguments.  The author's load and upgrade
- * are called with the term that was given to fairnif:load_info/1 (undefined
- * without).  As with ERL_NIF_INIT an upgrade is refused without an upgrade
- * function, but not if there is no load function either: then there is no
- * state to carry over. */
+/* FAIR_NIF_INIT(MODULE, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD)
+ *
+ * In the place of ERL_NIF_INIT, with the same arguments.  Once in a library.
+ *
+ * LOAD and UPGRADE get the term that was given to fairnif:load_info/1
+ * (`undefined` without).  They run after the library has been bound to the
+ * runtime; no fair function can be called before they have returned 0.  As with
+ * ERL_NIF_INIT an upgrade is refused without UPGRADE, but not if LOAD is NULL
+ * too: then there is no state to carry over.  The same file may be loaded four
+ * times at once (current, old, and two that wait for their last task); a fifth
+ * is refused. */
+
+/* FAIR_MAX_NIFS
+ *
+ * How many entries the table may have, plain ones too: 256.  For more, up to
+ * 4096, define it before this file is included; else the library does not
+ * compile.  It costs compile time (4096: 0.6 s), not size: stubs are made for
+ * the entries that there are, some 100 bytes each. */
+
+/* -- Debug build ------------------------------------------------------------
+ *
+ * A library compiled with FAIR_DEBUG defined (`cc -DFAIR_DEBUG`) replaces the
+ * functions that lock, try to lock and unlock enif_mutex_ and enif_rwlock_
+ * locks by macros that count what is held, so that a tick taken under a lock is
+ * reported; and fair_arg notes what it hands out, for `check_terms`.  Reports
+ * go to standard error, each kind once a call and never where that would block,
+ * and to the counter `misuses`, each time.  The switches of fairnif:debug/1
+ * need no special build (docs/guide/5-testing.md). */
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@
  * library finds it.
  *
  * Part of fairnif.h, which includes it; no author reads or names what is here,
- * but for FAIR_NIF_INIT and FAIR_E_....  Its version is FAIR_ABI_MAJOR and
+ * but for FAIR_NIF_INIT.  Its version is FAIR_ABI_MAJOR and
  * FAIR_ABI_MINOR.
  */
 #ifndef FAIRNIF_ABI_H
@@ -90,16 +90,6 @@ struct fair__watcher {
     const struct fair__ops *ops;    /* the answer */
     uint64_t reserved;          /* 0; its size tells it from other structs */
 };
-
-/* load and upgrade of a library fail with these; what was wrong is also
- * written to standard error and, where there is a runtime, to the log.
- * erlang:load_nif/2 shows the number. */
-#define FAIR_E_LOAD_INFO 4701   /* the second argument of load_nif is not what
-                                   fairnif:load_info/0,1 returned */
-#define FAIR_E_RUNTIME   4702   /* that value's runtime is not there */
-#define FAIR_E_ABI       4703   /* header and runtime do not fit together */
-#define FAIR_E_NIFS      4704   /* a bad entry: unknown mode, bad option */
-#define FAIR_E_NOMEM     4705
 
 /* The runtime's functions.  Appended to, never reordered, within a major
  * version. */

@@ -9,7 +9,7 @@
 -spec commands() -> [fairnif_lab_cli:command()].
 commands() ->
     [#{name => "demo", args => "[--size BYTES] [--json FILE] [--html FILE]",
-       about => "a large binary XORed by native code, fair and unfair",
+       about => "XORs a large binary in native code, fair and unfair",
        options => shared(["--size", "--json", "--html"]), run => fun demo/2},
      fairnif_lab_cli_check:command(),
      #{name => "lab",
@@ -17,21 +17,21 @@ commands() ->
        about => "runs an experiment; without a name, lists them",
        options => lab_options(), run => fun lab/2},
      #{name => "report", args => "FILE.json [FILE.json] --html FILE",
-       about => "what --json wrote, as a page to look at; two files are compared",
+       about => "makes a page of what --json wrote; compares two files",
        options => shared(["--html"]), run => fun report/2},
      fairnif_cli_new:command(),
      fairnif_cli_watch:command(),
      #{name => "bench", args => "[RUN ...] [--json FILE]",
-       about => "the project's figures, each beside its peer",
+       about => "measures the project's figures, each beside a peer",
        options => shared(["--json"]), run => fun bench/2},
-     #{name => "help", args => "[COMMAND]", about => "this text, or a command's own",
+     #{name => "help", args => "[COMMAND]", about => "shows this text, or a command's own",
        options => [], run => fun help/2},
-     #{name => "version", args => "", about => "the version of fairnif",
+     #{name => "version", args => "", about => "shows the version of fairnif",
        options => [], run => fun version/2}].
 
 lab_options() ->
-    [{"--quick", scale, {flag, quick}, "", "a smoke run of seconds"},
-     {"--full", scale, {flag, full}, "", "as much as was published"}
+    [{"--quick", scale, {flag, quick}, "", "a short run of some seconds"},
+     {"--full", scale, {flag, full}, "", "as much as the published experiment"}
      | shared(["--size", "--json", "--html"])].
 
 shared(Names) ->
@@ -55,8 +55,8 @@ run(Args) ->
 
 demo(Opts, []) ->
     fairnif_lab_cli_text:note(Opts,
-         "A binary of ~ts is XORed by native code, in each way that a NIF can "
-         "be written.\nEach way is checked, timed, traced, and run beside an "
+         "Native code XORs a binary of ~ts, in each way that a NIF can be "
+         "written.\nEach way is checked, timed, traced, and run beside an "
          "Erlang process.\n\n",
          [fairnif_lab_table:bytes(
             maps:get(size, Opts, fairnif_exp_exor:default_size()))]),
@@ -91,7 +91,7 @@ heeded(Module, Opts) ->
             ok;
         [Key | _] ->
             {Option, Key, _, _, _} = lists:keyfind(Key, 2, lab_options()),
-            fairnif_lab_cli_text:usage("`~ts' is no option of the experiment `~s'",
+            fairnif_lab_cli_text:usage("`~ts' is not an option of the experiment `~s'",
                                        [Option, Name])
     end.
 

@@ -24,7 +24,7 @@
 -spec command() -> fairnif_lab_cli:command().
 command() ->
     #{name => "new", args => "NAME [--elixir] [--fairnif git|hex|DIR]",
-      about => "writes a project with a NIF on fairnif",
+      about => "writes a new project with a NIF on fairnif",
       options =>
           [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
            {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
@@ -38,7 +38,7 @@ source(Dir) ->
     case is_checkout(Dir) of
         true -> {checkout, filename:absname(Dir)};
         false -> fairnif_lab_cli_text:usage("`--fairnif' takes git, hex, or the directory of a "
-                                            "checkout of fairnif: `~ts' is none", [Dir])
+                                            "checkout of fairnif; `~ts' is none of them", [Dir])
     end.
 
 new(Opts, [Name]) ->
@@ -84,9 +84,10 @@ run(Name, Opts) ->
 %% @doc Whether an application, its modules and its library can have this name, and why not.
 -spec valid(string(), rebar3 | elixir) -> ok | {error, string()}.
 valid(Name, Kind) ->
-    Checks = [{fun has_form/1, "a name is a small letter, then small letters, digits and _"},
+    Checks = [{fun has_form/1,
+               "a name is a lower-case letter, then lower-case letters, digits and _"},
               {fun is_short/1, "it is too long"},
-              {fun is_no_word/1, "it is a word of Erlang's own"},
+              {fun is_no_word/1, "it is a reserved word of Erlang's"},
               {fun is_free/1, "Erlang/OTP or fairnif has something of that name"}]
         ++ [{fun is_free_in_elixir/1, "Elixir has a module of that name"} || Kind =:= elixir],
     valid_by(Checks, Name).

@@ -16,43 +16,43 @@
 -spec command() -> fairnif_lab_cli:command().
 command() ->
     #{name => "watch", args => "NODE [NODE ...] [OPTION ...]",
-      about => "live nodes: who blocks a scheduler?",
+      about => "says who blocks a scheduler of a live node",
       before => before(), options => options(), after_options => after_options(),
       run => fun run/2}.
 
 before() ->
-    "Looks at live Erlang nodes: which schedulers are blocked, by whom, and what waits. NODE is\n"
-    "name@host, or name on this machine. What is needed is brought, and taken away again; atoms\n"
-    "stay, and two modules' names in the node's `taints'. Attach only to nodes that you trust:\n"
-    "once connected either side may run anything on the other.\n".
+    "Watches live Erlang nodes: which schedulers are blocked, by whom, and what waits. NODE is\n"
+    "name@host, or a name on this machine. The command brings what it needs and takes it away\n"
+    "again; some atoms stay, and two names in the node's `taints'. Attach only to nodes that you\n"
+    "trust: once connected, either side may run anything on the other.\n".
 
 after_options() ->
-    "Times have us, ms or s. Exit code: 0 nothing found, 1 something found, 2 usage, 3 a node\n"
-    "could not be seen. The screen's is 0 whatever it has shown.\n".
+    "Times end in us, ms or s. Exit code: 0 nothing found, 1 something found, 2 wrong usage, 3 a\n"
+    "node could not be seen. The screen's is 0, whatever it has shown.\n".
 
 options() ->
     Text = fun(Value) -> Value end,
     [{"--cluster", cluster, {flag, true}, "",
-      "also all nodes that these know, as they come and go"},
-     {"--once", once, {flag, true}, "", "watch for some seconds, say what was found, end"},
-     {"--json", json, Text, "FILE", "of --once: what was found, as JSON; `-' is standard output"},
+      "watch all nodes that these know, too, as they come and go"},
+     {"--once", once, {flag, true}, "", "watch for some seconds, say what was found, and end"},
+     {"--json", json, Text, "FILE", "with --once: write what was found; `-' is standard output"},
      {"--seconds", seconds, fun fairnif_lab_cli_text:count/1, "N",
-      "how long (default: --once 2, else until it is ended)"},
-     {"--http", http, fun address/1, "IP:PORT", "serve the live page there"},
-     {"--token", token, Text, "TOKEN", "what its readers must show (or FAIRNIF_TOKEN)"},
+      "how long to watch (default: 2 with --once, else until you end it)"},
+     {"--http", http, fun address/1, "IP:PORT", "serve the live page at this address"},
+     {"--token", token, Text, "TOKEN", "what readers of the page must show (or FAIRNIF_TOKEN)"},
      {"--self-test", self_test, {flag, true}, "",
-      "block a scheduler there for 300 ms: is it seen, and named?"},
-     {"--cookie", cookie, Text, "COOKIE", "of the nodes (or FAIRNIF_COOKIE)"},
-     {"--cookie-file", cookie_file, Text, "FILE", "its first line is the cookie (default "
-      "~/.erlang.cookie)"},
-     {"--tls", tls, Text, "FILE", "TLS distribution, with the options in FILE (ssl_dist_optfile)"},
-     {"--name", name, Text, "NAME@HOST", "our own name, where a node admits only some"},
+      "block a scheduler of the node for 300 ms: is it seen, and named?"},
+     {"--cookie", cookie, Text, "COOKIE", "the cookie of the nodes (or FAIRNIF_COOKIE)"},
+     {"--cookie-file", cookie_file, Text, "FILE", "take the cookie from its first line "
+      "(default ~/.erlang.cookie)"},
+     {"--tls", tls, Text, "FILE", "use TLS distribution, with these options (ssl_dist_optfile)"},
+     {"--name", name, Text, "NAME@HOST", "our own name, for a node that admits only some"},
      {"--warn", warn, fun fairnif_lab_cli_text:duration/1, "TIME",
-      "a scheduler held for longer is a warning (default 10ms)"},
+      "a scheduler blocked for longer is a warning (default 10ms)"},
      {"--error", error, fun fairnif_lab_cli_text:duration/1, "TIME",
-      "held for longer, an error (default 100ms)"},
+      "one blocked for longer is an error (default 100ms)"},
      {"--erlang-only", erlang_only, {flag, true}, "", "bring no native code"},
-     {"--plain", plain, {flag, true}, "", "lines instead of the screen"}].
+     {"--plain", plain, {flag, true}, "", "print lines instead of the screen"}].
 
 %% @doc An address and a port: 127.0.0.1:8080, [::1]:8080; without an address it is 127.0.0.1.
 -spec address(string()) -> {inet:ip_address(), inet:port_number()}.
@@ -63,7 +63,7 @@ address(Text) ->
                    end,
     case {inet:parse_strict_address(Host), string:to_integer(Port)} of
         {{ok, Ip}, {N, ""}} when N >= 0, N < 65536 -> {Ip, N};
-        _ -> fairnif_lab_cli_text:usage("`~ts' is no address and port, as 127.0.0.1:8080 is",
+        _ -> fairnif_lab_cli_text:usage("`~ts' is not an address and port, such as 127.0.0.1:8080",
                                         [Text])
     end.
 

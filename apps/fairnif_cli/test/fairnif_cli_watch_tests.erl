@@ -8,9 +8,9 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
     [{string:join(Args, " "), fairnif_lab_said:says(fairnif_cli, 2, ["watch" | Args], Part)}
      || {Args, Part} <-
             [{[], "watch needs the name of a node"},
-             {["a@b@c"], "`a@b@c' is no name of a node"},
+             {["a@b@c"], "`a@b@c' is not the name of a node"},
              {["a@b", "c@d.e"], "some of these names are long and some are short"},
-             {["a@b", "--colour"], "`--colour' is no option"},
+             {["a@b", "--colour"], "`--colour' is not an option"},
              {["a@b", "--json", "x.json"], "`--json' needs `--once'"},
              {["a@b", "--token", "0123456789abcdef"], "`--token' needs `--http'"},
              {["a@b", "--once", "--http", "127.0.0.1:80"], "`--once' contradicts `--http'"},
@@ -27,9 +27,9 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["a@b", "--cookie-file", "/nowhere/at/all"], "cannot read /nowhere/at/all"},
              {["a@b", "--cookie", ""], "the cookie is empty"},
              {["a@b", "--seconds", "0"], "at least 1"},
-             {["a@b", "--warn", "10"], "`10' is no time"},
-             {["a@b", "--http", "localhost:80"], "is no address and port"},
-             {["a@b", "--http", "127.0.0.1:70000"], "is no address and port"},
+             {["a@b", "--warn", "10"], "`10' is not a time"},
+             {["a@b", "--http", "localhost:80"], "is not an address and port"},
+             {["a@b", "--http", "127.0.0.1:70000"], "is not an address and port"},
              {["a@b", "--tls", "/nowhere/at/all"], "there is no file /nowhere/at/all"},
              {["a@b", "--cookie", "c", "--name", "x@y.z"], "must have the form of the nodes'"},
              {["a@b", "--once", "--json", "/nowhere/at/all.json"], "cannot write"}]].

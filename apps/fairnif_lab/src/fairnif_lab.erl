@@ -161,7 +161,7 @@ run(Subject, Opts) ->
 options(Opts) when is_map(Opts) ->
     case maps:keys(Opts) -- ?OPTIONS of
         [] -> ok;
-        [Key | _] -> wrong("~0tp is no option; the options are ~0p", [Key, ?OPTIONS])
+        [Key | _] -> wrong("~0tp is not an option; the options are ~0p", [Key, ?OPTIONS])
     end,
     waivers(maps:get(waive, Opts, #{})),
     case Opts of
@@ -176,7 +176,7 @@ waivers(Waivers) when is_map(Waivers) ->
     Known = [P || #{property := P} <- fairnif_lab_verdict:properties()],
     _ = [begin
              lists:member(Property, Known)
-                 orelse wrong("~0tp is no property that can be waived; these are: ~0p",
+                 orelse wrong("~0tp is not a property that can be waived; these are: ~0p",
                               [Property, Known]),
              is_reason(Reason)
                  orelse wrong("waiving `~s' needs a reason, a text that says why it is accepted",

@@ -77,7 +77,7 @@ the_same_sentence_stands_there_once_test() ->
 
 a_dirty_function_that_is_short_is_told_what_that_costs_test() ->
     Results = [R#{slices := slices(0, 1000)} || R <- judged([], [{1000, 1000}, {2000, 2000}])],
-    ?assert(lists:any(fun(S) -> binary:match(S, <<"that is every size measured: there the normal">>)
+    ?assert(lists:any(fun(S) -> binary:match(S, <<"that is every size measured. There a normal">>)
                                     =/= nomatch end, advise(Results))).
 
 what_holds_a_scheduler_and_no_processor_is_sent_to_a_thread_test_() ->

@@ -47,14 +47,14 @@ what_was_waived_is_said_test() ->
 one_that_is_not_is_an_error_that_says_why_test() ->
     {Lines, Printed} = printed(fun() -> not_well_behaved(?R:bad()) end),
     ?assertEqual(["lists:sum(Init) is not well-behaved",
-                  "holds the scheduler at 1,048,576 bytes: It held a normal scheduler for 23.4 ms; "
-                  "1 ms is the limit.",
+                  "blocks the scheduler at 1,048,576 bytes: It held a normal scheduler for 23.4 "
+                  "ms; 1 ms is the limit.",
                   "    calls 40, limit 1000000, longest 23400000, over 12"], Lines),
     ?assertEqual(Lines, string:split(string:trim(Printed), "\n", all)).
 
 only_what_failed_of_the_subject_is_in_the_error_test() ->
     {Lines, _} = printed(fun() -> not_well_behaved(?R:every_status()) end),
-    ?assertMatch(["m:f(Bin) is not well-behaved", "holds the scheduler at " ++ _, "    " ++ _],
+    ?assertMatch(["m:f(Bin) is not well-behaved", "blocks the scheduler at " ++ _, "    " ++ _],
                  Lines).
 
 any_text_can_stand_in_the_error_test() ->
@@ -109,7 +109,7 @@ eunit_has_a_test_for_each_property_that_could_be_judged_test() ->
              end,
     ?assertMatch({[_, _, _, _, _, _, _, _, _], 0}, Titles(?R:good())),
     ?assertMatch({[_, _, _, _, _, _, _, _], 1}, Titles(?R:noisy())),
-    ?assertEqual({["m:f(Bin): crashes or does not return", "m:f(Bin): holds the scheduler",
+    ?assertEqual({["m:f(Bin): crashes or does not return", "m:f(Bin): blocks the scheduler",
                    "m:f(Bin): unfair to neighbours", "m:f(Bin): delays others",
                    "m:f(Bin): leaks when killed"], 2}, Titles(?R:every_status())),
     ?assertMatch({[], ["SKIPPED" ++ _]}, tests({error, {cannot_say, "too small"}})).
@@ -120,7 +120,7 @@ eunit_fails_the_tests_of_the_properties_that_failed_test() ->
     ?assertEqual(error, eunit:test(Bad, [no_tty])),
     ?assertEqual(ok, eunit:test(Good, [no_tty])),
     Failed = [T || {T, Test} <- Bad, element(1, printed(fun() -> fails(Test) end))],
-    ?assertEqual(["lists:sum(Init): holds the scheduler"], Failed).
+    ?assertEqual(["lists:sum(Init): blocks the scheduler"], Failed).
 
 fails(Test) ->
     try Test() of
@@ -185,9 +185,9 @@ an_option_or_a_waiver_that_is_none_is_refused_with_an_explanation_test_() ->
                       ?assertNotEqual({nomatch, Text}, {string:find(Text, Needle), Text})
               end}
      || {Needle, Opts} <-
-            [{"limit is no option", #{limit => 1}},
+            [{"limit is not an option", #{limit => 1}},
              {"the options are a map", [{sizes, [1]}]},
-             {"fairness is no property that can be waived; these are: [returns,hold",
+             {"fairness is not a property that can be waived; these are: [returns,hold",
               #{waive => #{fairness => "why not"}}},
              {"waiving `kill' needs a reason", #{waive => #{kill => ""}}},
              {"waiving `kill' needs a reason", #{waive => #{kill => <<" \n">>}}},

@@ -142,15 +142,15 @@ context_test_() ->
 
 %% What can stand in a file, and what the error says of it.
 broken() ->
-    [{"", "is no baseline"},
+    [{"", "is not a baseline"},
      {"hello", "cannot be used: line"},
      {"{fairnif_baseline, 1}", "cannot be used: line"},
      {"{fairnif_baseline, 1}.", "a part is missing"},
      {"{fairnif_baseline, 2}. {anything}.", "has version 2, and this fairnif reads 1"},
-     {"{fairnif_baseline, -1}.", "is no baseline"},
-     {"{fairnif_baseline, <<1>>}.", "is no baseline"},
-     {"[].", "is no baseline"},
-     {"<<255,254>>.", "is no baseline"},
+     {"{fairnif_baseline, -1}.", "is not a baseline"},
+     {"{fairnif_baseline, <<1>>}.", "is not a baseline"},
+     {"[].", "is not a baseline"},
+     {"<<255,254>>.", "is not a baseline"},
      {[0, 255, 254, 1], "cannot be used: "},
      {"{fairnif_baseline, 1}. {context, []}. {options, #{}}. {figures}. complete.",
       "a part is missing"},

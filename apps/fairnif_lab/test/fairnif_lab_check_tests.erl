@@ -21,8 +21,8 @@ what_cannot_be_measured_is_a_usage_error_test_() ->
              {"N", #{file => "/dev/null"}, "/dev/null is empty"},
              {"N", #{file => "/proc/self/statm", sizes => [1000000]},
               "and a size of 1000000 is asked for"},
-             {"N", #{sizes => []}, "[] is no list of sizes"},
-             {42, #{}, "42 is no expression"}]].
+             {"N", #{sizes => []}, "[] is not a list of sizes"},
+             {42, #{}, "42 is not an expression"}]].
 
 inputs_beyond_all_memory_are_cannot_say_test() ->
     {error, {cannot_say, Text}} = ?C:run("N", #{sizes => [1 bsl 50]}),

@@ -28,7 +28,7 @@ a_line_is_no_wider_than_a_terminal_of_100_columns_test() ->
 a_verdict_says_whether_it_has_the_property_test_() ->
     [fun() ->
              Text = format(result(#{verdicts => [verdict(hold, Status, <<"because.">>)]})),
-             ?assert(has(Mark ++ " holds the scheduler\n", Text)),
+             ?assert(has(Mark ++ " blocks the scheduler\n", Text)),
              ?assert(has("because.", Text))
      end || {Status, Mark} <- [{pass, "no        "}, {fail, "YES       "}, {warn, "yes (warn)"},
                                {cannot_say, "can't say "}, {waived, "waived    "}]].
@@ -61,7 +61,7 @@ the_last_line_is_the_conclusion_test_() ->
              {(result(#{}))#{exit => 3}, "This machine can't say."},
              {(result(#{verdicts => [verdict(hold, fail, <<"x">>), verdict(share, warn, <<"y">>),
                                      verdict(leak, fail, <<"z">>)]}))#{exit => 1},
-              "Not well-behaved: holds the scheduler, leaks when killed."}]].
+              "Not well-behaved: blocks the scheduler, leaks when killed."}]].
 
 two_expressions_stand_side_by_side_test() ->
     #{subjects := [First]} = Result = result(#{}),

@@ -45,8 +45,8 @@ a_well_behaved_function_has_a_passing_case_per_size_and_property_test() ->
     ?assertEqual([passed], lists:usort([K || {_, _, K, _, _} <- cases(Suite)])),
     ?assertEqual(["lists:sum(Init) at 1,024 bytes", "lists:sum(Init) at 1,048,576 bytes"],
                  lists:usort([C || {C, _, _, _, _} <- cases(Suite)])),
-    ?assertEqual(["cannot be killed", "crashes or does not return", "delays others",
-                  "holds the scheduler", "its garbage holds the scheduler", "leaks when killed",
+    ?assertEqual(["blocks the scheduler", "cannot be killed", "crashes or does not return",
+                  "delays others", "its garbage blocks the scheduler", "leaks when killed",
                   "long first call", "under-charged", "unfair to neighbours"],
                  lists:usort([N || {_, N, _, _, _} <- cases(Suite)])).
 
@@ -57,7 +57,7 @@ no_two_cases_have_the_same_name_test() ->
 
 a_fail_is_a_failure_with_its_sentence_and_its_evidence_test() ->
     {#{failures := "1"}, [Suite]} = suites(?R:bad()),
-    ?assertEqual([{"lists:sum(Init) at 1,048,576 bytes", "holds the scheduler", failure,
+    ?assertEqual([{"lists:sum(Init) at 1,048,576 bytes", "blocks the scheduler", failure,
                    "It held a normal scheduler for 23.4 ms; 1 ms is the limit.",
                    "calls: 40\nlimit: 1000000\nlongest: 23400000\nover: 12\n"}],
                  [C || {_, _, failure, _, _} = C <- cases(Suite)]).
@@ -70,7 +70,7 @@ cannot_say_and_waived_are_skipped_and_warn_passes_with_its_sentence_test() ->
                    "cannot be killed" := {skipped, "waived (nobody kills its callers): "
                                          "Its code stops 2 s after the kill.", _},
                    "delays others" := {passed, "", ""},
-                   "holds the scheduler" := {failure, _, _}}, Found),
+                   "blocks the scheduler" := {failure, _, _}}, Found),
     #{"unfair to neighbours" := {'system-out', "", Said}} = Found,
     ?assertEqual("It left 7 % to a neighbour.\nleft: 0.07\nsource: three neighbours\n"
                  "no answer within 30 s\n", Said),
@@ -80,7 +80,7 @@ what_is_measured_for_comparison_never_fails_test() ->
     {#{failures := "1"}, [_, Against]} = suites(?R:every_status()),
     ?assertMatch(#{name := "m:old(Bin) (against)", failures := "0", skipped := "1"},
                  attributes(Against)),
-    ?assertMatch([{_, "holds the scheduler", skipped, "for comparison: The old one.", _}],
+    ?assertMatch([{_, "blocks the scheduler", skipped, "for comparison: The old one.", _}],
                  [C || {_, _, skipped, _, _} = C <- cases(Against)]).
 
 the_time_of_a_case_is_that_of_one_call_where_it_is_known_test() ->

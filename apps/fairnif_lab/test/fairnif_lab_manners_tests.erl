@@ -25,7 +25,7 @@ what_was_seen_nowhere_leaves_no_gap_test() ->
 
 a_bad_verdict_stands_in_the_table_and_in_words_test() ->
     Text = page([{row(), {ok, ?R:bad()}}]),
-    shown(Text, "holds the scheduler |"),
+    shown(Text, "blocks the scheduler |"),
     shown(Text, "**`m:f(Bin)`**. *OTP 25*: At 1 MiB: It held a normal scheduler for 23.4 ms").
 
 of_several_bad_sizes_the_largest_is_told_test() ->

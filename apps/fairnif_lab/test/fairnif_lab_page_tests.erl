@@ -51,10 +51,10 @@ another_file_is_refused_and_said_why_test_() ->
              ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
          end)
      end} || {Content, Part} <-
-                 [{"", "is no report"},
-                  {"{\"schema_version\":1}", "is no report"},
-                  {"[1,2]", "is no report"},
-                  {<<0, 255, 254>>, "is no report"},
+                 [{"", "is not a report"},
+                  {"{\"schema_version\":1}", "is not a report"},
+                  {"[1,2]", "is not a report"},
+                  {<<0, 255, 254>>, "is not a report"},
                   {"{\"schema_version\":1,\"result\":{\"a\":[1,2", "is cut off"},
                   {"{\"schema_version\":2,\"result\":{}}", "has version 2"}]].
 

@@ -37,9 +37,9 @@ what_is_wrong_with_init_is_said_of_init_test_() ->
 
 what_is_no_subject_at_all_is_a_usage_error_test_() ->
     [{Part, fun() -> ?assertNotEqual(nomatch, string:find(refused(Source, #{}), Part)) end}
-     || {Source, Part} <- [{42, "42 is no expression"}, {{a, b}, "{a,b} is no expression"},
+     || {Source, Part} <- [{42, "42 is not an expression"}, {{a, b}, "{a,b} is not an expression"},
                            {fun(_, _) -> ok end, "takes other than no argument or one (Bin)"},
-                           {{lists, max, x}, "{lists,max,x} is no expression"}]].
+                           {{lists, max, x}, "{lists,max,x} is not an expression"}]].
 
 a_subject_is_called_by_its_text_test_() ->
     [?_assertEqual(Text, called(Source))

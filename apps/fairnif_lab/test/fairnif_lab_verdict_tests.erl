@@ -207,17 +207,17 @@ sentences_name_the_figures_test_() ->
     [?_assertEqual(Sentence, maps:get(sentence, verdict(Property, Figures, Opts)))
      || {Property, Figures, Opts, Sentence} <-
             [{hold, holds(#{over => 10, over_part => 0.9, repeated => 20 * ?MS}), #{},
-              <<"keeps its scheduler for 20.0 ms without giving way (limit 1.00 ms), in 10 of 10 "
+              <<"blocks its scheduler for 20.0 ms without yielding (limit 1.00 ms), in 10 of 10 "
                 "calls">>},
              {first, firsts(2 * ?MS, 3), #{},
-              <<"the first call in a node keeps its scheduler for 2.00 ms (limit 1.00 ms), in each "
-                "of 3 nodes; later ones for 1.00 us">>},
+              <<"the first call in a node blocks its scheduler for 2.00 ms (limit 1.00 ms), in "
+                "each of 3 nodes; later ones for 1.00 us">>},
              {garbage, left([20 * ?MS], [1000], []), #{},
-              <<"what a call leaves holds a scheduler for 20.0 ms when it is collected (limit 1.00 "
-                "ms; median of 1)">>},
+              <<"what a call leaves blocks a scheduler for 20.0 ms when it is collected (limit "
+                "1.00 ms; median of 1)">>},
              {garbage, left([1000], [20 * ?MS], [15 * ?MS]), #{},
-              <<"what a call leaves holds a scheduler for 20.0 ms when it is freed at its owner's "
-                "death, as any 1.00 kB of Erlang's do (15.0 ms)">>},
+              <<"what a call leaves blocks a scheduler for 20.0 ms when it is freed as its "
+                "owner dies; so does a term of 1.00 kB made in Erlang (15.0 ms)">>},
              {charge, charged(5, 2 * ?MS), #{},
               <<"charged 5 reductions for 2.00 ms, 1/24000 of what ordinary Erlang is charged">>},
              {charge, charged(0, 2 * ?MS), #{},
@@ -229,7 +229,7 @@ sentences_name_the_figures_test_() ->
               <<"leaves a busy Erlang process 10 % of the scheduler (an Erlang process leaves "
                 "50 %)">>},
              {leak, lost(2.0e6, 1000.0), #{},
-              <<"2.00 MB did not come back after 10 kills, 200 kB a kill">>},
+              <<"10 kills left 2.00 MB that was never freed, 200 kB a kill">>},
              {returns, #{error => <<"raises error:oops"/utf8>>}, #{}, <<"raises error:oops">>},
              {hold, #{error => <<"x">>}, #{}, <<"not measured: the call fails">>}]].
 

@@ -190,7 +190,7 @@ says_what_is_no_epmd(Config) ->
     {3, Text} = run(?config(fairnif, Config), ["watch", "app@127.0.0.1"],
                     [{"FAIRNIF_COOKIE", ?COOKIE}, {"ERL_EPMD_PORT", integer_to_list(Number)}]),
     %% As the connection ended: with what it says read, or not.
-    {{match, _}, _} = {re:run(Text, "it is no epmd|no epmd answers"), Text},
+    {{match, _}, _} = {re:run(Text, "it is not epmd|no epmd answers"), Text},
     true = unlink(Closer),
     true = exit(Closer, kill),
     ok = gen_tcp:close(Socket).

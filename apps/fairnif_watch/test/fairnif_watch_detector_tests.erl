@@ -96,7 +96,7 @@ a_block_ends_when_it_is_released_with_how_long_it_was_test() ->
     ?assertEqual([warn, ok],
                  verdicts(fairnif_watch_detect_blocked, [held(1, 10), released(1, 42)])),
     ?assertMatch(#{ongoing := false, duration_ms := 42.0,
-                   sentence := <<"Scheduler 1 was held for 42 ms by an unknown call.">>},
+                   sentence := <<"Scheduler 1 was blocked for 42 ms by an unknown call.">>},
                  last_issue(fairnif_watch_detect_blocked, [held(1, 10), released(1, 42)])).
 
 two_blocks_are_told_apart_test() ->
@@ -123,8 +123,8 @@ a_dirty_job_is_never_a_blocked_scheduler_test() ->
 one_that_sleeps_in_native_code_says_in_which_call_test() ->
     Issue = last_issue(fairnif_watch_detect_blocked,
                        [held(1, 500, #{state => sleeping, syscall => {35, nanosleep}})]),
-    ?assertMatch(#{sentence := <<"Scheduler 1 has been held for 500 ms by an unknown call, asleep "
-                                 "in the system call nanosleep.">>}, Issue).
+    ?assertMatch(#{sentence := <<"Scheduler 1 has been blocked for 500 ms by an unknown call, "
+                                 "asleep in the system call nanosleep.">>}, Issue).
 
 what_a_thread_does_after_its_release_is_not_what_held_it_test() ->
     Frame = #{in => library, library => <<"/my.so">>, symbol => <<"f">>, offset => 1,
@@ -133,7 +133,7 @@ what_a_thread_does_after_its_release_is_not_what_held_it_test() ->
                        [held(1, 10, #{stack => [Frame]}),
                         held(1, 300, #{event => released, state => sleeping,
                                        syscall => {202, futex}})]),
-    ?assertMatch(#{sentence := <<"Scheduler 1 was held for 300 ms by my:f/0.">>,
+    ?assertMatch(#{sentence := <<"Scheduler 1 was blocked for 300 ms by my:f/0.">>,
                    culprit := #{mfa := {my, f, 0}, syscall := none}, stack := [Frame]}, Issue).
 
 %% collapse.
@@ -371,7 +371,7 @@ it_says_who_took_the_time_test() ->
                                  [starved(9, 2000, Changes), second(10)]),
                   Name
           end,
-    ?assertEqual([<<"other programs had it">>, <<"the control group's quota is used up">>,
+    ?assertEqual([<<"other programs used it">>, <<"the control group's quota is used up">>,
                   <<"the hypervisor gave it to others">>],
                  [Who(C) || C <- [#{}, #{throttled_ns => 1000000000},
                                   #{stolen_ns => 1500000000}]]).

@@ -33,7 +33,7 @@ log(_, _) ->
 
 finding(Severity, Ongoing) ->
     #{id => 1, detector => scheduler_blocked, severity => Severity, ongoing => Ongoing,
-      sentence => <<"Scheduler 1 was held.">>, remedy => none}.
+      sentence => <<"Scheduler 1 was blocked.">>, remedy => none}.
 
 logged() -> receive {logged, Level, Text} -> [{Level, Text} | logged()] after 0 -> [] end.
 
@@ -59,9 +59,9 @@ lines(Findings) ->
 new_worse_and_ended_errors_are_logged_and_the_rest_is_not_test() ->
     Lines = lines([{new, finding(warning, true), 0}, {changed, finding(warning, true), 1},
                    {worse, finding(error, true), 2}, {ended, finding(error, false), 3}]),
-    ?assertEqual([{warning, "warning: scheduler_blocked: Scheduler 1 was held."},
-                  {error, "error: scheduler_blocked: Scheduler 1 was held."},
-                  {notice, "over: error: scheduler_blocked: Scheduler 1 was held."}], Lines),
+    ?assertEqual([{warning, "warning: scheduler_blocked: Scheduler 1 was blocked."},
+                  {error, "error: scheduler_blocked: Scheduler 1 was blocked."},
+                  {notice, "over: error: scheduler_blocked: Scheduler 1 was blocked."}], Lines),
     ?assertEqual([], lines([{ended, finding(warning, false), 0}])).
 
 the_line_after_a_pause_says_how_many_were_held_back_test() ->

@@ -95,7 +95,7 @@ a_finding_is_shown_with_everything_known_of_it_test() ->
     [_ | Lines] = shown([entry(up, view(#{findings => [Finding]}))], #{detail => 0}),
     Text = lists:flatten(lists:join($\n, Lines)),
     [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
-     || Part <- ["scheduler_blocked, error, app@host", "Scheduler 2 was held.", "remedy: Tick.",
+     || Part <- ["scheduler_blocked, error, app@host", "Scheduler 2 was blocked.", "remedy: Tick.",
                  "mfa:              slow:spin/1", "slow:spin/1  spin+0x10 in libslow.so",
                  "code of the JIT+0x2000", "cpu_ns:           7", "enter: back"]].
 
@@ -191,7 +191,7 @@ finding(Id, More) ->
       #{schema_version => 1, id => Id, node => 'app@host', detector => scheduler_blocked,
         severity => error, at => ?AT + Id * 1000000, since => ?AT + Id * 1000000,
         duration_ms => 45.2, ongoing => false, subject => {scheduler, 2},
-        sentence => <<"Scheduler 2 was held.">>, culprit => culprit(), stack => [],
+        sentence => <<"Scheduler 2 was blocked.">>, culprit => culprit(), stack => [],
         remedy => none, evidence => #{}}, More).
 
 culprit() ->

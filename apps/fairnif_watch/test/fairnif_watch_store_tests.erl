@@ -194,7 +194,7 @@ a_finding_says_in_words_who_its_culprit_is_whatever_came_last_test() ->
     [begin
          {Name, Sentence, Stack, Remedy} = held_by(Stacks),
          ?assertEqual(<<"my:work/1">>, Name),
-         ?assertEqual(<<"Scheduler 1 has been held for 50 ms by my:work/1.">>, Sentence),
+         ?assertEqual(<<"Scheduler 1 has been blocked for 50 ms by my:work/1.">>, Sentence),
          ?assertEqual(Nif, Stack),
          ?assertMatch(<<"Make the call yield", _/binary>>, Remedy)
      end || Other <- Others, Stacks <- [[Nif, Other], [Other, Nif], [Other, Nif, Other]]].
@@ -203,19 +203,21 @@ whom_the_emulator_called_beats_whom_that_one_called_test() ->
     Called = [frame(library, <<"inner">>, none), frame(library, <<"outer">>, none),
               frame(emulator, none, none), frame(jit, none, none)],
     Cut = [frame(library, <<"inner">>, none)],
-    [?assertMatch({<<"outer (my.so)">>, <<"Scheduler 1 has been held for 50 ms by outer (my.so).">>,
-                   Called, _}, held_by(Stacks))
+    [?assertMatch({<<"outer (my.so)">>,
+                   <<"Scheduler 1 has been blocked for 50 ms by outer (my.so).">>, Called, _},
+                   held_by(Stacks))
      || Stacks <- [[Called, Cut], [Cut, Called]]].
 
 what_is_learned_of_a_culprit_is_in_the_sentence_too_test() ->
     {_, Store} = told([block([frame(library, <<"f">>, none)])]),
     {[{changed, #{sentence := Sentence}}], _} =
         fairnif_watch_store:learned(1, #{module => my}, [], Store),
-    ?assertEqual(<<"Scheduler 1 has been held for 50 ms by my: f (my.so).">>, Sentence).
+    ?assertEqual(<<"Scheduler 1 has been blocked for 50 ms by my: f (my.so).">>, Sentence).
 
 two_functions_without_a_symbol_are_two_test() ->
     At = fun(N) -> [(frame(library, none, none))#{offset := N}, frame(jit, none, none)] end,
-    ?assertMatch({<<"my.so+0x20">>, <<"Scheduler 1 has been held for 50 ms by my.so+0x20.">>, _, _},
+    ?assertMatch({<<"my.so+0x20">>,
+                  <<"Scheduler 1 has been blocked for 50 ms by my.so+0x20.">>, _, _},
                  held_by([At(16#10), At(16#20)])).
 
 places_without_a_symbol_do_not_use_up_the_names_of_totals_test() ->

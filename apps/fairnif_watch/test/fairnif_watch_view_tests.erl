@@ -24,7 +24,7 @@ nothing_is_found_where_nothing_was_test() ->
 
 a_detector_that_has_found_says_what_test() ->
     ?assertMatch(#{verdict := ok, found := 2, remedy := none,
-                   sentence := <<"Nothing goes on; found 2 times. The last: B.">>},
+                   sentence := <<"Nothing now; found 2 times. The last: B.">>},
                  detector([], [finding(2, false, <<"B.">>), finding(1, false, <<"A.">>)])).
 
 %% The finding may know better than the last report who it is.

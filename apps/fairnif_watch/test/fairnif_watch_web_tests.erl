@@ -274,7 +274,7 @@ what_cannot_be_listened_at_is_one_sentence_test_() ->
                                                                         source => source()}),
                  has(<<"address already in use">>, Used),
                  {error, {http, Bad}} = fairnif_watch_web:start_link(#{ip => localhost}),
-                 has(<<"no IP address">>, Bad),
+                 has(<<"not an IP address">>, Bad),
                  {error, {http, None}} =
                      fairnif_watch_web:start_link(
                        #{source => #{subscribe => fun(_) -> {error, too_many} end,

@@ -198,7 +198,7 @@ defmodule Fairnif do
 
       _ ->
         raise ArgumentError,
-              "#{inspect(function)} is no capture of a NIF; write &Module.name/arity"
+              "#{inspect(function)} is not a capture of a NIF; write &Module.name/arity"
     end
   end
 

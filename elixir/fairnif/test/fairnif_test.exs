@@ -57,7 +57,7 @@ defmodule FairnifTest do
   test "an unknown switch is an exception that names those that exist" do
     error = assert_raise Fairnif.Error, fn -> Fairnif.debug(faster: true) end
     assert error.reason == {:bad_switch, {:faster, true}}
-    assert Exception.message(error) =~ ":faster: true is no switch; pause_every_tick, "
+    assert Exception.message(error) =~ ":faster: true is not a switch; pause_every_tick, "
   end
 
   test "a value out of bounds in the environment is an exception that names it" do
@@ -86,7 +86,9 @@ defmodule FairnifTest do
   end
 
   test "info of something that is no capture is refused" do
-    assert_raise ArgumentError, ~r/is no capture of a NIF/, fn -> Fairnif.info(fn -> :ok end) end
+    assert_raise ArgumentError, ~r/is not a capture of a NIF/, fn ->
+      Fairnif.info(fn -> :ok end)
+    end
   end
 
   test "the library of an unknown application is refused by name" do

@@ -132,7 +132,7 @@ defmodule UseFairnifTest do
 
     test "an option that does not exist, or stands twice" do
       text = wrong("use Fairnif, otp_app: :fairnif, crate: \"x\"").description
-      assert text =~ ":crate is no option of use Fairnif; the options are :otp_app, :path, "
+      assert text =~ ":crate is not an option of use Fairnif; the options are :otp_app, :path, "
       text = wrong("use Fairnif, otp_app: :fairnif, otp_app: :other").description
       assert text =~ ":otp_app stands twice"
     end

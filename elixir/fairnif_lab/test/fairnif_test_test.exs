@@ -12,12 +12,12 @@ defmodule Fairnif.TestTest do
     end
 
     test "a failure with every line, of one that is not" do
-      lines = [~c"f is not well-behaved", ~c"holds the scheduler: größe", ~c"    calls 40"]
+      lines = [~c"f is not well-behaved", ~c"blocks the scheduler: größe", ~c"    calls 40"]
       outcome = judge(fn -> :erlang.error({:not_well_behaved, lines}) end)
       assert {:fail, text} = outcome
       error = assert_raise ExUnit.AssertionError, fn -> conclude(outcome) end
       assert error.message == text
-      assert text == "f is not well-behaved\nholds the scheduler: größe\n    calls 40"
+      assert text == "f is not well-behaved\nblocks the scheduler: größe\n    calls 40"
     end
 
     test "a failure that says that nothing could be said, inside a test" do
@@ -68,7 +68,7 @@ defmodule Fairnif.TestTest do
         assert_well_behaved(:nothing)
       end
 
-      assert_raise ArgumentError, ~r/size is no option/, fn ->
+      assert_raise ArgumentError, ~r/size is not an option/, fn ->
         assert_well_behaved("ok", size: 1)
       end
 

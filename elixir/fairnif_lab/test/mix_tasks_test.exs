@@ -24,7 +24,7 @@ defmodule Fairnif.MixTasksTest do
     assert {output, 2} = mix(["fairnif.check", "lists:sum("])
     assert output =~ "syntax error"
     assert {output, 2} = mix(["fairnif.check", "ok", "--colour"])
-    assert output =~ "`--colour' is no option of this command"
+    assert output =~ "`--colour' is not an option of this command"
   end
 
   test "a function that crashes its node ends with 1" do

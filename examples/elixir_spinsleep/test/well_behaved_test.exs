@@ -15,6 +15,6 @@ defmodule Spinsleep.WellBehavedTest do
         assert_well_behaved({Spinsleep, :spinwork, [20_000]}, sizes: [1], time_ms: 200)
       end
 
-    assert error.message =~ "holds the scheduler" or error.message =~ "cannot say"
+    assert error.message =~ "blocks the scheduler" or error.message =~ "cannot say"
   end
 end

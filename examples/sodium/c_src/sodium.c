@@ -151,27 +151,27 @@ static ERL_NIF_TERM unseal(fair_task *t, void (*work)(void *))
         : tagged(fair_env(t), "ok", fair_make_bin(t, &out));
 }
 
-static ERL_NIF_TERM fair_secretbox(fair_task *t)
+static ERL_NIF_TERM secretbox_body(fair_task *t)
 {
     return seal(t, secretbox);
 }
 
-static ERL_NIF_TERM fair_box(fair_task *t)
+static ERL_NIF_TERM box_body(fair_task *t)
 {
     return seal(t, box);
 }
 
-static ERL_NIF_TERM fair_secretbox_open(fair_task *t)
+static ERL_NIF_TERM secretbox_open_body(fair_task *t)
 {
     return unseal(t, secretbox_open);
 }
 
-static ERL_NIF_TERM fair_box_open(fair_task *t)
+static ERL_NIF_TERM box_open_body(fair_task *t)
 {
     return unseal(t, box_open);
 }
 
-static ERL_NIF_TERM fair_randombytes(fair_task *t)
+static ERL_NIF_TERM randombytes_body(fair_task *t)
 {
     struct job j;
     ErlNifUInt64 n;
@@ -187,7 +187,7 @@ static ERL_NIF_TERM fair_randombytes(fair_task *t)
     return fair_make_bin(t, &out);
 }
 
-static ERL_NIF_TERM fair_keypair(fair_task *t)
+static ERL_NIF_TERM keypair_body(fair_task *t)
 {
     struct job j;
     fair_bin public, secret;
@@ -297,12 +297,12 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
     {NAME "_dirty", ARITY, PLAIN, ERL_NIF_DIRTY_JOB_CPU_BOUND}
 
 static ErlNifFunc nifs[] = {
-    THREE_FORMS("crypto_secretbox", 3, fair_secretbox, plain_secretbox),
-    THREE_FORMS("crypto_box", 4, fair_box, plain_box),
-    THREE_FORMS("randombytes", 1, fair_randombytes, plain_randombytes),
-    FAIR_NIF("crypto_secretbox_open", 3, fair_secretbox_open, FAIR_AUTO),
-    FAIR_NIF("crypto_box_open", 4, fair_box_open, FAIR_AUTO),
-    FAIR_NIF("crypto_box_keypair", 0, fair_keypair, FAIR_AUTO)
+    THREE_FORMS("crypto_secretbox", 3, secretbox_body, plain_secretbox),
+    THREE_FORMS("crypto_box", 4, box_body, plain_box),
+    THREE_FORMS("randombytes", 1, randombytes_body, plain_randombytes),
+    FAIR_NIF("crypto_secretbox_open", 3, secretbox_open_body, FAIR_AUTO),
+    FAIR_NIF("crypto_box_open", 4, box_open_body, FAIR_AUTO),
+    FAIR_NIF("crypto_box_keypair", 0, keypair_body, FAIR_AUTO)
 };
 
 FAIR_NIF_INIT(sodium, nifs, load, NULL, upgrade, NULL)

@@ -39,7 +39,7 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
     "  that sorts, maps, builds binaries",
     ({ share: s }) => s && [s.sort, s.maps, s.binaries].map(percent).join(", "),
   ],
-  ["who is due every ms runs late, p50, p99, max", ({ delay: d }) => late(d?.beside)],
+  ["a process due every ms is late, p50, p99, max", ({ delay: d }) => late(d?.beside)],
   ["  beside busy Erlang", ({ delay: d }) => late(d?.erlang)],
   ["  idle", ({ delay: d }) => late(d?.idle)],
   [
@@ -55,7 +55,7 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
   ],
   ["  it named", ({ long_schedule: l }) => l?.named.join("; ") || undefined],
   [
-    "its garbage holds for, collected, killed",
+    "its garbage blocks for, collected, killed",
     ({ garbage: g }) =>
       g && [g.collected, g.killed].map((s) => duration(quantile(s, 0.5))).join(", "),
   ],

@@ -76,7 +76,7 @@ function noise(check: Check): Child {
     h(
       "p",
       { class: "note" },
-      `Other programs used up to ${percent(most)} of a processor meanwhile: doubt the figures, less the verdicts.`,
+      `Other programs used up to ${percent(most)} of a processor meanwhile. Doubt the figures rather than the verdicts.`,
     )
   );
 }

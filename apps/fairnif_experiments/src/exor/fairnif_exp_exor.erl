@@ -208,7 +208,7 @@ flags(Module) ->
 
 columns() ->
     [{"form of bitwise", left}, {"elapsed", right}, {"yields", right},
-     {"reductions\ncharged", right}, {"scheduler held,\nlongest", right},
+     {"reductions\ncharged", right}, {"scheduler\nblocked, longest", right},
      {"CPU left to\na neighbour", right},
      {"the talk: elapsed,\nyields, reductions", right}].
 
@@ -233,8 +233,8 @@ footnotes(Size, Rows) ->
     ["Binary: ", fairnif_lab_table:count(Size), " bytes; the talk's had "
      "2,000,000,000, on Steve Vinoski's machine\n(\"Tackling dirty jobs with "
      "Erlang's schedulers\").  Elapsed: the fastest run, in memory that the VM\n"
-     "had used before.  Held: a normal one, without a pause, garbage collection "
-     "apart, in every pass.\nNeighbours: one that sorts, one that "
+     "had used before.  Blocked: a normal one, without a pause, garbage "
+     "collection apart, in every pass.\nNeighbours: one that sorts, one that "
      "updates maps, one that builds binaries.\n",
      [["Failed: ", atom_to_list(F), ": ", E, $\n]
       || #{form := F, error := E} <- Rows],
@@ -248,9 +248,9 @@ conclusion(Rows) ->
     case {Find(exor_bad), Find(exor)} of
         {[Bad], [Fair]} ->
             io_lib:format(
-              "~nWhat to see: exor_bad, a plain NIF, keeps its scheduler for "
+              "~nWhat to see: exor_bad, a plain NIF, blocks its scheduler for "
               "~ts and leaves ~ts of it~nto the neighbour; exor, the same "
-              "loop with a tick in it, takes ~ts times as long, gives way~n"
+              "loop with a tick in it, takes ~ts times as long, yields~n"
               "after ~ts at most (99 % of its slices) and leaves ~ts.~n",
               [fairnif_lab_table:duration(maps:get(hold_longest, Bad)),
                share_range(maps:get(share, Bad)),

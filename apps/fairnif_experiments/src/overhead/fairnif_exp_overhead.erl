@@ -251,7 +251,7 @@ cutoff_table([#{cutoffs := First} | _] = Functions) ->
          | [cutoff(Size) || #{size := Size} <- Cutoffs]]
         || #{function := Title, points := Points, cutoffs := Cutoffs} <- Functions]),
      "Cutoff: below this many bytes the way to a dirty CPU scheduler and back costs more than\n"
-     "10 % of the work.  Beside it, what holds a normal scheduler for the documented "
+     "10 % of the work.  Beside it, what blocks a normal scheduler for the documented "
      "millisecond.\n"].
 
 %% Written from the figures.

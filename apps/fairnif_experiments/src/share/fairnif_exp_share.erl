@@ -178,7 +178,7 @@ conclusion(Rows) ->
     case {Find(by_hand, 1000), Find(auto, any), Find(plain, any)} of
         {[ByHand], [Auto], [Plain]} ->
             io_lib:format("~nWhat to see: a plain NIF leaves a neighbour ~ts of the scheduler, one "
-                          "that gives way every~nmillisecond, as the documentation has it, ~ts, "
+                          "that yields every~nmillisecond, as the documentation has it, ~ts, "
                           "a fair one ~ts.~n",
                           [left(S) || S <- [Plain, ByHand, Auto]]);
         _ ->

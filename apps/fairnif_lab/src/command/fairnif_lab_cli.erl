@@ -2,7 +2,7 @@
 %% code. The lab's own is `check', which the plugin of rebar3 and the Mix task run; bin/fairnif has
 %% more (fairnif_cli).
 %%
-%% Exit codes: 0 all well, 1 not well-behaved or failed, 2 usage, 3 this
+%% Exit codes: 0 all well, 1 not well-behaved or failed, 2 wrong usage, 3 this
 %% machine is too small or too noisy to say.
 -module(fairnif_lab_cli).
 
@@ -78,7 +78,7 @@ parse([Arg | Rest], Options, Opts, Others) ->
             {Opts1, Rest1} = value(Name, Key, Convert, Inline, Rest, Opts),
             parse(Rest1, Options, Opts1, Others);
         {false, "--" ++ _} ->
-            fairnif_lab_cli_text:usage("`~ts' is no option of this command", [Name]);
+            fairnif_lab_cli_text:usage("`~ts' is not an option of this command", [Name]);
         {false, _} ->
             parse(Rest, Options, Opts, [Arg | Others])
     end.
@@ -105,7 +105,7 @@ help(Commands) ->
      [io_lib:format("  ~-*s  ~ts~n", [Width, usage_of(C), maps:get(about, C)])
       || C <- Commands],
      "\n`fairnif COMMAND --help' lists the options of a command.\n"
-     "Exit code: 0 well, 1 not well-behaved or failed, 2 usage, 3 this "
+     "Exit code: 0 well, 1 not well-behaved or failed, 2 wrong usage, 3 this "
      "machine cannot say.\n"].
 
 %% @doc The help of the command with this name. A usage error where there is none.

@@ -7,43 +7,45 @@
 -spec command() -> fairnif_lab_cli:command().
 command() ->
     #{name => "check", args => "EXPRESSION [OPTION ...]",
-      about => "is this function well-behaved?",
+      about => "says whether a native function is well-behaved",
       before => before(), options => options(), after_options => after_options(),
       run => fun check/2}.
 
 before() ->
-    "Is this function well-behaved? EXPRESSION is Erlang, with Bin (random bytes), N (their\n"
-    "number) and Init bound: 'crypto:hash(sha256, Bin)'. Elixir's modules are called as there:\n"
-    "'Sprouts.count(Bin, 97)'. It runs in nodes of its own.\n".
+    "Says whether a native function is well-behaved. EXPRESSION is Erlang, such as\n"
+    "'crypto:hash(sha256, Bin)': Bin is random bytes, N their number, Init the value of --init.\n"
+    "Call a module of Elixir's as Elixir does: 'Sprouts.count(Bin, 97)'. It runs in nodes of its\n"
+    "own.\n".
 
 after_options() ->
-    "Sizes may have k, m or g (1024 and its powers), times have us, ms or s.\n"
-    "Exit code: 0 well-behaved (and no worse than the baseline), 1 not, 2 usage, 3 this machine\n"
-    "cannot say.\n".
+    "Sizes may end in k, m or g (powers of 1024). Times end in us, ms or s.\n"
+    "Exit code: 0 well-behaved (and no worse than the baseline), 1 not, 2 wrong usage, 3 this\n"
+    "machine cannot say.\n".
 
 options() ->
     [{"--size", sizes, fun fairnif_lab_cli_text:sizes/1, "SIZES",
-      "bytes of Bin, with commas between: 1k,1m,64m (default 1k,1m)"},
+      "bytes of Bin, separated by commas: 1k,1m,64m (default 1k,1m)"},
      {"--file", file, fun(File) -> File end, "FILE",
-      "Bin is the first bytes of this file (default size: all of it)"},
+      "take Bin from the beginning of this file (default size: all of it)"},
      {"--init", init, fun(Text) -> Text end, "EXPRESSION",
-      "evaluated once per size, with Bin and N bound; its value is Init"},
-     {"-pa", paths, {each, fun(Dir) -> Dir end}, "DIR", "more code; may be repeated"},
+      "evaluated once for each size, with Bin and N bound; its value is Init"},
+     {"-pa", paths, {each, fun(Dir) -> Dir end}, "DIR", "a folder with more code; may be repeated"},
      {"--flags", flags, fun fairnif_lab_cli_text:words/1, "FLAGS",
       "emulator flags of the nodes that are measured: \"+S 4:4\""},
      {"--against", against, fun(Text) -> Text end, "EXPRESSION",
-      "measure this one too, in turns with the first"},
-     {"--runs", runs, fun fairnif_lab_cli_text:count/1, "N", "at most so many timed batches"},
+      "measure this expression, too, in turns with the first"},
+     {"--runs", runs, fun fairnif_lab_cli_text:count/1, "N", "time at most N batches"},
      {"--time", time, fun fairnif_lab_cli_text:duration/1, "TIME",
-      "of each measurement (default 1s)"},
+      "for each measurement (default 1s)"},
      {"--limit", limit_ns, fun fairnif_lab_cli_text:duration/1, "TIME",
-      "for holding a scheduler (default 1ms)"},
+      "how long a call may block a scheduler (default 1ms)"},
      {"--timeout", timeout, fun fairnif_lab_cli_text:duration/1, "TIME",
-      "for one call to return (default 30s)"},
-     {"--strict", strict, {flag, true}, "", "unfairness and killability decide, too"},
+      "how long a call may take to return (default 30s)"},
+     {"--strict", strict, {flag, true}, "",
+      "every property decides: unfairness and killability, too"},
      fairnif_lab_cli_text:option("--json"),
      fairnif_lab_cli_text:option("--html"),
-     {"--junit", junit, fun(File) -> File end, "FILE", "verdicts as JUnit XML"},
+     {"--junit", junit, fun(File) -> File end, "FILE", "write the verdicts as JUnit XML"},
      {"--save-baseline", save, fun(Name) -> Name end, "NAME", "keep the figures under this name"},
      {"--baseline", baseline, fun(Name) -> Name end, "NAME",
       "compare with the figures of this name"}].

@@ -8,12 +8,12 @@
 -spec option(string()) -> fairnif_lab_cli:option().
 option("--size") ->
     {"--size", size, fun bytes/1, "BYTES",
-     "of the input: a number, or one with k, m or g (1024 and its powers)"};
+     "bytes of the input; may end in k, m or g (powers of 1024)"};
 option("--json") ->
     {"--json", json, fun(File) -> File end, "FILE",
-     "figures and raw samples; `-' is standard output"};
+     "write figures and raw samples; `-' is standard output"};
 option("--html") ->
-    {"--html", html, fun html/1, "FILE", "the same as a page to look at"}.
+    {"--html", html, fun html/1, "FILE", "write the same as a page to look at"}.
 
 %% @doc 1000, 64k, 512m, 2g: the suffixes are powers of 1024.
 -spec bytes(string()) -> pos_integer().
@@ -31,7 +31,7 @@ bytes(Text) ->
                 Size -> Size
             end;
         nomatch ->
-            usage("`~ts' is no size: give bytes, or a number with k, m or g",
+            usage("`~ts' is not a size: give bytes, or a number with k, m or g",
                   [Text])
     end.
 
@@ -56,7 +56,7 @@ duration(Text) ->
                 Ns -> Ns
             end;
         nomatch ->
-            usage("`~ts' is no time: give a number with us, ms or s", [Text])
+            usage("`~ts' is not a time: give a number with us, ms or s", [Text])
     end.
 
 %% @doc A whole number from 1 on.
@@ -66,7 +66,7 @@ count(Text) ->
         N when N > 0 -> N;
         _ -> usage("`~ts' must be at least 1", [Text])
     catch
-        error:badarg -> usage("`~ts' is no whole number", [Text])
+        error:badarg -> usage("`~ts' is not a whole number", [Text])
     end.
 
 %% @doc What stands between blanks.

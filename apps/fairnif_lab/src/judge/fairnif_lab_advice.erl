@@ -73,34 +73,35 @@ sentence(hold, Results, Opts) ->
                    [" It reaches the limit at about ", fairnif_lab_table:bytes(Size), "."];
                _ -> ""
            end,
-    ["Where its loop is yours: call fair_tick in it and register it as FAIR_AUTO, which gives way "
-     "after each fair slice, whatever the size. Where it is one call into a library: fair_call, "
-     "which goes to a dirty scheduler when it is long, or a dirty NIF.", From];
+    ["If the loop is yours, call fair_tick in it and register it as FAIR_AUTO: it then yields "
+     "after each fair slice, whatever the size. If it is one call into a library, use fair_call, "
+     "which goes to a dirty scheduler when the call is long, or a dirty NIF.", From];
 sentence(first, _, _) ->
-    "What its first call prepares, a dirty NIF can prepare that the application calls when it "
-        "starts.";
+    "Prepare in a dirty NIF, which the application calls when it starts, what the first call "
+        "prepares now.";
 sentence(garbage, _, _) ->
-    "Let the destructor only hand over what is to be closed, to a thread or to a dirty NIF of a "
-        "process that waits for it; and close early, by a dirty call, what is known to be done.";
+    "Let the destructor only hand over what is to be closed: to a thread, or to a process that "
+        "closes it in a dirty NIF. Close early, in a dirty call, what is known to be done.";
 sentence(charge, _, _) ->
-    "Charge it for its time: fair_tick does; in a plain NIF enif_consume_timeslice, which takes "
-        "1 % of 4000 reductions at least.";
+    "Charge it for its time. fair_tick does so; in a plain NIF call enif_consume_timeslice, which "
+        "charges at least 1 % of 4000 reductions.";
 sentence(share, Results, _) ->
     case [Hold || #{slices := #{hold := #{repeated := Hold}}} <- Results] of
         [] -> "";
         Holds ->
-            ["It is unfair with stretches of ", fairnif_lab_table:duration(lists:max(Holds)),
-             ": a fair slice is what an Erlang process gets, about 25 us, charged as one."]
+            ["It is unfair because it runs for ", fairnif_lab_table:duration(lists:max(Holds)),
+             " in one go. A fair slice is as long as an Erlang process's, about 25 us, and charged "
+             "as one."]
     end;
 sentence(delay, _, _) ->
-    "Others wait for as long as it holds a scheduler, or its turn lasts: shorter slices, each "
+    "Others wait while it blocks a scheduler, or for its turn to end. Shorter slices, each "
         "charged in full, cure that.";
 sentence(kill, _, _) ->
-    "A killed caller's work goes on. Give way (the VM stops it there), or ask "
+    "Its work runs on when the caller is killed. Yield (the VM stops it there), or ask "
         "enif_is_current_process_alive in dirty code; fair_tick does both.";
 sentence(leak, _, _) ->
-    "What is in use across a pause must hang on a resource, whose destructor frees it: fair_alloc "
-        "and fair_defer do that.".
+    "Keep what is in use across a pause in a resource, whose destructor frees it; fair_alloc and "
+        "fair_defer do that.".
 
 %% Holding a scheduler without using a processor: the largest size at which that was seen.
 waits(Results) ->
@@ -113,9 +114,9 @@ waits(Results) ->
                                             Held / max(1, Calls) >= ?WAITS_NS,
                                             Part =< ?WAITS_PART])) of
         [{_, Held, Part} | _] ->
-            io_lib:format("It waits: a call holds a scheduler for ~ts and uses a processor for at "
-                          "most ~b % of that. On a thread it holds none: FAIR_THREADED, as the "
-                          "mode or in a fair_call around what waits (fair_wait, where that is a "
+            io_lib:format("It waits: a call blocks a scheduler for ~ts and uses a processor for at "
+                          "most ~b % of that. On a thread it blocks none: use FAIR_THREADED, as "
+                          "the mode or in a fair_call around what waits (fair_wait for a "
                           "descriptor), behind fairnif:await/1.",
                           [fairnif_lab_table:duration(Held), ceil(100 * Part)]);
         [] ->
@@ -137,7 +138,7 @@ dirty(Found, Results, #{dirty_trip := Trip}) ->
     case {lists:member(hold, Found), Dirty} of
         {true, _} -> [Cost, Below, "."];
         {false, [_ | _]} when Below =/= "" ->
-            [Cost, Below, ": there the normal scheduler is cheaper, and fair_call chooses by "
+            [Cost, Below, ". There a normal scheduler is cheaper; fair_call chooses by "
              "itself."];
         _ -> ""
     end;

@@ -173,7 +173,7 @@ consult(Path) ->
                                   "the newer one, or save it again",
                                   [Path, Version, ?VERSION])};
         {ok, _} ->
-            {error, io_lib:format("~ts is no baseline of fairnif; give another name", [Path])};
+            {error, io_lib:format("~ts is not a baseline of fairnif; give another name", [Path])};
         {error, {_, _, _} = Reason} ->
             broken(Path, ["line ", file:format_error(Reason)]);
         {error, Reason} ->

@@ -97,7 +97,7 @@ sizes(_, {file, Data}) -> [byte_size(Data)];
 sizes(Opts, random) ->
     case maps:get(sizes, Opts, ?SIZES) of
         [_ | _] = Sizes -> Sizes;
-        Other -> throw({usage, io_lib:format("~0tp is no list of sizes", [Other])})
+        Other -> throw({usage, io_lib:format("~0tp is not a list of sizes", [Other])})
     end.
 
 subject(Source, Slot, Data, Opts) ->

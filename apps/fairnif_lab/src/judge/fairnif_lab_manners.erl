@@ -114,8 +114,8 @@ page(Rows, Releases) ->
      table(Rows, Sorted), "\n",
      "In a cell: the time of a call; the longest hold that repeats, and where, in how many slices; "
      "the verdicts (`warn`\nmarks what only warns, `?` what could not be said). A dash: not "
-     "measured.\nWhere measurements are short, or other programs run, doubt the figures, less the "
-     "verdicts.\n\n"
+     "measured.\nWhere measurements are short, or other programs run, doubt the figures rather "
+     "than the verdicts.\n\n"
      "## In words\n\n",
      [in_words(Row, Sorted) || Row <- Rows]].
 

@@ -53,12 +53,12 @@ properties() ->
     [#{property => returns, title => <<"crashes or does not return">>,
        limit => undefined, unit => <<>>, decides => true,
        source => <<"a crash in native code ends the node">>},
-     #{property => hold, title => <<"holds the scheduler">>,
+     #{property => hold, title => <<"blocks the scheduler">>,
        limit => 1000000, unit => <<"ns">>, decides => true,
        source => <<"erl_nif, Long-running NIFs: a native function should return within 1 ms">>},
      #{property => first, title => <<"long first call">>,
        limit => 1000000, unit => <<"ns">>, decides => false,
-       source => <<"that of holding the scheduler; once in the life of a node: our choice">>},
+       source => <<"that of blocking the scheduler; once in the life of a node: our choice">>},
      #{property => charge, title => <<"under-charged">>,
        limit => 1000, unit => <<"reductions per ms">>, decides => true,
        source => <<"enif_consume_timeslice: a timeslice, 4000 reductions, is about 1 ms; a quarter "
@@ -71,9 +71,9 @@ properties() ->
        limit => 10000000, unit => <<"ns">>, decides => true,
        source => <<"p99 over that beside as many busy Erlang processes; ten documented "
                    "timeslices: our choice">>},
-     #{property => garbage, title => <<"its garbage holds the scheduler">>,
+     #{property => garbage, title => <<"its garbage blocks the scheduler">>,
        limit => 1000000, unit => <<"ns">>, decides => true,
-       source => <<"that of holding the scheduler: a destructor gives way to nobody either">>},
+       source => <<"that of blocking the scheduler: a destructor does not yield either">>},
      #{property => kill, title => <<"cannot be killed">>,
        limit => 10000000, unit => <<"ns">>, decides => false,
        source => <<"a quarter of the kills take longer until native code ends; ten timeslices: "
@@ -158,7 +158,7 @@ property(returns, #{error := Error}, _) when is_binary(Error) ->
 property(returns, #{time := _}, _) ->
     {pass, "every call returned", #{}};
 property(returns, _, _) ->
-    {cannot_say, "was not called", #{}};
+    {cannot_say, "it was not called", #{}};
 
 property(hold, #{slices := #{hold := Hold, control := Control}}, Opts) ->
     hold(Hold, Control, limit(hold, Opts));
@@ -178,19 +178,19 @@ property(charge, #{charge := #{per_ms := PerMs, per_call := PerCall, ns := Ns, e
     Most = 4 * lists:max(maps:values(Erlang)),
     case dirty_part(Slices) > ?DIRTY of
         true ->
-            {pass, [Told, "; on dirty schedulers reductions share nothing out"], Evidence};
+            {pass, [Told, "; on dirty schedulers reductions decide nothing"], Evidence};
         false when PerMs < Limit, Ns < ?WAITING * Wall ->
             {pass, [Told, ": it waits for most of its ", fairnif_lab_table:duration(Wall)],
              Evidence};
         false when PerMs < Limit, Ns < ?CHARGED_NS ->
-            {pass, [Told, ": little, but a short call. Who calls it in a loop is charged a ",
-                    fraction(PerMs, Evidence), " of what Erlang is"], Evidence};
+            {pass, [Told, ": little, but the call is short. A loop of such calls is charged ",
+                    fraction(PerMs, Evidence), " of what ordinary Erlang is charged"], Evidence};
         false when PerMs < Limit ->
             {fail, [Told, ", ", fraction(PerMs, Evidence), " of what ordinary Erlang is charged"],
              Evidence};
         false when PerMs > Most ->
-            {pass, [Told, ": more than ordinary Erlang is. It gives way more often than is fair "
-                    "to it"], Evidence};
+            {pass, [Told, ": more than ordinary Erlang. It yields more often than is fair to "
+                    "it"], Evidence};
         false ->
             {pass, Told, Evidence}
     end;
@@ -201,7 +201,7 @@ property(share, #{share := #{median := Share} = Mixes}, Opts) ->
     {case Share < limit(share, Opts) of true -> fail; false -> pass end, Sentence, Mixes};
 
 property(delay, #{delay := #{beside := unanswered}}, _) ->
-    {fail, "while all schedulers ran it no other process was seen to run", #{}};
+    {fail, "no other process was seen to run while every scheduler ran it", #{}};
 property(delay, #{delay := #{idle := Idle, erlang := Erlang, beside := Beside}} = Figures, Opts) ->
     as_large(delay(Idle, Erlang, Beside, Figures, Opts), Figures, limit(delay, Opts));
 
@@ -216,13 +216,13 @@ property(leak, #{leak := #{kills := Kills, total := Total, per_kill := PerKill,
     Evidence = maps:with([kills, total, per_kill, resolution], Leak),
     if
         Total =:= undefined ->
-            {cannot_say, "was killed too seldom: each takes too long", Evidence};
+            {cannot_say, "could not be killed often enough: each call takes too long", Evidence};
         Total > Resolution ->
-            {fail, io_lib:format("~ts did not come back after ~b kills, ~ts a kill",
-                                 [bytes(Total), Kills, bytes(PerKill)]), Evidence};
+            {fail, io_lib:format("~b kills left ~ts that was never freed, ~ts a kill",
+                                 [Kills, bytes(Total), bytes(PerKill)]), Evidence};
         true ->
-            {pass, io_lib:format("no growth over ~b kills (less than ~ts would not be seen)",
-                                 [Kills, bytes(Resolution)]), Evidence}
+            {pass, io_lib:format("memory did not grow over ~b kills (less than ~ts would not "
+                                 "be seen)", [Kills, bytes(Resolution)]), Evidence}
     end;
 
 property(_, #{error := Error}, _) when is_binary(Error) ->
@@ -241,26 +241,26 @@ hold(#{calls := Calls, over := Over, over_part := Part, longest := Longest, repe
     {Status, Format, Args} =
         case holding(Hold, Control) of
             as_a_rule ->
-                {fail, "keeps its scheduler for ~ts without giving way (limit ~ts), in ~b of ~b "
+                {fail, "blocks its scheduler for ~ts without yielding (limit ~ts), in ~b of ~b "
                  "calls", [Often, Long, Over, Calls]};
             again_and_again ->
-                {fail, "keeps its scheduler for ~ts without giving way (limit ~ts), for a small "
+                {fail, "blocks its scheduler for ~ts without yielding (limit ~ts): for a small "
                  "part of its time, but in ~b of ~b calls", [Often, Long, Over, Calls]};
             noise ->
-                {cannot_say, "~b of ~b calls held the scheduler for over ~ts, which could be this "
-                 "machine's noise: of ordinary Erlang ~b did", [Over, Calls, Long, ControlOver]};
+                {cannot_say, "~b of ~b calls blocked the scheduler for over ~ts, which may be this "
+                 "machine's noise: so did ~b of ordinary Erlang", [Over, Calls, Long, ControlOver]};
             %% What no second call shows either way.
             too_few ->
-                {cannot_say, "held the scheduler for ~ts, but only ~ts could be traced: each takes "
-                 "too long", [Rarely, calls(Calls)]};
+                {cannot_say, "blocked the scheduler for ~ts, but only ~ts could be traced: each "
+                 "takes too long", [Rarely, calls(Calls)]};
             close ->
-                {cannot_say, "keeps its scheduler for ~ts, too close to the limit of ~ts",
+                {cannot_say, "blocks its scheduler for ~ts, too close to the limit of ~ts",
                  [Often, Long]};
             seldom ->
-                {pass, "keeps its scheduler for less than ~ts as a rule; ~b of ~b calls showed "
-                 "more, ~ts at most", [Long, Over, Calls, Rarely]};
+                {pass, "blocks its scheduler for less than ~ts as a rule; ~b of ~b calls did so "
+                 "for longer, ~ts at most", [Long, Over, Calls, Rarely]};
             never ->
-                {pass, "keeps its scheduler for ~ts at most (~ts)", [Often, calls(Calls)]}
+                {pass, "blocks its scheduler for ~ts at most (~ts)", [Often, calls(Calls)]}
         end,
     {Status, io_lib:format(Format, Args), Evidence}.
 
@@ -292,20 +292,20 @@ first(#{hold := Hold, elapsed := Elapsed, nodes := Nodes}, Later, Limit) ->
     [Held, AsLater, Long] = [fairnif_lab_table:duration(D) || D <- [Hold, Later, Limit]],
     if
         Hold > ?OVER * Limit, Hold =< ?SAME * Later ->
-            {pass, ["the first call keeps its scheduler for ", Held, ", as later ones do"],
+            {pass, ["the first call blocks its scheduler for ", Held, ", as later ones do"],
              Evidence};
         Hold > ?OVER * Limit, Nodes > 1 ->
-            {fail, io_lib:format("the first call in a node keeps its scheduler for ~ts (limit "
+            {fail, io_lib:format("the first call in a node blocks its scheduler for ~ts (limit "
                                  "~ts), in each of ~b nodes; later ones for ~ts",
                                  [Held, Long, Nodes, AsLater]), Evidence};
         Hold > ?OVER * Limit ->
-            {cannot_say, ["the first call kept its scheduler for ", Held,
-                          ", but was seen in one node only"], Evidence};
+            {cannot_say, ["the first call blocked its scheduler for ", Held,
+                          ", but this was seen in one node only"], Evidence};
         Hold > ?WITHIN * Limit ->
-            {cannot_say, ["the first call keeps its scheduler for ", Held,
+            {cannot_say, ["the first call blocks its scheduler for ", Held,
                           ", too close to the limit of ", Long], Evidence};
         true ->
-            {pass, ["the first call keeps its scheduler for ", Held], Evidence}
+            {pass, ["the first call blocks its scheduler for ", Held], Evidence}
     end.
 
 garbage(#{collected := Collected, killed := Killed, control := Control, bytes := Bytes}, Limit) ->
@@ -319,24 +319,24 @@ garbage(#{collected := Collected, killed := Killed, control := Control, bytes :=
     [Held, Long] = [fairnif_lab_table:duration(D) || D <- [Longest, Limit]],
     When = case AtCollection >= AtKill of
                true -> "collected";
-               false -> "freed at its owner's death"
+               false -> "freed as its owner dies"
            end,
     if
         Longest > ?WITHIN * Limit, is_number(Erlang), Longest =< ?SAME * Erlang ->
-            {pass, io_lib:format("what a call leaves holds a scheduler for ~ts when it is ~s, as "
-                                 "any ~ts of Erlang's do (~ts)",
+            {pass, io_lib:format("what a call leaves blocks a scheduler for ~ts when it is ~s; "
+                                 "so does a term of ~ts made in Erlang (~ts)",
                                  [Held, When, bytes(Bytes), fairnif_lab_table:duration(Erlang)]),
              Evidence};
         Longest > ?OVER * Limit ->
-            {fail, io_lib:format("what a call leaves holds a scheduler for ~ts when it is ~s "
+            {fail, io_lib:format("what a call leaves blocks a scheduler for ~ts when it is ~s "
                                  "(limit ~ts; median of ~b)", [Held, When, Long, Rounds]),
              Evidence};
         Longest > ?WITHIN * Limit ->
-            {cannot_say, ["what a call leaves holds a scheduler for ", Held, " when it is ", When,
+            {cannot_say, ["what a call leaves blocks a scheduler for ", Held, " when it is ", When,
                           ", too close to the limit of ", Long], Evidence};
         true ->
-            {pass, ["what a call leaves holds a scheduler for ", Held, " at most when it is freed"],
-             Evidence}
+            {pass, ["what a call leaves blocks a scheduler for ", Held,
+                    " at most when it is freed"], Evidence}
     end.
 
 delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
@@ -375,9 +375,10 @@ as_large({Status, Sentence, Evidence},
     More = Evidence#{sized_p99_ns => Sized, bytes => Bytes},
     if
         Late =< Limit + AsLarge ->
-            {pass, [Sentence, Told, ": collecting them is what others feel"], More};
+            {pass, [Sentence, Told, ": others feel that such terms are collected"], More};
         Late =< Limit + ?SAME * AsLarge ->
-            {cannot_say, [Sentence, Told, ", which may be what others feel"], More};
+            {cannot_say, [Sentence, Told, ", and others may feel that such terms are collected"],
+             More};
         true ->
             {Status, Sentence, More}
     end;
@@ -394,22 +395,22 @@ kill(#{count := Count, unstopped := Unstopped, stop_samples := Stops, control_sa
                  down_median_ns => Down, threads_cpu_ns => Threads},
     if
         Unstopped > 0 ->
-            {fail, "goes on after its caller was killed, and was not seen to stop", Evidence};
+            {fail, "runs on after its caller was killed, and was not seen to stop", Evidence};
         Threads > ?THREADS_NS ->
-            {fail, io_lib:format("threads that it started go on after the kill (~ts of CPU time "
+            {fail, io_lib:format("threads that it started run on after the kill (~ts of CPU time "
                                  "in 100 ms)", [fairnif_lab_table:duration(Threads)]), Evidence};
         Stop > ?OVER * Limit + ?SAME * Erlang ->
-            {fail, io_lib:format("its code goes on for ~ts after the caller was killed (DOWN came "
+            {fail, io_lib:format("its code runs on for ~ts after the caller was killed (DOWN came "
                                  "after ~ts)", [fairnif_lab_table:duration(Stop),
                                           fairnif_lab_table:duration(Down)]), Evidence};
         Stop > ?OVER * Limit ->
-            {cannot_say, io_lib:format("its code goes on for ~ts after the caller was killed, "
-                                       "which may be this machine's noise: ~ts did for ~ts",
+            {cannot_say, io_lib:format("its code runs on for ~ts after the caller was killed, "
+                                       "which may be this machine's noise: ~ts ran on for ~ts",
                                        [fairnif_lab_table:duration(Stop), killed_before(Kill),
                                         fairnif_lab_table:duration(Erlang)]),
              Evidence};
         Stop > Limit ->
-            {cannot_say, ["its code goes on for ", fairnif_lab_table:duration(Stop),
+            {cannot_say, ["its code runs on for ", fairnif_lab_table:duration(Stop),
                           " after the caller was killed, too close to the limit of ",
                           fairnif_lab_table:duration(Limit)], Evidence};
         true ->

@@ -71,7 +71,7 @@ runnable(Fun, _) when is_function(Fun) ->
 runnable(Text, Slot) ->
     case is_list(Text) orelse is_binary(Text) of
         true -> compiled(Text, Slot, run);
-        false -> usage("~0tp is no expression, no fun and no {Module, Function, Arguments}",
+        false -> usage("~0tp is not an expression, a fun or {Module, Function, Arguments}",
                        [Text])
     end.
 

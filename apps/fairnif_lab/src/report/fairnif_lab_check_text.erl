@@ -57,7 +57,7 @@ rows() ->
               Shares = maps:values(maps:remove(median, Share)),
               [percent(Median), " (", percent(lists:min(Shares)), " to ",
                percent(lists:max(Shares)), ")"] end},
-     {"who is due runs late, p50 p99 max",
+     {"a due process is late, p50 p99 max",
       fun(#{delay := #{beside := #{p50 := _} = D}}) -> delay(D) end},
      {"  so many times",
       fun(#{delay := #{beside := #{count := Count}}}) -> count(Count) end},
@@ -75,7 +75,7 @@ rows() ->
      {"  it named",
       fun(#{long_schedule := #{named := [_ | _] = Names}}) ->
               lists:join("\n", [string:slice(hd(Names), 0, 36)]) end},
-     {"its garbage holds for, collected, killed",
+     {"its garbage blocks for, collected, killed",
       fun(#{garbage := #{collected := [_ | _] = Collected, killed := Killed}}) ->
               lists:join(", ", [duration(fairnif_lab_stats:median(S)) || S <- [Collected, Killed]])
       end},
@@ -131,8 +131,8 @@ noise(Subjects) ->
     Others = [O || #{sizes := Sizes} <- Subjects, #{others := Os} <- Sizes, O <- Os, is_float(O)],
     case Others =/= [] andalso lists:max(Others) of
         Most when is_float(Most), Most > 0.2 ->
-            io_lib:format("~nOther programs used up to ~.1f processors meanwhile: doubt the "
-                          "figures, less the verdicts.~n", [Most]);
+            io_lib:format("~nOther programs used up to ~.1f processors meanwhile. Doubt the "
+                          "figures rather than the verdicts.~n", [Most]);
         _ ->
             ""
     end.

@@ -27,7 +27,7 @@ template(Path) ->
         {ok, Page} ->
             case binary:split(Page, ?MARK, [global]) of
                 [Before, After] -> {ok, {Before, After}};
-                _ -> {error, [Path, " is no page of this version: run `make page'"]}
+                _ -> {error, [Path, " is not a page of this version: run `make page'"]}
             end;
         {error, Reason} ->
             {error, ["the report page is not built: run `make page' in fairnif's repository, which "
@@ -87,5 +87,5 @@ recognised(Json) ->
         {{match, [?SCHEMA_VERSION]}, nomatch} -> {error, " is cut off"};
         {{match, [Other]}, _} -> {error, [" has version ", Other, ", and this fairnif reads ",
                                           ?SCHEMA_VERSION]};
-        {nomatch, _} -> {error, " is no report that --json has written"}
+        {nomatch, _} -> {error, " is not a report that --json has written"}
     end.

@@ -207,7 +207,7 @@ what_it_waits_for(Node) ->
     case call(Node, erlang, statistics, [run_queue_lengths_all]) of
         {ok, Queues} ->
             case lists:last(Queues) of
-                0 -> ": is a scheduler held?";
+                0 -> ": is a scheduler blocked?";
                 N -> io_lib:format(": its dirty I/O schedulers are all taken, and ~b jobs wait for "
                                    "one, ours among them", [N])
             end;

@@ -26,7 +26,7 @@ node_name(Text) ->
     case string:split(Text, "@", all) of
         [Name] -> node_name(Name, short_host());
         [Name, Host] -> node_name(Name, Host);
-        _ -> {error, ["`", Text, "' is no name of a node"]}
+        _ -> {error, ["`", Text, "' is not the name of a node"]}
     end.
 
 node_name(Name, Host) ->
@@ -36,7 +36,7 @@ node_name(Name, Host) ->
         andalso length(Full) < 256,
     case Sound of
         true -> {ok, list_to_atom(Full), form(Host)};
-        false -> {error, ["`", Full, "' is no name of a node"]}
+        false -> {error, ["`", Full, "' is not the name of a node"]}
     end.
 
 form(Host) ->
@@ -75,7 +75,7 @@ first_line(Bin) ->
 as_cookie(Text, What) ->
     case is_list(Text) andalso length(Text) of
         N when is_integer(N), N > 0, N < 256 -> {ok, list_to_atom(Text)};
-        false -> {error, [What, " is no text"]};
+        false -> {error, [What, " is not text"]};
         0 -> {error, [What, " is empty"]};
         _ -> {error, [What, " is longer than 255 characters"]}
     end.
@@ -151,7 +151,7 @@ at_epmd(Name, Host, Address, Form) ->
 
 no_epmd(Host) ->
     {down, ["what answers at ", Host, ":", integer_to_list(epmd_port()),
-            " closes the connection: it is no epmd"]}.
+            " closes the connection: it is not epmd"]}.
 
 no_such_node(Name, Host, Address) ->
     case within(fun() -> erl_epmd:names(Address) end) of

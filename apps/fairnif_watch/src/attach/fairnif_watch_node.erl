@@ -96,7 +96,7 @@ attach(#worker{options = #{node := Node, to := To}} = W) ->
     true = erlang:monitor_node(Node, true),
     %% What follows may take long, and nothing else is done meanwhile.
     Hanging = {status, hanging, <<"it is connected and cannot be attached to yet: is a scheduler "
-                                  "held, or its dirty I/O pool full?">>},
+                                  "blocked, or its dirty I/O pool full?">>},
     Timer = erlang:send_after(?SILENT_MS, To, {?MODULE, self(), Node, Hanging}),
     {Result, W1} = bring(fairnif_watch_attach:identity(Node), W),
     _ = erlang:cancel_timer(Timer),

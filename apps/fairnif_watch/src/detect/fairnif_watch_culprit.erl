@@ -235,12 +235,13 @@ remedy(fairnif) ->
     <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
       "FAIR_THREADED.">>;
 remedy(destructor) ->
-    <<"Free what takes long before the last reference goes, in a call of its own that yields or is "
-      "dirty; or let the destructor hand it to a thread.">>;
+    <<"Free what takes long before the last reference goes, in a call that yields or is dirty. Or "
+      "let the destructor hand it to a thread.">>;
 remedy(driver) ->
     <<"Put the callback's work off: fairdrv.h, or driver_async.">>;
 remedy(Kind) when Kind =:= bif; Kind =:= emulator ->
-    <<"The emulator's own code: give it less in one call, or call it where nothing else waits.">>;
+    <<"This is the emulator's own code: give it less in one call, or call it where nothing else "
+      "waits.">>;
 remedy(gc) ->
     <<"Keep that process's heap small: hand large terms to short-lived processes, or keep them in "
       "binaries or ETS.">>;

@@ -11,7 +11,7 @@ name() -> scheduler_blocked.
 
 %% @private
 -spec describe() -> binary().
-describe() -> <<"A normal scheduler is held in native code and gets to nothing else.">>.
+describe() -> <<"Native code blocks a normal scheduler: nothing else runs on it.">>.
 
 %% @private
 -spec thresholds() -> [fairnif_watch_detector:threshold()].
@@ -24,8 +24,8 @@ thresholds() ->
         <<"a tenth of a second is what a person notices, and more than most time-outs of one hop "
           "leave to spare">>},
        {forget_ms, 5000, ms,
-        <<"the watchdog tells of a held scheduler once a second: after five that are missing, the "
-          "end was lost">>}]).
+        <<"the watchdog reports a blocked scheduler once a second: when five reports are missing, "
+          "its end was lost">>}]).
 
 %% @private
 -spec remedy() -> binary().

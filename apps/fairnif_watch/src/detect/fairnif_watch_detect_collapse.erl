@@ -19,19 +19,19 @@ describe() -> <<"Schedulers sleep while processes wait for one.">>.
 thresholds() ->
     fairnif_watch_detector:thresholds(
       [{asleep, 0.1, 'part of the time',
-        <<"a scheduler that finds work is in use for all of the time in which work waits; those of "
-          "published collapses for 0.2 and less">>},
+        <<"a scheduler that finds work is in use all the time while work waits; in published "
+          "collapses they were for 0.2 of it or less">>},
        {looks, 5, looks,
-        <<"one look at the queues tells nothing: work that came an instant ago also waits">>},
+        <<"one look at the queues says nothing: work that has just come waits, too">>},
        {seconds, 3, s,
-        <<"the VM balances its run queues every few hundred milliseconds at the latest: what "
-          "outlasts several rounds is not on its way to being balanced">>}]).
+        <<"the VM balances its run queues at least every few hundred milliseconds: what outlasts "
+          "several rounds is not going to be balanced">>}]).
 
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"+sfwi 500 wakes them every 500 ms; only until the native call that causes it is mended: see "
-      "scheduler_blocked and undercharged.">>.
+    <<"+sfwi 500 wakes them every 500 ms. Use it only until the native call that causes this is "
+      "fixed: see scheduler_blocked and undercharged.">>.
 
 %% State: seconds in a row, and when the first began.
 %% @private

@@ -20,8 +20,8 @@ thresholds() -> fairnif_watch_detect_pool:thresholds().
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"Dirty jobs that give way (fair_tick in a dirty mode), a limit on how many run at once, or "
-      "more threads: +SDcpu, up to the number of schedulers.">>.
+    <<"Let dirty jobs yield (fair_tick in a dirty mode), limit how many run at once, or start more "
+      "threads: +SDcpu, up to the number of schedulers.">>.
 
 %% @private
 -spec init() -> none | integer().

@@ -20,7 +20,7 @@ thresholds() -> fairnif_watch_detect_pool:thresholds().
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"More threads: +SDio (up to 1024), or less that waits in native code (fair_wait, "
+    <<"Start more threads: +SDio (up to 1024). Or wait outside of dirty schedulers (fair_wait, "
       "FAIR_THREADED).">>.
 
 %% @private

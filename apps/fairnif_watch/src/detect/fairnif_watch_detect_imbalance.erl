@@ -21,15 +21,16 @@ thresholds() ->
         <<"so many fair shares of 20 to 60 us are still under a millisecond of delay">>},
        {ratio, 4, 'times the median',
         <<"queues that the VM has balanced differ by less: it evens them out to their mean">>},
-       {looks, 5, looks, <<"one look at the queues tells nothing">>},
+       {looks, 5, looks, <<"one look at the queues says nothing">>},
        {seconds, 5, s,
-        <<"the VM balances every few hundred milliseconds at the latest, and bursts are over">>}]).
+        <<"the VM balances at least every few hundred milliseconds, and bursts are over by "
+          "then">>}]).
 
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"Look for processes bound to that scheduler (spawn option scheduler), and for what holds it: "
-      "its queue can be taken over by others only now and then.">>.
+    <<"Look for processes bound to that scheduler (spawn option scheduler), and for what blocks "
+      "it: others can take over its queue only now and then.">>.
 
 %% State: seconds in a row, which scheduler, and when the first began.
 %% @private

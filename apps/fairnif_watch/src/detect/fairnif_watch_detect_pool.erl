@@ -12,13 +12,13 @@
 thresholds() ->
     fairnif_watch_detector:thresholds(
       [{looks, 3, looks, <<"a queue that is there at each look, not one that a burst left">>},
-       {full_ms, 250, ms, <<"a burst of jobs that is done in less needs nothing done">>},
+       {full_ms, 250, ms, <<"a burst of jobs that is over sooner needs no remedy">>},
        {wait_ms, 10, ms,
-        <<"what a job waits: above it collections of large heaps, which run there too, delay their "
-          "process as a blocked scheduler would">>},
+        <<"how long a job waits. Longer waits delay collections of large heaps, which run there "
+          "too, as a blocked scheduler would">>},
        {error_ms, 1000, ms,
-        <<"the wait that was measured for the call after one whose caller was killed was 1.9 s; "
-          "callers' time-outs are 5 s">>}]).
+        <<"the call after one whose caller was killed was measured to wait 1.9 s; callers' "
+          "time-outs are 5 s">>}]).
 
 %% @doc Since when it is full.
 -spec init() -> none | integer().

@@ -12,22 +12,22 @@ name() -> starved.
 
 %% @private
 -spec describe() -> binary().
-describe() -> <<"Schedulers that would run are not given a processor.">>.
+describe() -> <<"Schedulers that are ready to run get no processor.">>.
 
 %% @private
 -spec thresholds() -> [fairnif_watch_detector:threshold()].
 thresholds() ->
     fairnif_watch_detector:thresholds(
-      [{window_ms, 10000, ms, <<"what is lost now and then is every system's way">>},
+      [{window_ms, 10000, ms, <<"every system loses some time now and then">>},
        {lost_ms, 1000, ms,
-        <<"a tenth of one scheduler's time in the window: what is lost in pieces that the watchdog "
-          "tells of (warn_ms and longer), so each was a delay somebody could notice">>}]).
+        <<"a tenth of one scheduler's time in the window. Only pieces of warn_ms and longer count: "
+          "each was a delay that somebody could notice">>}]).
 
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"Raise the quota of the control group, or start with as many schedulers as it allows (+S); "
-      "else fewer programs on this machine.">>.
+    <<"Raise the quota of the control group, or start only as many schedulers as it allows (+S). "
+      "Else run fewer programs on this machine.">>.
 
 %% State: `{At, {Kind, Number}, DelayNs, ThrottledNs, StolenNs}', newest first.
 %% @private
@@ -67,4 +67,4 @@ issue(Recent, Delay, Window) ->
 %% Throttling and theft are told apart from the delay only roughly, so: what makes up half of it.
 who(Delay, Throttled, _) when 2 * Throttled >= Delay -> <<"the control group's quota is used up">>;
 who(Delay, _, Stolen) when 2 * Stolen >= Delay -> <<"the hypervisor gave it to others">>;
-who(_, _, _) -> <<"other programs had it">>.
+who(_, _, _) -> <<"other programs used it">>.

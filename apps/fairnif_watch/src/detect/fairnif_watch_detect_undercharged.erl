@@ -25,10 +25,10 @@ thresholds() ->
       [{reductions_per_ms, 4000, 'reductions/ms',
         <<"enif_consume_timeslice's price: a timeslice of 4000 reductions for a millisecond">>},
        {factor, 4, times,
-        <<"far above: a function that charges the full price by the field's rules and misjudges "
-          "its time by a factor of two on each of two counts is left alone">>},
+        <<"far above: a function that charges the full price, and misjudges its time twice by a "
+          "factor of two, is left alone">>},
        {busy, 0.2, 'schedulers',
-        <<"a fifth of one scheduler: less does not crowd out anybody">>},
+        <<"a fifth of one scheduler: less crowds out nobody">>},
        {seconds, 3, s,
         <<"with 5 samples a second a share is known to an eighth after three; the factor leaves "
           "room for it">>}]).

@@ -12,7 +12,7 @@ name() -> unkillable.
 
 %% @private
 -spec describe() -> binary().
-describe() -> <<"Native code goes on for a process that has been killed.">>.
+describe() -> <<"Native code runs on for a process that was killed.">>.
 
 %% @private
 -spec thresholds() -> [fairnif_watch_detector:threshold()].
@@ -20,15 +20,15 @@ thresholds() ->
     fairnif_watch_detector:thresholds(
       [{grace_ms, 1000, ms,
         <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then "
-          "should within a second">>},
+          "should stop within a second">>},
        {error_ms, 10000, ms,
-        <<"whoever killed it has long tried again: more of the pool is taken each time">>}]).
+        <<"whoever killed it has long tried again, and each try takes more of the pool">>}]).
 
 %% @private
 -spec remedy() -> binary().
 remedy() ->
-    <<"Let the code notice: fair_tick, or enif_is_current_process_alive every millisecond. Until "
-      "then more threads: +SDcpu, +SDio.">>.
+    <<"Let the code notice: call fair_tick, or enif_is_current_process_alive every millisecond. "
+      "Until then start more threads: +SDcpu, +SDio.">>.
 
 %% @private
 -spec init() -> none.

@@ -107,7 +107,7 @@ worded(Finding) ->
 -spec held(map()) -> #{sentence => binary(), remedy => binary()}.
 held(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
        culprit := #{kind := Kind} = Culprit} = About) ->
-    Held = case Ongoing of true -> " has been held for "; false -> " was held for " end,
+    Held = case Ongoing of true -> " has been blocked for "; false -> " was blocked for " end,
     #{sentence => iolist_to_binary(["Scheduler ", integer_to_binary(N), Held,
                                     ms(round(Ms * 1.0e6)), by(Culprit),
                                     how(maps:get(evidence, About, #{}), Culprit), "."]),

@@ -35,8 +35,8 @@ list() ->
      {beats, counter, messages, native, "times a heart answered"},
      {classified, counter, threads, native,
       "sleeping threads looked at once: idle, or in native code"},
-     {dismissed, counter, threads, native, "suspect threads that turned out not to be held"},
-     {held, counter, blocks, native, "times a normal scheduler was held for warn_ms or longer"},
+     {dismissed, counter, threads, native, "suspect threads that turned out not to be blocked"},
+     {held, counter, blocks, native, "times a normal scheduler was blocked for warn_ms or longer"},
      {released, counter, blocks, native, "of these, those that have ended"},
      {starved, counter, blocks, native, "times it was the system that gave it no processor"},
      {samples, counter, stacks, native, "stacks taken for the table of native functions"},
@@ -49,8 +49,9 @@ list() ->
      {events, counter, reports, native, "reports that the watch thread has sent"},
      {suppressed, counter, reports, native, "reports not sent because there were too many"},
      {activations, counter, schedulers, native,
-      "times an idle scheduler was made to take over what waits for a held one"},
-     {emergencies, counter, lines, native, "lines on standard error: all normal schedulers held"},
+      "times an idle scheduler was made to take over what waits for a blocked one"},
+     {emergencies, counter, lines, native,
+      "lines on standard error: all normal schedulers blocked"},
      {watch_cpu_ns, counter, ns, native, "CPU time of the watch thread"}].
 
 %% @doc The metric's name: base units, `_total' where it counts.

@@ -112,7 +112,7 @@ schedulers() ->
      {<<"fairnif_watch_scheduler_run_queue_length">>, gauge,
       <<"Processes and ports that wait in the scheduler's queue">>, Of(run_queue)},
      {<<"fairnif_watch_scheduler_held_seconds">>, gauge,
-      <<"For how long the normal scheduler has been held by one call now">>,
+      <<"For how long one call has blocked the normal scheduler now">>,
       fun(#{view := #{schedulers := S}}) ->
               [{who(Thread), Ms / 1000} || #{kind := normal, held_ms := Ms} = Thread <- S]
       end},
@@ -167,10 +167,10 @@ functions() ->
                       end
               end,
     [{<<"fairnif_watch_blocked_seconds_total">>, counter,
-      <<"Time for which normal schedulers were held, by the culprit">>,
+      <<"Time for which normal schedulers were blocked, by the culprit">>,
       Blocked(fun({_, Ns}) -> Ns / 1.0e9 end)},
      {<<"fairnif_watch_blocks_total">>, counter,
-      <<"Times that a normal scheduler was held, by the culprit">>,
+      <<"Times that a normal scheduler was blocked, by the culprit">>,
       Blocked(fun({Count, _}) -> Count end)},
      {<<"fairnif_watch_native_function_ratio">>, gauge,
       <<"Schedulers' time in the native function, of one scheduler's, by samples">>,

@@ -73,7 +73,7 @@ detector(Module, Issues, Findings) ->
 said(_, [], []) ->
     {<<"Nothing found.">>, none};
 said(_, [], [#{sentence := Last} | _] = Findings) ->
-    {iolist_to_binary(["Nothing goes on; found ", integer_to_binary(length(Findings)),
+    {iolist_to_binary(["Nothing now; found ", integer_to_binary(length(Findings)),
                        " times. The last: ", Last]), none};
 said(Module, [#{sentence := First} = Finding | More], _) ->
     {iolist_to_binary([First, [[" (and ", integer_to_binary(length(More)), " more)"]

@@ -301,14 +301,14 @@ unnamed(0, true) ->
 unnamed(0, false) ->
     [<<"signals are switched off: what runs is not named, only what sleeps">>];
 unnamed(Errno, _) ->
-    [iolist_to_binary(io_lib:format("no signal for looking at running threads is to be had (errno "
+    [iolist_to_binary(io_lib:format("there is no signal for looking at running threads (errno "
                                     "~w): what runs is not named, only what sleeps", [Errno]))].
 
 unseen(false) ->
     [];
 unseen(true) ->
     [<<"the system does not show where this process's threads sleep (has its program file "
-       "capabilities?): what holds a scheduler asleep is not seen">>].
+       "capabilities?): code that blocks a scheduler while it sleeps is not seen">>].
 
 load(Config) ->
     Setting = maps:get(native_library, Config, default),

@@ -139,11 +139,11 @@ views(Server) ->
 
 valid(#{ip := Ip, port := Port, token := Token} = Options) ->
     Checks = [{is_integer(Port) andalso Port >= 0 andalso Port < 65536,
-               ["port ", io_lib:format("~tp", [Port]), " is no number from 0 to 65535"]},
+               ["port ", io_lib:format("~tp", [Port]), " is not a number from 0 to 65535"]},
               {inet:is_ip_address(Ip),
-               [io_lib:format("~tp", [Ip]), " is no IP address, such as {127,0,0,1}"]},
+               [io_lib:format("~tp", [Ip]), " is not an IP address, such as {127,0,0,1}"]},
               {Token =:= none orelse fairnif_watch_config:is_token(Token),
-               "the token is no binary of 16 to 256 letters, digits or ._~-"},
+               "the token is not a binary of 16 to 256 letters, digits or ._~-"},
               {Token =/= none orelse fairnif_watch_config:loopback(Ip),
                [inet_text(Ip), " can be reached from other machines: that needs a token "
                 "(http_token, or --token). Without one the page is for 127.0.0.1 only"]},

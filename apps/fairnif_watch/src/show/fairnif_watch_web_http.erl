@@ -43,7 +43,7 @@ request(Config, #mod{request_uri = Uri, parsed_header = Headers} = Mod) ->
                 {no, Code, Text} -> refuse(Code, Text, Mod)
             end;
         {error, _, _} ->
-            plain(400, "This is no address.\n", Mod)
+            plain(400, "This is not an address.\n", Mod)
     end.
 
 query(#{query := Query}) ->

@@ -17,7 +17,7 @@ defmodule Fairnif.Error do
 
   def message(%{reason: {:bad_switch, {name, value}}}),
     do:
-      "#{inspect(name)}: #{inspect(value)} is no switch; pause_every_tick, check_terms and " <>
+      "#{inspect(name)}: #{inspect(value)} is not a switch; pause_every_tick, check_terms and " <>
         "measure_cpu are, and are true or false"
 
   def message(%{reason: {:bad_env, {key, value}}}),

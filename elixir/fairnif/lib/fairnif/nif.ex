@@ -129,7 +129,7 @@ defmodule Fairnif.Nif do
     if key in @options do
       "#{inspect(key)} stands twice in use Fairnif, #{Macro.to_string(options)}"
     else
-      "#{inspect(key)} is no option of use Fairnif; the options are " <>
+      "#{inspect(key)} is not an option of use Fairnif; the options are " <>
         Enum.map_join(@options, ", ", &inspect/1)
     end
   end

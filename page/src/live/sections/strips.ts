@@ -123,7 +123,7 @@ function summary({ node, scheduler, index, holds }: Strip): string {
     busy.length > 0 ? `busy ${percent(mean / 100)} of ${busy.length} s` : "load not known";
   const longest = Math.max(0, ...holds.map((hold) => hold.to - hold.from));
   const held =
-    holds.length === 0 ? "never held" : `held ${holds.length}x, ${ms(longest / 1e3)} at most`;
+    holds.length === 0 ? "never blocked" : `blocked ${holds.length}x, ${ms(longest / 1e3)} at most`;
   const name = `${KINDS[scheduler.kind]} ${scheduler.number}`;
   return `${name}: ${load}, ${held}`;
 }
@@ -133,7 +133,7 @@ function nowText({ scheduler, live }: Strip): string {
   const { state, busy, held_ms, run_queue, running } = scheduler;
   const parts = [
     state === "offline" ? "offline" : busy === null ? "load not known" : `busy ${percent(busy)}`,
-    held_ms ? `held for ${ms(held_ms)}` : null,
+    held_ms ? `blocked for ${ms(held_ms)}` : null,
     run_queue ? `queue ${run_queue}` : null,
     running ? `in ${running}` : null,
   ];
@@ -234,8 +234,8 @@ const LEGEND: [string, string][] = [
   ["idle", "key strip-idle"],
   ["half busy", "key strip-half"],
   ["busy", "key strip-busy"],
-  ["held, a warning: the lower half", "key strip-warning"],
-  ["held, an error: hatched", "key strip-held"],
+  ["blocked, a warning: the lower half", "key strip-warning"],
+  ["blocked, an error: hatched", "key strip-held"],
   ["offline or not known: a line, or nothing", "key strip-unknown"],
 ];
 

@@ -1,4 +1,4 @@
-/* my_nif.c - counts bytes, and gives way between blocks of them. */
+/* my_nif.c - counts bytes, and yields between blocks of them. */
 #include <fairnif.h>
 
 /* Bytes between two ticks: 1 to 2 us. A tick at least every 5 us keeps the slices fair. */

@@ -1,4 +1,4 @@
-%% Is the NIF well-behaved? The lab measures it in nodes of its own and judges how long it holds a
+%% Is the NIF well-behaved? The lab measures it in nodes of its own and judges how long it blocks a
 %% scheduler, what it is charged, what it leaves to others, how soon it stops when it is killed.
 %%
 %% A suite of Common Test, which can skip: on a machine that is too busy to say, a case is skipped
