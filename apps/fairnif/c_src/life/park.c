@@ -235,6 +235,7 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
         n += fair__roots_out(t, env, terms + n);
     }
     p->arity = (int)n;
+    p->apart = t->own_env ? 0 : (int)fair__roots_apart(t);
     return enif_make_tuple_from_array(env, terms, n);
 }
 
