@@ -189,7 +189,7 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
     %% Made here, handed over and received in one function: then the receive looks
     %% only at messages that came later.
     Ref = make_ref(),
-    case nif_await(Pending, Ref) of
+    case ask(Pending, Ref) of
         {Ref, Timeout} ->
             receive
                 {Ref, go} ->
@@ -211,6 +211,16 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
     end;
 await(Value) ->
     Value.
+
+%% Who loads this module anew need not call it: the first who awaits may be the first of all.
+ask(Pending, Ref) ->
+    try
+        nif_await(Pending, Ref)
+    catch
+        error:{fairnif, not_loaded} ->
+            _ = set_up(),
+            nif_await(Pending, Ref)
+    end.
 
 %% Messages that are on their way all the same.
 flush(_Ref, 0) -> ok;
@@ -355,7 +365,8 @@ nif_set(_Name, _Value) -> erlang:nif_error(not_loaded).
 nif_info() -> erlang:nif_error(not_loaded).
 nif_tasks() -> erlang:nif_error(not_loaded).
 nif_runtime() -> erlang:nif_error(not_loaded).
-nif_await(_Pending, _Ref) -> erlang:nif_error(not_loaded).
+%% No reason of an author's function.
+nif_await(_Pending, _Ref) -> erlang:nif_error({fairnif, not_loaded}).
 nif_expire(_Pending) -> erlang:nif_error(not_loaded).
 nif_settle(_Pending) -> erlang:nif_error(not_loaded).
 

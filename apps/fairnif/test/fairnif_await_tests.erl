@@ -19,6 +19,8 @@ await_test_() ->
               fun lock_in_object/1},
              {"a lock is everybody's once, in every mode", fun contended/1},
              {"a pending value that was changed is refused, and stays good itself", fun changed/1},
+             {"calls begin to wait while module fairnif is purged, and are awaited once it is back",
+              fun loaded_anew/1},
              {"what the VM offers answers on a thread of the pool", fun vm/1},
              {"work that waited for room does not wait for the work before it", fun room/1},
              {"functions take turns under the limit of all calls", fun turns_of_functions/1},
@@ -68,6 +70,10 @@ changed(Peer) ->
     [?assertEqual({Change, {{fairnif, not_pending}, {1, [1]}}},
                   {Change, fairnif_test:call(Peer, ?M, changed, [Change])})
      || Change <- [shorter, longer, bare]],
+    idle(Peer).
+
+loaded_anew(Peer) ->
+    ?assertEqual({1, [1]}, fairnif_test:call(Peer, ?M, loaded_anew, [])),
     idle(Peer).
 
 vm(Peer) ->

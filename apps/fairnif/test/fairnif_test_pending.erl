@@ -56,6 +56,23 @@ changed(Change) ->
     Raised = try {value, fairnif:await(Changed)} catch error:Reason -> Reason end,
     {Raised, fairnif:await(Pending)}.
 
+%% @doc Calls while module fairnif is not there, and after it was loaded, thrice.
+loaded_anew() ->
+    Answer = await(nif_offloads, [1]),
+    true = code:delete(fairnif),
+    _ = code:purge(fairnif),
+    _ = [begin
+             fairnif_pending = element(1, nif_offloads(1)),
+             erlang:garbage_collect()
+         end || _ <- lists:seq(1, 1000)],
+    Answer = await(nif_offloads, [1]),
+    _ = [begin
+             _ = code:purge(fairnif),
+             {module, fairnif} = code:load_file(fairnif),
+             Answer = await(nif_offloads, [1])
+         end || _ <- [first, second, third]],
+    Answer.
+
 %% @doc In each mode so many processes, that take one lock N times each.
 contended(Processes, N) ->
     Object = locked(),

@@ -23,3 +23,43 @@ ErlNifResourceType *fair__open_type(ErlNifEnv *env, const char *name,
                                    ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER,
                                    NULL);
 }
+
+static struct kept_type {
+    ErlNifResourceType **type;
+    void *object;
+} kept_types[3];
+
+bool fair__open_kept_type(ErlNifEnv *env, const char *name,
+                          ErlNifResourceTypeInit init,
+                          ErlNifResourceType **type)
+{
+    struct kept_type *k = kept_types;
+
+    while (k->type && k->type != type)
+        k++;
+    if (k->object)
+        return true;
+    k->type = type;
+    *type = fair__open_type(env, name, init);
+    return *type != NULL;
+}
+
+/* When the module is purged the VM frees those of its types that have no object,
+ * and the next call that waits would make one of what is free.  So each has one
+ * that nobody lets go of; it cannot be made before load has returned. */
+bool fair__keep_types(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    bool all = true;
+
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < sizeof kept_types / sizeof *kept_types; i++) {
+        struct kept_type *k = &kept_types[i];
+
+        if (!k->object)
+            k->object = enif_alloc_resource(*k->type, 1);
+        all = all && k->object;
+    }
+    pthread_mutex_unlock(&lock);
+    return all;
+}

@@ -19,8 +19,18 @@ static ERL_NIF_TERM refuse(ErlNifEnv *env, const char *why)
                               enif_make_atom(env, why)));
 }
 
-/* A tuple that somebody made longer or shorter is none: the task would take
- * what is not there for its arguments. */
+static bool has_roots_apart(ErlNifEnv *env, const struct fair__pending *p,
+                            ERL_NIF_TERM last)
+{
+    const ERL_NIF_TERM *roots;
+    int count;
+
+    return !p->apart
+        || (enif_get_tuple(env, last, &count, &roots) && count == p->apart);
+}
+
+/* A tuple that somebody made longer or shorter is none, nor one with another
+ * tuple of roots: the task would take what is not there for its arguments. */
 static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
                         struct fair__pending **p, int *arity,
                         const ERL_NIF_TERM **elems)
@@ -29,7 +39,8 @@ static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
         && enif_is_identical((*elems)[0],
                              enif_make_atom(env, "fairnif_pending"))
         && enif_get_resource(env, (*elems)[1], fair__pending_type, (void **)p)
-        && *arity == (*p)->arity;
+        && *arity == (*p)->arity
+        && has_roots_apart(env, *p, (*elems)[*arity - 1]);
 }
 
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)

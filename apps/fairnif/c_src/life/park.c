@@ -149,16 +149,15 @@ static void pending_dtor(ErlNifEnv *env, void *obj)
         fair__drop_elsewhere(t, env);
 }
 
-/* Opened through the runtime that is at work, whichever copy of its library the
- * module was loaded from: the destructor must be that one's. */
+/* Of the runtime that is at work, whichever copy of its library the module was
+ * loaded from: the destructor must be that one's. */
 bool fair__await_open(ErlNifEnv *env)
 {
     ErlNifResourceTypeInit init = {.dtor = pending_dtor};
-    ErlNifResourceType *type = fair__open_type(env, "fairnif_pending", init);
 
-    if (type)
-        fair__pending_type = type;
-    return type && fair__fd_open_types(env);
+    return fair__open_kept_type(env, "fairnif_pending", init,
+                                &fair__pending_type)
+        && fair__fd_open_types(env);
 }
 
 /* -- from a body ---------------------------------------------------------- */
@@ -236,6 +235,7 @@ static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
         n += fair__roots_out(t, env, terms + n);
     }
     p->arity = (int)n;
+    p->apart = t->own_env ? 0 : (int)fair__roots_apart(t);
     return enif_make_tuple_from_array(env, terms, n);
 }
 

@@ -26,6 +26,7 @@ struct runtime {
     const char *version;
     void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
     bool (*open_types)(ErlNifEnv *env);
+    bool (*keep_types)(void);
     const struct fair__ops *(*ops)(void);
 #define NIF(NAME, ARITY, WHERE, FUNCTION) fair__nif_function *NAME;
 #include "nif/nifs.def"
@@ -49,6 +50,7 @@ static const struct runtime this_runtime = {
     .version = FAIRNIF_VERSION,
     .bind = fair__bind_library,
     .open_types = open_runtime_types,
+    .keep_types = fair__keep_types,
     .ops = fair__ops,
 #define NIF(NAME, ARITY, WHERE, FUNCTION) .NAME = FUNCTION,
 #include "nif/nifs.def"
@@ -72,11 +74,12 @@ static const struct runtime *runtime_of(ErlNifEnv *env)
 static ERL_NIF_TERM nif_runtime(ErlNifEnv *env, int argc,
                                 const ERL_NIF_TERM argv[])
 {
-    struct runtime_object *obj =
-        enif_alloc_resource(runtime_type, sizeof *obj);
+    struct runtime_object *obj = NULL;
     ERL_NIF_TERM term;
 
     (void)argc, (void)argv;
+    if (runtime_of(env)->keep_types())
+        obj = enif_alloc_resource(runtime_type, sizeof *obj);
     if (!obj)
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
     obj->runtime = runtime_of(env);

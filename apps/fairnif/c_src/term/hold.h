@@ -21,11 +21,17 @@ FAIR_HIDDEN int fair__get_resource(fair_task *pub, ERL_NIF_TERM term,
 /* The same for the runtime itself, which lets go by setting roots_used. */
 FAIR_HIDDEN unsigned fair__root_new(struct fair__task *t, ERL_NIF_TERM term);
 /* The roots at a pause, as at most FAIR__INLINE_ROOTS arguments; answers how
- * many.  And back. */
+ * many.  And back.  How many of them are in the tuple that is the last one; 0:
+ * there is none. */
 FAIR_HIDDEN unsigned fair__roots_out(struct fair__task *t, ErlNifEnv *env,
                                      ERL_NIF_TERM *argv);
 FAIR_HIDDEN void fair__roots_in(struct fair__task *t, ErlNifEnv *env,
                                 const ERL_NIF_TERM *argv);
+static inline unsigned fair__roots_apart(const struct fair__task *t)
+{
+    return t->roots_used > FAIR__INLINE_ROOTS
+        ? t->roots_used - (FAIR__INLINE_ROOTS - 1) : 0;
+}
 FAIR_HIDDEN ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason);
 
 FAIR_HIDDEN void fair__hold_init(struct fair__task *t);

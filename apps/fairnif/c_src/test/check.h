@@ -76,9 +76,9 @@ vm_term node_load_info(vm_proc *p, const char *info);
 /* Upgrades the author's library, and purges the version before, which it
  * answers. */
 vm_lib *node_upgrade(vm_init_fn init);
-/* Loads the runtime's module once more, on process p: as an upgrade, or after
- * a purge. */
-vm_lib *node_runtime_again(vm_proc *p, bool anew, int *error);
+/* Loads the runtime's module once more, on process p: as an upgrade, or, after
+ * a purge and `between`, anew. */
+vm_lib *node_runtime_again(vm_proc *p, void (*between)(void), int *error);
 /* The runtime's settings (nif.c), by name. */
 void node_set(const char *name, uint64_t value);
 /* What fairnif:info/0 shows of a function of the library, summed over its

@@ -70,15 +70,17 @@ vm_lib *node_upgrade(vm_init_fn init)
     return old;
 }
 
-vm_lib *node_runtime_again(vm_proc *p, bool anew, int *error)
+vm_lib *node_runtime_again(vm_proc *p, void (*between)(void), int *error)
 {
     vm_lib *old = runtime, *again;
     vm_term object = ask(p, "nif_runtime", "");
 
-    if (anew)
+    if (between) {
         vm_purge(old);
-    again = vm_load(p, fairnif_nif_init, object, anew ? NULL : old, error);
-    if (again && !anew)
+        between();
+    }
+    again = vm_load(p, fairnif_nif_init, object, between ? NULL : old, error);
+    if (again && !between)
         vm_purge(old);
     if (again)
         runtime = again;

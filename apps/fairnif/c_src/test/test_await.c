@@ -416,6 +416,43 @@ TEST(again, "a pending value is awaited once")
     after_all();
 }
 
+/* The last root, of which there are so many that they travel in a tuple. */
+TEST(changed, "a pending value whose roots were changed is refused, and stays "
+     "good itself")
+{
+    gate_open();
+    for (int i = 0; i < MODES - 1; i++) {
+        static const char *const others[] = {"none", "{}", "{1}"};
+        vm_proc *p = vm_spawn();
+        ErlNifEnv *env = vm_env(p), *kept = enif_alloc_env();
+        vm_term copy = enif_make_copy(kept, pending(p, i)), many[5000];
+        const vm_term *elems;
+        int arity;
+
+        for (int k = 0; k < 5000; k++)
+            many[k] = VM_NIL;
+        for (int k = 0; k < 4; k++) {
+            vm_term terms[64];
+
+            enif_get_tuple(kept, copy, &arity, &elems);
+            for (int j = 0; j < arity; j++)
+                terms[j] = enif_make_copy(env, elems[j]);
+            terms[arity - 1] = k < 3 ? vm_parse(env, others[k])
+                : enif_make_tuple_from_array(env, many, 5000);
+            node_await_term(p, enif_make_tuple_from_array(env, terms,
+                                                          (unsigned)arity));
+            vm_finish(p);
+            CHECK_TEXT(outcome(p), "error:{fairnif,not_pending}");
+        }
+        node_await_term(p, enif_make_copy(env, copy));
+        vm_finish(p);
+        CHECK_TEXT(outcome(p), ANSWER);
+        vm_free(p);
+        enif_free_env(kept);
+    }
+    after_all();
+}
+
 TEST(elsewhere, "a pending value is awaited by its own process only, which "
      "then gets it")
 {

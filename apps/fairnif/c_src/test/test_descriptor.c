@@ -230,7 +230,7 @@ TEST(runtime_again, "a descriptor outlives the module that knows it")
     owner = owner_of(fd, env, &fd_term);
     p = spawn_with("wait_auto", fd_term, "1,-1");
     until_selected(p, 1);
-    node_runtime_again(shell, false, &error);
+    node_runtime_again(shell, NULL, &error);
     CHECK_NUMBERS(error, ==, 0);
     vm_free(shell);
     rung_and_shut(p, fd, fd_term);

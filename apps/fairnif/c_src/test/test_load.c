@@ -421,7 +421,7 @@ TEST(runtime_again, "libraries bind to a runtime that was upgraded")
 
     node_set("pause_every_tick", 1);
     task = start_author(one, "waits", 3);
-    CHECK(node_runtime_again(p, false, &error) != NULL);
+    CHECK(node_runtime_again(p, NULL, &error) != NULL);
     CHECK_TEXT(finished(task), "{1,10}");
     CHECK_TEXT(call_author(one, "version", ""), "1");
     vm_purge(one);

@@ -2,6 +2,9 @@
  * test_runtime.c - the runtime's own NIFs, as module fairnif uses them, and
  * its loading anew.
  */
+#include <string.h>
+#include <sys/eventfd.h>
+
 #include "check.h"
 
 static ERL_NIF_TERM work(fair_task *t)
@@ -31,7 +34,21 @@ static ERL_NIF_TERM makes(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
+/* For a descriptor that it hands over, and time. */
+static ERL_NIF_TERM waits(fair_task *t)
+{
+    ERL_NIF_TERM term = fair_make_fd(t, eventfd(0, EFD_CLOEXEC));
+    int fd;
+
+    if (!term || !fair_get_fd(t, term, &fd))
+        return fair_badarg(t);
+    fair_root(t, term);
+    fd = fair_wait(t, fd, FAIR_READ, 1);
+    return enif_make_int(fair_env(t), fd);
+}
+
 static ErlNifFunc nifs[] = {
+    FAIR_NIF("waits", 0, waits, FAIR_AUTO | FAIR_AWAITED),
     ALL_MODES("work", 1, work),
     ALL_MODES("makes", 1, makes),
 };
@@ -151,8 +168,19 @@ TEST(garbage, "a dirty task that makes many terms does so in pieces")
     vm_free(p);
 }
 
-static void load_again(bool anew)
+/* Its pending value, and its descriptor, are objects of the module. */
+static vm_proc *waiter;
+
+static void begin_to_wait(void)
 {
+    waiter = spawn_call("waits", "");
+    CHECK(vm_finish(waiter) == VM_DONE);
+    CHECK(strncmp(outcome(waiter), "{fairnif_pending,", 17) == 0);
+}
+
+static void load_again(void (*between)(void))
+{
+    static long calls;
     vm_proc *p = vm_spawn(), *task;
     int error;
 
@@ -160,19 +188,26 @@ static void load_again(bool anew)
     task = spawn_call("work_yielding", "10");
     vm_step(task);
     vm_step(task);
-    CHECK(node_runtime_again(p, anew, &error));
+    CHECK(node_runtime_again(p, between, &error));
     CHECK_TEXT(finished(task), "ok");
     CHECK_CALL("work_auto", "10", "ok");
-    CHECK_NUMBERS(node_counter("work_yielding", "calls"), ==, 1);
+    if (between) {
+        node_await_term(waiter, vm_result(waiter));
+        CHECK_TEXT(finished(waiter), "0");
+    }
+    CHECK_TEXT(finished(spawn_await("waits", "")), "0");
+    CHECK_NUMBERS(node_counter("work_yielding", "calls"), ==, ++calls);
     vm_free(p);
 }
 
 TEST(upgraded, "module fairnif may be upgraded under its authors")
 {
-    load_again(false);
+    load_again(NULL);
 }
 
-TEST(anew, "module fairnif may be purged and loaded anew under its authors")
+TEST(anew, "module fairnif may be purged and loaded anew under its authors, whose "
+     "calls begin to wait meanwhile")
 {
-    load_again(true);
+    load_again(begin_to_wait);
+    load_again(begin_to_wait);
 }

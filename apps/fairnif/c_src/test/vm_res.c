@@ -4,7 +4,7 @@
  * A library's code stays mapped while an object of a type that it owns lives;
  * when the last one goes after a purge, vm_on_unmap's function is called,
  * which may dlclose.  Types opened in load or upgrade exist once that has
- * succeeded, as in the real VM.
+ * succeeded, as in the real VM; and after a purge as long as they have objects.
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +48,8 @@ struct vm_resource *vm__resource_of(void *obj)
 static ErlNifResourceType *find_type(const char *module, const char *name)
 {
     for (ErlNifResourceType *t = types; t; t = t->next)
-        if ((t->owner || t->pending) && !strcmp(t->module, module)
-            && !strcmp(t->name, name))
+        if ((t->pending || (t->owner && !t->owner->purged))
+            && !strcmp(t->module, module) && !strcmp(t->name, name))
             return t;
     return NULL;
 }
@@ -171,10 +171,11 @@ void *enif_alloc_resource(ErlNifResourceType *type, size_t size)
 static void destroy(struct vm_resource *r)
 {
     ErlNifResourceType *type = r->type;
+    vm_lib *owner = type->owner;
 
     vm__monitors_forget(r);
     if (type->fn.dtor) {
-        ErlNifEnv *env = vm__env_new(ENV_DTOR, NULL, type->owner);
+        ErlNifEnv *env = vm__env_new(ENV_DTOR, NULL, owner);
 
         type->fn.dtor(env, r->data);
         vm__env_free(env);
@@ -185,7 +186,7 @@ static void destroy(struct vm_resource *r)
     pthread_mutex_lock(&lock);
     type->objects--;
     pthread_mutex_unlock(&lock);
-    let_go(type->owner);
+    let_go(owner);
 }
 
 void vm__resource_keep(struct vm_resource *r)
@@ -336,15 +337,12 @@ static void let_go(vm_lib *lib)
 
     pthread_mutex_lock(&lock);
     unmap = lib->purged && !lib->unmapped;
-    for (ErlNifResourceType *t = types; t; t = t->next)
+    for (ErlNifResourceType *t = types; t && lib->purged; t = t->next)
         if (t->owner == lib && t->objects)
             unmap = false;
-    if (unmap) {
-        lib->unmapped = true;
-        for (ErlNifResourceType *t = types; t; t = t->next)
-            if (t->owner == lib)
-                t->owner = NULL;
-    }
+        else if (t->owner == lib)
+            t->owner = NULL;
+    lib->unmapped |= unmap;
     pthread_mutex_unlock(&lock);
     if (unmap && lib->on_unmap)
         lib->on_unmap(lib->on_unmap_arg);

@@ -146,16 +146,11 @@ bool fair__fd_open_types(ErlNifEnv *env)
 {
     ErlNifResourceTypeInit of_fd = {.stop = stopped, .down = owner_down};
     ErlNifResourceTypeInit of_object = {.dtor = object_dtor};
-    ErlNifResourceType *fd = fair__open_type(env, "fairnif_fd", of_fd);
-    ErlNifResourceType *object = fair__open_type(env, "fairnif_fd_object",
-                                                 of_object);
 
-    if (!fd || !object)
-        return false;
-    fd_type = fd;
-    object_type = object;
     undefined = enif_make_atom(env, "undefined");
-    return true;
+    return fair__open_kept_type(env, "fairnif_fd", of_fd, &fd_type)
+        && fair__open_kept_type(env, "fairnif_fd_object", of_object,
+                                &object_type);
 }
 
 /* An object with one reference, which is the caller's; it does not own the

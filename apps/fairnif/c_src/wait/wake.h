@@ -14,6 +14,7 @@
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
     int arity;                  /* of the value that it is in */
+    int apart;                  /* of the tuple that is its last; 0: none is */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
     ErlNifEnv *armed;
