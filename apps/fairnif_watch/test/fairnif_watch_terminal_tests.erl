@@ -1,4 +1,4 @@
-%% Which lines are written of what comes, where there is no screen: once for each thing that a reader
+%% Which lines are written of what comes, where there is no screen: one for each thing that a reader
 %% has to know, whatever a node says twice.
 -module(fairnif_watch_terminal_tests).
 
@@ -33,8 +33,8 @@ what_is_in_no_view_any_more_is_forgotten_and_counts_all_the_same_test() ->
                   [error, warning]}, lines([up(view(#{})) | Views])).
 
 a_new_watch_of_the_node_numbers_anew_test() ->
-    First = finding(20, #{}),
-    Second = First#{since := maps:get(since, First) + 60000000, at := maps:get(at, First) + 60000000},
+    #{since := At} = First = finding(20, #{}),
+    Second = First#{since := At + 60000000, at := At + 60000000},
     ?assertMatch({[_, "Scheduler 2 was held.", "Scheduler 2 was held."], _},
                  lines([up(view(#{})), {finding, First}, {finding, Second}, {finding, Second}])).
 

@@ -86,7 +86,7 @@ self_test(Node, Cookie, Form) ->
                     {error, Why}
             end;
         false ->
-            {_, Why} = fairnif_watch_connect:why_not(Node, Form),
+            {_, Why} = fairnif_watch_connect:why_unreachable(Node, Form),
             {error, Why}
     end.
 

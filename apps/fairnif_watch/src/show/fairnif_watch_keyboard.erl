@@ -45,7 +45,7 @@ open(Tty) ->
     open_port({spawn_executable, "/bin/sh"},
               [{args, ["-c", ?SHELL, "fairnif", Tty]}, binary, exit_status]).
 
-%% @doc Asks for the size, which comes as input. Nothing where it has gone, which `exit_status' says.
+%% @doc Asks for the size, which comes as input. Where it has gone, no more happens.
 -spec look(keyboard()) -> ok.
 look(Port) -> say(<<"size\n">>, Port).
 

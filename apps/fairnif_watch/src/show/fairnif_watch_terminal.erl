@@ -112,7 +112,7 @@ say(Text) ->
     end.
 
 %% @doc Writes lines to standard output until the time ends it, or nobody reads them; answers of
-%% what severities the findings written were. What was over before the watch began is none of its business.
+%% what severities the findings written were. What was over before the watch began is left out.
 -spec lines(pid(), options()) -> [#{severity := atom()}].
 lines(Cluster, Options) ->
     {ok, Ref} = fairnif_watch_cluster:subscribe(Cluster, self()),
@@ -126,10 +126,11 @@ lines(Cluster, Options) ->
 told(Known) ->
     receive
         {?MODULE, done} -> Known;
-        {fairnif_watch_cluster, #{nodes := Entries}} -> told(lists:foldl(fun entry/2, Known, Entries));
+        {fairnif_watch_cluster, #{nodes := All}} -> told(lists:foldl(fun entry/2, Known, All));
         {fairnif_watch, Node, {node, Entry}} -> told(entry(Entry#{node => Node}, Known));
         {fairnif_watch, Node, {view, View}} -> told(view(Node, View, Known));
-        {fairnif_watch, Node, {finding, F}} -> told(Known#{Node => finding(F, of_node(Node, Known))});
+        {fairnif_watch, Node, {finding, Finding}} ->
+            told(Known#{Node => finding(Finding, of_node(Node, Known))});
         _ -> told(Known)
     end.
 
@@ -167,7 +168,8 @@ finding(#{id := Id, at := At, ongoing := Ongoing} = Finding, #{from := From, tol
 is_news(#{since := Since} = Finding, #{since := Before}) when abs(Since - Before) > ?ANOTHER_US ->
     is_news(Finding, none);
 is_news(#{ongoing := true, at := At, since := Since}, none) -> At - Since >= ?LONG_US;
-is_news(#{ongoing := Ongoing}, Before) -> Before =:= none orelse maps:get(ongoing, Before) > Ongoing.
+is_news(_, none) -> true;
+is_news(#{ongoing := Ongoing}, #{ongoing := Before}) -> Before > Ongoing.
 
 %% @doc What became of a node, in one line without its end.
 -spec status_line(map()) -> unicode:chardata().

@@ -12,7 +12,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, child/1, stop/1, page/0, url/1, url/3]).
+-export([start_link/1, child/1, stop/1, page/0, url/1]).
 %% For fairnif_watch_web_http.
 -export([open/1, next/2, views/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
@@ -111,8 +111,7 @@ stop(Pid) ->
 url(Pid) ->
     gen_server:call(Pid, url).
 
-%% @doc The address to open once, which has the token in it; the page then keeps it in a cookie.
--spec url(inet:ip_address(), inet:port_number(), binary() | none) -> binary().
+%% The address to open once, which has the token in it; the page then keeps it in a cookie.
 url(Ip, Port, Token) ->
     Host = case inet:ntoa(Ip) of
                Six when tuple_size(Ip) =:= 8 -> [$[, Six, $]];
