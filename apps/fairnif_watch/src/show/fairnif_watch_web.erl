@@ -111,14 +111,12 @@ stop(Pid) ->
 url(Pid) ->
     gen_server:call(Pid, url).
 
-%% The address to open once, which has the token in it; the page then keeps it in a cookie.
-url(Ip, Port, Token) ->
+url(Ip, Port) ->
     Host = case inet:ntoa(Ip) of
                Six when tuple_size(Ip) =:= 8 -> [$[, Six, $]];
                Four -> Four
            end,
-    Query = case Token of none -> ""; _ -> ["?token=", Token] end,
-    iolist_to_binary(["http://", Host, $:, integer_to_list(Port), $/, Query]).
+    iolist_to_binary(["http://", Host, $:, integer_to_list(Port), $/]).
 
 %% @private The caller is a page's connection from now on; or there are too many.
 -spec open(pid()) -> ok | full.
@@ -214,7 +212,7 @@ httpd(#{ip := Ip, port := Port, token := Token, source := Source}) ->
     end.
 
 served(Ip, Port, {ok, Httpd}) ->
-    {ok, Httpd, url(Ip, port_of(Httpd, Port), none)};
+    {ok, Httpd, url(Ip, port_of(Httpd, Port))};
 served(Ip, Port, {error, Reason}) ->
     Why = case io_lib:char_list(Reason) of
               true -> Reason;
