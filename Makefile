@@ -269,7 +269,7 @@ test-elixir-beside test-elixir-alone: deps-test all
 test-stranger: test-stranger-beside test-stranger-alone
 
 test-stranger-beside: deps-test
-	@tools/stranger_test example mix git packages
+	@tools/stranger_test example mix watch git packages
 
 # Their `make check' judges a NIF.
 test-stranger-alone: deps-test

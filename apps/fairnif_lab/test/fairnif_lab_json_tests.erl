@@ -21,6 +21,9 @@ strings_are_escaped_and_stay_utf8_test() ->
                  encode(<<"a\"b\\c\n\t", 1>>)),
     ?assertEqual(<<"\"", "größe"/utf8, "\"">>, encode(<<"größe"/utf8>>)).
 
+control_characters_are_written_as_otp_27_writes_them_test() ->
+    ?assertEqual(<<"\"\\u0000\\b\\f\\u000B\\u001F", 127, "\"">>, encode(<<0, 8, 12, 11, 31, 127>>)).
+
 bytes_that_are_no_utf8_are_read_as_latin1_test() ->
     ?assertEqual(<<"\"", "ÿ"/utf8, "\"">>, encode(<<255>>)).
 

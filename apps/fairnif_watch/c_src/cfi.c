@@ -55,7 +55,7 @@ static void set_expression(struct run *x, struct watch__rule *rule,
     if (rule)
         *rule = (struct watch__rule){
             .kind = kind, .size = (uint16_t)size,
-            .n = (int64_t)watch__here(x->r)
+            .n = (int64_t)watch__position(x->r)
         };
     x->r->at += size;
 }

@@ -4,42 +4,7 @@
  *
  * Where the owner is dead or late nothing is lost but the message.
  */
-#include <string.h>
-
-#include "fair.h"
-#include "watch.h"
-
-static ERL_NIF_TERM atom(struct watch *w, const char *name)
-{
-    return enif_make_atom(w->env, name);
-}
-
-static void put(struct watch *w, ERL_NIF_TERM *map, const char *key,
-                ERL_NIF_TERM value)
-{
-    enif_make_map_put(w->env, *map, atom(w, key), value, map);
-}
-
-static void put_number(struct watch *w, ERL_NIF_TERM *map, const char *key,
-                       uint64_t value)
-{
-    put(w, map, key, enif_make_uint64(w->env, value));
-}
-
-static ERL_NIF_TERM binary(struct watch *w, const char *text)
-{
-    ERL_NIF_TERM term;
-    size_t size = strlen(text);
-
-    memcpy(enif_make_new_binary(w->env, size, &term), text, size);
-    return term;
-}
-
-/* CLOCK_MONOTONIC -> erlang:monotonic_time(nanosecond) */
-static ERL_NIF_TERM time_term(struct watch *w, uint64_t at)
-{
-    return enif_make_int64(w->env, (int64_t)at + GET(w->offset));
-}
+#include "term.h"
 
 /* At most events_per_s; false: this one is not sent. */
 bool watch__admit(struct watch *w)
@@ -64,7 +29,7 @@ static ERL_NIF_TERM event(struct watch *w, const char *name)
 {
     ERL_NIF_TERM map = enif_make_new_map(w->env);
 
-    put(w, &map, "event", atom(w, name));
+    put(w->env, &map, "event", atom(w->env, name));
     return map;
 }
 
@@ -76,8 +41,8 @@ static void clear(struct watch *w)
 
 static void send(struct watch *w, ERL_NIF_TERM map)
 {
-    ERL_NIF_TERM message = enif_make_tuple2(w->env, atom(w, "fairnif_watch"),
-                                            map);
+    ERL_NIF_TERM message =
+        enif_make_tuple2(w->env, atom(w->env, "fairnif_watch"), map);
 
     /* A copy: what was made on the way, ten times as much, stays here. */
     enif_send(NULL, &w->owner, NULL, message);
@@ -88,17 +53,17 @@ static void send(struct watch *w, ERL_NIF_TERM map)
 static void put_thread(struct watch *w, const struct watch__thread *t,
                        ERL_NIF_TERM *map)
 {
-    put(w, map, "kind", atom(w, watch__kind_names[t->kind]));
-    put_number(w, map, "number", t->number);
+    put(w->env, map, "kind", atom(w->env, watch__kind_names[t->kind]));
+    put_number(w->env, map, "number", t->number);
 }
 
 static void put_times(struct watch *w, ERL_NIF_TERM *map, uint64_t since,
                       uint64_t held, uint64_t used, uint64_t delay)
 {
-    put(w, map, "since", time_term(w, since));
-    put_number(w, map, "held_ns", held);
-    put_number(w, map, "cpu_ns", used);
-    put_number(w, map, "delay_ns", delay);
+    put(w->env, map, "since", time_term(w->env, w, since));
+    put_number(w->env, map, "held_ns", held);
+    put_number(w->env, map, "cpu_ns", used);
+    put_number(w->env, map, "delay_ns", delay);
 }
 
 static void put_hold(struct watch *w, const struct watch__thread *t,
@@ -127,11 +92,11 @@ static ERL_NIF_TERM syscall_term(struct watch *w,
 
     if (t->run == RUN_RUNNING || t->run == RUN_UNKNOWN
         || t->place.syscall < 0)
-        return atom(w, "none");
+        return atom(w->env, "none");
     name = watch__syscall_name(t->place.syscall);
     return enif_make_tuple2(w->env,
                             enif_make_int64(w->env, t->place.syscall),
-                            atom(w, name ? name : "undefined"));
+                            atom(w->env, name ? name : "undefined"));
 }
 
 /* -- what it is at ------------------------------------------------------------ */
@@ -148,23 +113,16 @@ static const char *const by_names[] = {
 
 static ERL_NIF_TERM text_or_none(struct watch *w, const char *text)
 {
-    return text && text[0] ? binary(w, text) : atom(w, "none");
-}
-
-static ERL_NIF_TERM mfa(struct watch *w, const char *module, const char *name,
-                        unsigned arity)
-{
-    return enif_make_tuple3(w->env, atom(w, module), atom(w, name),
-                            enif_make_uint(w->env, arity));
+    return text && text[0] ? binary(w->env, text) : atom(w->env, "none");
 }
 
 static ERL_NIF_TERM nif_term(struct watch *w, const struct watch__frame *f)
 {
     if (f->function[0])
-        return mfa(w, f->module, f->function, f->arity);
+        return mfa(w->env, f->module, f->function, f->arity);
     if (f->module[0])
-        return enif_make_tuple1(w->env, atom(w, f->module));
-    return atom(w, "none");
+        return enif_make_tuple1(w->env, atom(w->env, f->module));
+    return atom(w->env, "none");
 }
 
 /* {Module, Type}: only of what the emulator called is it certain that it runs
@@ -177,8 +135,8 @@ static ERL_NIF_TERM destructor_term(struct watch *w,
     return f == watch__called(w->stack) && !f->function[0]
         && watch__type_of(&w->types, f->start, &module, &name)
         ? enif_make_tuple2(w->env, module, name ? name
-                           : atom(w, "several types"))
-        : atom(w, "none");
+                           : atom(w->env, "several types"))
+        : atom(w->env, "none");
 }
 
 static ERL_NIF_TERM frame_term(struct watch *w, struct watch__frame *f)
@@ -186,33 +144,17 @@ static ERL_NIF_TERM frame_term(struct watch *w, struct watch__frame *f)
     ERL_NIF_TERM map = enif_make_new_map(w->env);
 
     watch__name(w->maps, f);
-    put(w, &map, "destructor", destructor_term(w, f));
-    put_number(w, &map, "address", f->pc);
-    put(w, &map, "library", text_or_none(w, f->library));
-    put_number(w, &map, "offset", f->offset);
-    put(w, &map, "function_offset", f->start && f->pc >= f->start
-        ? enif_make_uint64(w->env, f->pc - f->start) : atom(w, "none"));
-    put(w, &map, "symbol", text_or_none(w, f->symbol));
-    put_number(w, &map, "symbol_offset", f->symbol_offset);
-    put(w, &map, "in", atom(w, in_names[f->in]));
-    put(w, &map, "nif", nif_term(w, f));
-    put(w, &map, "by", atom(w, by_names[f->named]));
-    return map;
-}
-
-static ERL_NIF_TERM fairnif_term(struct watch *w,
-                                 const struct watch__thread *t)
-{
-    const struct fair_running *fair = t->fair;
-    ERL_NIF_TERM map;
-
-    if (!fair)
-        return atom(w, "none");
-    map = enif_make_new_map(w->env);
-    put(w, &map, "function", mfa(w, fair->module, fair->name, fair->arity));
-    put(w, &map, "owner", enif_make_pid(w->env, &fair->owner));
-    put(w, &map, "since", time_term(w, fair->since_ns));
-    put_number(w, &map, "yields", fair->yields);
+    put(w->env, &map, "destructor", destructor_term(w, f));
+    put_number(w->env, &map, "address", f->pc);
+    put(w->env, &map, "library", text_or_none(w, f->library));
+    put_number(w->env, &map, "offset", f->offset);
+    put(w->env, &map, "function_offset", f->start && f->pc >= f->start
+        ? enif_make_uint64(w->env, f->pc - f->start) : atom(w->env, "none"));
+    put(w->env, &map, "symbol", text_or_none(w, f->symbol));
+    put_number(w->env, &map, "symbol_offset", f->symbol_offset);
+    put(w->env, &map, "in", atom(w->env, in_names[f->in]));
+    put(w->env, &map, "nif", nif_term(w, f));
+    put(w->env, &map, "by", atom(w->env, by_names[f->named]));
     return map;
 }
 
@@ -238,14 +180,14 @@ static void put_stack(struct watch *w, struct watch__thread *t,
 
     for (unsigned i = s->count; i-- > 0; )
         list = enif_make_list_cell(w->env, frame_term(w, &s->frames[i]), list);
-    put(w, map, "state", atom(w, state_name(t)));
-    put(w, map, "syscall", syscall_term(w, t));
-    put(w, map, "fairnif", fairnif_term(w, t));
-    put(w, map, "process", watch__process(s, &pid)
-        ? enif_make_pid(w->env, &pid) : atom(w, "none"));
-    put(w, map, "cause", atom(w, cause_of(w, t)));
-    put(w, map, "stack", list);
-    put(w, map, "stack_note", binary(w, watch__note(s)));
+    put(w->env, map, "state", atom(w->env, state_name(t)));
+    put(w->env, map, "syscall", syscall_term(w, t));
+    put(w->env, map, "fairnif", fairnif_term(w->env, w, t->fair));
+    put(w->env, map, "process", watch__process(s, &pid)
+        ? enif_make_pid(w->env, &pid) : atom(w->env, "none"));
+    put(w->env, map, "cause", atom(w->env, cause_of(w, t)));
+    put(w->env, map, "stack", list);
+    put(w->env, map, "stack_note", binary(w->env, watch__stack_note(s)));
 }
 
 /* The end of a hold tells what was seen last while it lasted. */
@@ -267,11 +209,11 @@ void watch__send_held(struct watch *w, struct watch__thread *t, bool now)
 
     if (w->stack->taken != TAKEN && t->has_stack) {
         map = enif_make_copy(w->env, t->last);
-        put(w, &map, "stack_note", binary(w, "an earlier stack: a newer one "
-                                          "could not be had"));
+        put(w->env, &map, "stack_note",
+            binary(w->env, "an earlier stack: a newer one could not be had"));
     } else {
         map = event(w, "held");
-        put_number(w, &map, "id", t->id);
+        put_number(w->env, &map, "id", t->id);
         put_thread(w, t, &map);
         put_stack(w, t, &map);
         /* The stack is of before it was given back; what runs now is not. */
@@ -279,7 +221,7 @@ void watch__send_held(struct watch *w, struct watch__thread *t, bool now)
             && enif_get_map_value(t->last_env, t->last,
                                   enif_make_atom(t->last_env, "fairnif"),
                                   &before))
-            put(w, &map, "fairnif", enif_make_copy(w->env, before));
+            put(w->env, &map, "fairnif", enif_make_copy(w->env, before));
     }
     put_hold(w, t, &map);
     keep(t, map);
@@ -297,7 +239,7 @@ void watch__send_released(struct watch *w, struct watch__thread *t)
     if (!t->last_env)
         return;
     map = enif_make_copy(w->env, t->last);
-    put(w, &map, "event", atom(w, "released"));
+    put(w->env, &map, "event", atom(w->env, "released"));
     put_hold(w, t, &map);
     send(w, map);
     enif_clear_env(t->last_env);
@@ -314,13 +256,13 @@ void watch__send_starved(struct watch *w, struct watch__thread *t)
 
     put_thread(w, t, &map);
     put_hold(w, t, &map);
-    put_number(w, &map, "earlier_ns", t->hold.untold);
-    t->hold.untold = 0;
+    put_number(w->env, &map, "earlier_ns", t->hold.untold_delay);
+    t->hold.untold_delay = 0;
     /* Both are of all processors, and of up to a second before. */
-    put_number(w, &map, "throttled_ns",
+    put_number(w->env, &map, "throttled_ns",
                at_most(watch__less(w->throttled, t->throttled),
                        t->hold.delay));
-    put_number(w, &map, "stolen_ns",
+    put_number(w->env, &map, "stolen_ns",
                at_most(watch__less(w->stolen, t->stolen), t->hold.delay));
     send(w, map);
 }
@@ -330,9 +272,9 @@ void watch__send_late(struct watch *w, uint64_t gap, uint64_t throttled,
 {
     ERL_NIF_TERM map = event(w, "late");
 
-    put_number(w, &map, "gap_ns", gap);
-    put_number(w, &map, "throttled_ns", throttled);
-    put_number(w, &map, "stolen_ns", stolen);
+    put_number(w->env, &map, "gap_ns", gap);
+    put_number(w->env, &map, "throttled_ns", throttled);
+    put_number(w->env, &map, "stolen_ns", stolen);
     send(w, map);
 }
 
@@ -343,7 +285,7 @@ void watch__send_looked(struct watch *w, struct watch__thread *t,
     ERL_NIF_TERM map = event(w, "looked");
     uint64_t now = watch__now();
 
-    put(w, &map, "ref", enif_make_copy(w->env, ref));
+    put(w->env, &map, "ref", enif_make_copy(w->env, ref));
     put_thread(w, t, &map);
     put_stack(w, t, &map);
     if (t->hold.poked)
@@ -358,7 +300,7 @@ void watch__send_suppressed(struct watch *w)
 {
     ERL_NIF_TERM map = event(w, "suppressed");
 
-    put_number(w, &map, "count", w->suppressed);
+    put_number(w->env, &map, "count", w->suppressed);
     w->suppressed = 0;
     send(w, map);
 }

@@ -28,14 +28,14 @@ const struct fair_ops *watch__fair_bind(ErlNifEnv *env, ERL_NIF_TERM runtime)
 /* What others may read.  Missed this time, it is there the next. */
 static void show(struct watch *w)
 {
-    if (!watch__try(w))
+    if (!watch__try_lock(w))
         return;
     for (unsigned i = 0; i < w->count; i++)
         if (w->threads[i].fair)
             w->shown_fair[i] = *w->threads[i].fair;
         else
             w->shown_fair[i].tid = 0;
-    watch__leave(w);
+    watch__unlock(w);
 }
 
 void watch__fair_look(struct watch *w)

@@ -155,7 +155,7 @@ WATCH_HIDDEN uint64_t watch__get_uleb(struct watch__reader *r);
 WATCH_HIDDEN int64_t watch__get_sleb(struct watch__reader *r);
 WATCH_HIDDEN uint64_t watch__get_pointer(struct watch__reader *r,
                                          unsigned encoding, uint64_t data);
-WATCH_HIDDEN uint64_t watch__here(const struct watch__reader *r);
+WATCH_HIDDEN uint64_t watch__position(const struct watch__reader *r);
 
 /* cfi.c: runs the instructions up to pc. */
 struct watch__cie {

@@ -2,6 +2,7 @@
  * look.c - one thread: what it used, what it is at, whether it is held, and what
  * is told of it.
  */
+#include "proc.h"
 #include "watch.h"
 
 #define ROUSE_NS (20 * NS_PER_MS)
@@ -136,9 +137,10 @@ static void take(struct watch *w, struct watch__thread *t)
 {
     uint64_t since = watch__now(), spent;
 
-    if (t->is_late && watch__take_shown(w, t))
+    if (t->is_late && watch__take_late_stack(w, t))
         return;
-    watch__take(w, t, t->is_late ? w->wait_left / LATE_SHARE : w->wait_left);
+    watch__take_stack(w, t,
+                      t->is_late ? w->wait_left / LATE_SHARE : w->wait_left);
     if (w->stack->taken == TAKEN)
         t->is_late = false;
     spent = watch__now() - since;
@@ -185,7 +187,7 @@ static bool is_confirmed_by_call(struct watch *w, struct watch__thread *t)
 {
     struct watch__shown shown;
 
-    if (!watch__shows(w, t, &shown)
+    if (!watch__call_of(w, t, &shown)
         || (!t->fair && !watch__culprit(w->stack)
             && is_at_rest(t, w->stack))) {
         dismiss(w, t);
@@ -243,8 +245,8 @@ void watch__rouse(struct watch *w)
     if (w->now - w->roused_at < ROUSE_NS)
         return;
     for (unsigned i = 0; i < w->normal; i++) {
-        told = told || w->threads[i].told;
-        activate = activate || w->threads[i].told_level == 2;
+        told = told || w->threads[i].is_reported;
+        activate = activate || w->threads[i].reported_level == 2;
     }
     if (!told)
         return;
@@ -274,7 +276,8 @@ static bool is_unread(const struct watch *w, const struct watch__thread *t)
 {
     unsigned online = GET(w->online);
 
-    if (!t->told || t->told_level != t->hold.level || online > w->normal)
+    if (!t->is_reported || t->reported_level != t->hold.level
+        || online > w->normal)
         return false;
     for (unsigned i = 0; i < online; i++)
         if (!w->threads[i].id)
@@ -290,10 +293,10 @@ static void tell(struct watch *w, struct watch__thread *t)
     t->id = t->id ? t->id : ++w->next_id;
     if (!unread && !watch__admit(w))
         return;
-    if (!t->told)
+    if (!t->is_reported)
         ADD(w->counters.held, 1);
-    t->told = true;
-    t->told_level = t->hold.level;
+    t->is_reported = true;
+    t->reported_level = t->hold.level;
     watch__send_held(w, t, !unread);
     w->roused_at = 0;
 }
@@ -315,24 +318,24 @@ static void confirm(struct watch *w, struct watch__thread *t)
 /* One that was told without a stack shows it when it is back from the kernel. */
 static void seek_stack(struct watch *w, struct watch__thread *t)
 {
-    if (!t->told || t->has_stack || !t->is_late)
+    if (!t->is_reported || t->has_stack || !t->is_late)
         return;
-    if (watch__take_shown(w, t))
+    if (watch__take_late_stack(w, t))
         watch__send_held(w, t, t->hold.poked && watch__admit(w));
     else
-        w->seeking = true;
+        w->awaits_stack = true;
 }
 
 static void release(struct watch *w, struct watch__thread *t)
 {
-    if (t->told) {
+    if (t->is_reported) {
         seek_stack(w, t);
         ADD(w->counters.released, 1);
         watch__send_released(w, t);
     }
     t->id = 0;
-    t->told = t->has_stack = false;
-    t->told_level = 0;
+    t->is_reported = t->has_stack = false;
+    t->reported_level = 0;
 }
 
 void watch__judge_thread(struct watch *w, struct watch__thread *t, uint64_t lost)

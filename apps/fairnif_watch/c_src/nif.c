@@ -10,28 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fair.h"
 #include "image.h"
-#include "watch.h"
+#include "term.h"
 
 static ErlNifResourceType *watch_type;
 #define TYPE_NAME "fairnif_watch"
 static void watch_dtor(ErlNifEnv *env, void *obj);
 
-static ERL_NIF_TERM atom(ErlNifEnv *env, const char *name)
-{
-    return enif_make_atom(env, name);
-}
-
 static ERL_NIF_TERM error(ErlNifEnv *env, ERL_NIF_TERM reason)
 {
     return enif_make_tuple2(env, atom(env, "error"), reason);
-}
-
-static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key,
-                ERL_NIF_TERM value)
-{
-    enif_make_map_put(env, *map, atom(env, key), value, map);
 }
 
 static struct watch *get_watch(ErlNifEnv *env, ERL_NIF_TERM term)
@@ -86,15 +74,12 @@ static bool get_config(ErlNifEnv *env, ERL_NIF_TERM map,
 /* The names, as a list of binaries. */
 static ERL_NIF_TERM name_list(ErlNifEnv *env, char *names)
 {
-    ERL_NIF_TERM list = enif_make_list(env, 0), term;
+    ERL_NIF_TERM list = enif_make_list(env, 0);
     char *rest, *name;
 
     for (name = strtok_r(names, " ", &rest); name;
-         name = strtok_r(NULL, " ", &rest)) {
-        memcpy(enif_make_new_binary(env, strlen(name), &term), name,
-               strlen(name));
-        list = enif_make_list_cell(env, term, list);
-    }
+         name = strtok_r(NULL, " ", &rest))
+        list = enif_make_list_cell(env, binary(env, name), list);
     return list;
 }
 
@@ -261,29 +246,6 @@ static const char *const state_names[] = {
     [ST_NATIVE] = "native", [ST_SLEEPS_NATIVE] = "sleeping_in_native"
 };
 
-static ERL_NIF_TERM mfa(ErlNifEnv *env, const char *module, const char *name,
-                        unsigned arity)
-{
-    return enif_make_tuple3(env, atom(env, module), atom(env, name),
-                            enif_make_uint(env, arity));
-}
-
-static ERL_NIF_TERM fairnif_map(ErlNifEnv *env, struct watch *w,
-                                const struct fair_running *fair)
-{
-    ERL_NIF_TERM map = enif_make_new_map(env);
-
-    if (!fair->tid)
-        return atom(env, "none");
-    put(env, &map, "function", mfa(env, fair->module, fair->name,
-                                   fair->arity));
-    put(env, &map, "owner", enif_make_pid(env, &fair->owner));
-    put(env, &map, "since", enif_make_int64(
-            env, (int64_t)fair->since_ns + GET(w->offset)));
-    put(env, &map, "yields", enif_make_uint64(env, fair->yields));
-    return map;
-}
-
 static ERL_NIF_TERM thread_map(ErlNifEnv *env, struct watch *w,
                                const struct watch__thread *t,
                                const struct fair_running *fair, uint64_t now)
@@ -301,7 +263,7 @@ static ERL_NIF_TERM thread_map(ErlNifEnv *env, struct watch *w,
         enif_make_uint64(env, busy ? watch__less(now, busy) : 0));
     put(env, &map, "held_ns",
         enif_make_uint64(env, begin ? watch__less(now, begin) : 0));
-    put(env, &map, "fairnif", fairnif_map(env, w, fair));
+    put(env, &map, "fairnif", fairnif_term(env, w, fair));
     put(env, &map, "cpu_ns", enif_make_uint64(env, GET(t->shown_cpu)));
     return map;
 }
@@ -321,25 +283,17 @@ static ERL_NIF_TERM threads(ErlNifEnv *env, int argc,
     fair = enif_alloc(w->count * sizeof *fair);
     if (!fair)
         return enif_raise_exception(env, atom(env, "enomem"));
-    if (!watch__try(w)) {
+    if (!watch__try_lock(w)) {
         enif_free(fair);
         return atom(env, "busy");
     }
     memcpy(fair, w->shown_fair, w->count * sizeof *fair);
-    watch__leave(w);
+    watch__unlock(w);
     for (unsigned i = w->count; i-- > 0; )
         list = enif_make_list_cell(env, thread_map(env, w, &w->threads[i],
                                                    &fair[i], now), list);
     enif_free(fair);
     return list;
-}
-
-static ERL_NIF_TERM binary(ErlNifEnv *env, const char *text)
-{
-    ERL_NIF_TERM term;
-
-    memcpy(enif_make_new_binary(env, strlen(text), &term), text, strlen(text));
-    return term;
 }
 
 /* top(Watch) -> {All, Other, [{Function, Samples}]} | busy: of the last ten seconds
@@ -356,14 +310,14 @@ static ERL_NIF_TERM top(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     tallies = enif_alloc(sizeof w->tallies);
     if (!tallies)
         return enif_raise_exception(env, atom(env, "enomem"));
-    if (!watch__try(w)) {
+    if (!watch__try_lock(w)) {
         enif_free(tallies);
         return atom(env, "busy");
     }
     memcpy(tallies, w->tallies, sizeof w->tallies);
     numbers[0] = enif_make_uint64(env, w->tallied);
     numbers[1] = enif_make_uint64(env, w->other);
-    watch__leave(w);
+    watch__unlock(w);
     for (unsigned i = 0; i < WATCH__TALLIES; i++) {
         const struct watch__tally *x = &tallies[i];
 
@@ -477,7 +431,7 @@ static void watch_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
                        ErlNifMonitor *monitor)
 {
     (void)env, (void)pid, (void)monitor;
-    watch__flag(obj);
+    watch__ask_to_stop(obj);
 }
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)

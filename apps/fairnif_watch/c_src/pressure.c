@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proc.h"
 #include "watch.h"
 
 enum { TEXT = 4096 };

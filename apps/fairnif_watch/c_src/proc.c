@@ -11,21 +11,30 @@
 
 #include "proc.h"
 
-/* The whole of a small file, as text. */
-static int read_file(int tid, const char *name, char *text, size_t size)
+int watch__open(int tid, const char *name)
 {
     char path[64];
-    ssize_t n;
-    int fd, error;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int watch__slurp(int fd, char *text, size_t size)
+{
+    ssize_t n = pread(fd, text, size - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    return (int)n;
+}
+
+int watch__read_once(int tid, const char *name, char *text, size_t size)
+{
+    int fd = watch__open(tid, name), error;
+
     if (fd < 0)
         return errno;
-    n = read(fd, text, size - 1);
-    error = n < 0 ? errno : 0;
+    error = watch__slurp(fd, text, size) < 0 ? errno : 0;
     close(fd);
-    text[n > 0 ? n : 0] = 0;
     return error;
 }
 
@@ -34,7 +43,7 @@ int watch__thread_stat(int tid, struct watch__stat *t)
 {
     enum { UTIME = 14, STIME = 15, STARTTIME = 22 };
     char text[1024], *p;
-    int error = read_file(tid, "stat", text, sizeof text);
+    int error = watch__read_once(tid, "stat", text, sizeof text);
 
     if (error)
         return error;
@@ -89,7 +98,7 @@ int watch__parse_call(const char *text, struct watch__call *c)
 int watch__thread_call(int tid, struct watch__call *c)
 {
     char text[512];
-    int error = read_file(tid, "syscall", text, sizeof text);
+    int error = watch__read_once(tid, "syscall", text, sizeof text);
 
     return error ? error : watch__parse_call(text, c);
 }
@@ -99,7 +108,7 @@ bool watch__thread_blocks(int tid, int signal)
     static const char key[] = "\nSigBlk:";
     char text[4096], *p;
 
-    if (read_file(tid, "status", text, sizeof text))
+    if (watch__read_once(tid, "status", text, sizeof text))
         return true;
     p = strstr(text, key);
     return !p || strtoull(p + sizeof key - 1, NULL, 16) >> (signal - 1) & 1;

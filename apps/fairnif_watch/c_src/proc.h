@@ -20,6 +20,14 @@ struct watch__call {
     uint64_t sp, pc;
 };
 
+/* A file under /proc/self/task/TID, to be kept open; -1. */
+WATCH_HIDDEN int watch__open(int tid, const char *name);
+/* What the file begins with, ended by '\0'; bytes, or -1. */
+WATCH_HIDDEN int watch__slurp(int fd, char *text, size_t size);
+/* Both, and closes it.  0 or an errno. */
+WATCH_HIDDEN int watch__read_once(int tid, const char *name, char *text,
+                                  size_t size);
+
 /* 0 or an errno: ENOENT and ESRCH say that there is no such thread. */
 WATCH_HIDDEN int watch__thread_stat(int tid, struct watch__stat *t);
 WATCH_HIDDEN int watch__thread_call(int tid, struct watch__call *c);

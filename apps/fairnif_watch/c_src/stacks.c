@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "fair.h"
+#include "proc.h"
 #include "watch.h"
 
 /* What an idle scheduler sleeps in. */
@@ -84,7 +85,8 @@ void watch__open_syscall(struct watch__thread *t)
 
 /* Takes and unwinds the stack of a thread, whatever it does; false: it could
  * not be had, and w->stack->taken says why. */
-bool watch__take(struct watch *w, struct watch__thread *t, uint64_t wait_ns)
+bool watch__take_stack(struct watch *w, struct watch__thread *t,
+                       uint64_t wait_ns)
 {
     struct watch__stack *s = w->stack;
 
@@ -107,7 +109,7 @@ bool watch__take(struct watch *w, struct watch__thread *t, uint64_t wait_ns)
 }
 
 /* The stack that a thread showed since it was asked in vain. */
-bool watch__take_shown(struct watch *w, struct watch__thread *t)
+bool watch__take_late_stack(struct watch *w, struct watch__thread *t)
 {
     struct watch__stack *s = w->stack;
 
@@ -120,7 +122,7 @@ bool watch__take_shown(struct watch *w, struct watch__thread *t)
 
 /* Called by the emulator; or the stack ends in a libc without unwind tables,
  * as musl is, which tells as much as none. */
-static bool leads_nowhere_else(const struct watch__stack *s)
+static bool leads_to_emulator(const struct watch__stack *s)
 {
     for (unsigned i = 0; i < s->count; i++)
         if (s->frames[i].in == IN_EMULATOR || s->frames[i].in == IN_JIT)
@@ -137,7 +139,7 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
     s->taken = watch__take_sleeping(&s->snapshot, t->tid);
     if (s->taken == TAKEN_BUSY || s->taken == TAKEN_GONE)
         return C_RUNS;          /* by now */
-    if (unwind(w) && (watch__culprit(s) || !leads_nowhere_else(s)))
+    if (unwind(w) && (watch__culprit(s) || !leads_to_emulator(s)))
         return C_NATIVE;
     /* The emulator's own sleep, or its file or terminal driver's, or what can
      * not be told from one. */
@@ -147,7 +149,7 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
 
 /* What the stack shows of the call that the thread is in.  False: it is in none,
  * but in Erlang code, or between two processes and about to rest. */
-bool watch__shows(const struct watch *w, const struct watch__thread *t,
+bool watch__call_of(const struct watch *w, const struct watch__thread *t,
                   struct watch__shown *shown)
 {
     const struct watch__stack *s = w->stack;
@@ -186,7 +188,7 @@ bool watch__process(const struct watch__stack *s, ErlNifPid *pid)
     return term && enif_is_process_alive(NULL, pid);
 }
 
-const char *watch__note(const struct watch__stack *s)
+const char *watch__stack_note(const struct watch__stack *s)
 {
     static const char *const taken[] = {
         [TAKEN] = "", [TAKEN_GONE] = "the thread is gone",

@@ -18,7 +18,7 @@
  */
 #include "watch.h"
 
-void watch__put_off(struct watch__hold *h)
+void watch__report_again(struct watch__hold *h)
 {
     h->reported_at = 0;
     h->level = 0;
@@ -29,13 +29,13 @@ static void gave_way(struct watch__hold *h, uint64_t at, uint64_t cpu)
     h->seen_at = at;
     h->seen_cpu = cpu;
     h->poked = false;
-    watch__put_off(h);
+    watch__report_again(h);
 }
 
 /* Nothing is known of what it is held by, from here on. */
-static void know_nothing(struct watch__hold *h)
+static void clear_evidence(struct watch__hold *h)
 {
-    h->counted = h->stalled = h->apart = 0;
+    h->counted = h->stalled = h->unknown_ns = 0;
     h->is_shown = h->confirmed = false;
 }
 
@@ -43,8 +43,8 @@ void watch__dismiss(struct watch__hold *h, uint64_t now, uint64_t cpu)
 {
     h->begin = now;
     h->begin_cpu = cpu;
-    know_nothing(h);
-    watch__put_off(h);
+    clear_evidence(h);
+    watch__report_again(h);
 }
 
 /* When what is to be poked for began.  It has used the processor for `used` of
@@ -77,7 +77,7 @@ static enum watch__does poke(struct watch__hold *h,
     if (h->begin_cpu < h->seen_cpu)
         h->begin_cpu = h->seen_cpu;
     h->begin_waited = seen->waited;
-    know_nothing(h);
+    clear_evidence(h);
     h->poked = true;
     return DO_POKE;
 }
@@ -89,7 +89,7 @@ static void sum_up(struct watch__hold *h, const struct watch__seen *seen,
         && h->begin_waited != WATCH__NEVER
         ? watch__less(seen->waited, h->begin_waited) : 0;
 
-    h->held = watch__less(watch__less(end, h->begin), h->apart);
+    h->held = watch__less(watch__less(end, h->begin), h->unknown_ns);
     h->used = watch__less(end_cpu, h->begin_cpu);
     h->delay = waited > h->stalled ? waited : h->stalled;
     if (h->delay > watch__less(h->held, h->used))
@@ -103,7 +103,7 @@ static enum watch__does answered(struct watch__hold *h,
     uint64_t at = seen->beat_at < seen->now ? seen->beat_at : seen->now;
 
     sum_up(h, seen, at, seen->beat_cpu);
-    h->untold += h->delay;
+    h->untold_delay += h->delay;
     gave_way(h, at, seen->beat_cpu);
     return reported ? DO_RELEASE : DO_NOTHING;
 }
@@ -111,7 +111,7 @@ static enum watch__does answered(struct watch__hold *h,
 /* -- the same call ------------------------------------------------------------- */
 
 /* What a register had; 0: the frames do not tell. */
-static bool agree(uint64_t a, uint64_t b)
+static bool same_if_known(uint64_t a, uint64_t b)
 {
     return !a || !b || a == b;
 }
@@ -129,13 +129,15 @@ bool watch__same_call(const struct watch__shown *a,
     if (a->library != b->library)
         return false;
     if (a->whole && b->whole)
-        return a->function == b->function && agree(a->process, b->process)
-            && agree(a->reductions, b->reductions) && agree(a->heap, b->heap);
+        return a->function == b->function
+            && same_if_known(a->process, b->process)
+            && same_if_known(a->reductions, b->reductions)
+            && same_if_known(a->heap, b->heap);
     return true;
 }
 
 /* Somewhere in the emulator, called by nobody knows whom. */
-static bool says_nothing(const struct watch__shown *s)
+static bool is_emulator_only(const struct watch__shown *s)
 {
     return !s->owner && !s->whole && !s->library && !s->sleeps;
 }
@@ -149,7 +151,7 @@ enum watch__confirms watch__confirm(struct watch__hold *h,
                                     const struct watch__shown *shown,
                                     uint64_t now, uint64_t cpu)
 {
-    if (says_nothing(shown)) {
+    if (is_emulator_only(shown)) {
         h->confirmed = h->counted >= limits->error_ns;
         return h->confirmed ? CONFIRM_DONE : CONFIRM_NOT_YET;
     }
@@ -223,19 +225,19 @@ static void account(struct watch__hold *h, const struct watch__seen *seen)
     case C_RUNS:
         /* Ready all the time, as far as can be seen. */
         h->counted += used;
-        h->apart += watch__less(seen->lost, used);
+        h->unknown_ns += watch__less(seen->lost, used);
         h->stalled += watch__less(watch__less(seen->gap, seen->lost), used);
         break;
     case C_NATIVE:
         /* When it fell asleep is not known. */
         h->counted += h->slept_native ? watch__less(seen->gap, seen->lost) : used;
-        h->apart += watch__less(seen->lost, used);
+        h->unknown_ns += watch__less(seen->lost, used);
         break;
     default:
         /* Asleep in the emulator with a message for it: its scheduler is
          * offline or blocked by multi_scheduling, or the emulator waits for
          * something of its own.  No native code, no finding. */
-        h->apart += watch__less(seen->gap, used);
+        h->unknown_ns += watch__less(seen->gap, used);
     }
 }
 

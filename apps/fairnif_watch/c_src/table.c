@@ -20,7 +20,7 @@ enum {
 
 /* -- reading ------------------------------------------------------------- */
 
-uint64_t watch__here(const struct watch__reader *r)
+uint64_t watch__position(const struct watch__reader *r)
 {
     return r->address - (uint64_t)(r->end - r->at);
 }
@@ -92,7 +92,7 @@ static uint64_t get_signed(struct watch__reader *r, unsigned bytes)
 uint64_t watch__get_pointer(struct watch__reader *r, unsigned encoding,
                             uint64_t data)
 {
-    uint64_t here = watch__here(r), n = 0;
+    uint64_t here = watch__position(r), n = 0;
 
     switch (encoding & 0x0f) {
     case 0x00: case 0x04: case 0x0c: n = watch__get(r, 8); break;

@@ -120,12 +120,12 @@ void watch__sample(struct watch *w)
     struct watch__tally x;
     bool native;
 
-    if (!w->config.sample_hz || w->now < w->next_sample || w->seeking)
+    if (!w->config.sample_hz || w->now < w->next_sample || w->awaits_stack)
         return;
     w->next_sample = w->now + NS_PER_S / w->config.sample_hz;
-    if (watch__try(w)) {
+    if (watch__try_lock(w)) {
         halve(w);
-        watch__leave(w);
+        watch__unlock(w);
     }
     t = next_busy(w);
     if (!t)
@@ -133,15 +133,15 @@ void watch__sample(struct watch *w)
     memset(&x, 0, sizeof x);
     if (t->fair)
         native = name_fair(&x, t->fair);
-    else if (watch__take(w, t, SAMPLE_WAIT_NS))
+    else if (watch__take_stack(w, t, SAMPLE_WAIT_NS))
         native = name_frame(w, &x);
     else
         return;
     ADD(w->counters.samples, 1);
-    if (!watch__try(w))
+    if (!watch__try_lock(w))
         return;                 /* somebody reads the table */
     w->tallied++;
     if (native)
         count(w, &x);
-    watch__leave(w);
+    watch__unlock(w);
 }

@@ -5,8 +5,6 @@
  * Never allocates, and never fails louder than "unknown".
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -36,22 +34,6 @@ uint64_t watch__cpu(clockid_t clock)
     struct timespec t;
 
     return clock_gettime(clock, &t) == 0 ? ns_of(t) : WATCH__NEVER;
-}
-
-int watch__open(int tid, const char *name)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-int watch__slurp(int fd, char *text, size_t size)
-{
-    ssize_t n = pread(fd, text, size - 1, 0);
-
-    text[n > 0 ? n : 0] = '\0';
-    return (int)n;
 }
 
 enum watch__run watch__where(int syscall_fd, struct watch__place *place)

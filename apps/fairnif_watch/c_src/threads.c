@@ -8,12 +8,11 @@
  */
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "proc.h"
 #include "watch.h"
 
 const char *const watch__kind_names[K_KINDS] = {
@@ -60,14 +59,10 @@ bool watch__parse_name(const char *name, enum watch__sched *kind,
 
 static bool read_name(int tid, char *name, size_t size)
 {
-    int fd = watch__open(tid, "comm"), n;
-
-    if (fd < 0)
+    if (watch__read_once(tid, "comm", name, size) != 0)
         return false;
-    n = watch__slurp(fd, name, size);
-    close(fd);
     name[strcspn(name, "\n")] = '\0';
-    return n > 0;
+    return name[0] != '\0';
 }
 
 bool watch__find_threads(struct watch__tids *tids, char *unknown, size_t size)

@@ -111,7 +111,7 @@ static void serve_looks(struct watch *w)
         if (atomic_load_explicit(&l->state, memory_order_acquire)
             != LOOK_ASKED)
             continue;
-        watch__take(w, &w->threads[l->thread], STACK_WAIT_NS);
+        watch__take_stack(w, &w->threads[l->thread], STACK_WAIT_NS);
         watch__send_looked(w, &w->threads[l->thread], l->ref);
         enif_free_env(l->env);
         atomic_store_explicit(&l->state, LOOK_FREE, memory_order_release);
@@ -168,7 +168,7 @@ static bool tick(struct watch *w, uint64_t due)
     late = overslept > LATE_NS;
     w->before = w->now;
     w->tick++;
-    w->seeking = w->suspects = false;
+    w->awaits_stack = w->suspects = false;
     w->wait_left = STACK_WAIT_NS;
     ADD(w->counters.ticks, 1);
     if (gap > GET(w->counters.longest_gap_ns))
@@ -319,7 +319,7 @@ static void stay_loaded(void)
         dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-void watch__flag(struct watch *w)
+void watch__ask_to_stop(struct watch *w)
 {
     atomic_store(&w->stop, true);
     watch__wake(w);
@@ -327,7 +327,7 @@ void watch__flag(struct watch *w)
 
 void watch__stop(struct watch *w)
 {
-    watch__flag(w);
+    watch__ask_to_stop(w);
     if (!atomic_exchange(&w->threaded, false))
         return;
     enif_thread_join(w->thread, NULL);

@@ -62,8 +62,6 @@ WATCH_HIDDEN uint64_t watch__now(void);         /* CLOCK_MONOTONIC, ns: maps.c *
 WATCH_HIDDEN uint64_t watch__cpu(clockid_t clock);  /* ns; NEVER: no thread */
 WATCH_HIDDEN clockid_t watch__cpu_clock(int tid);
 WATCH_HIDDEN int watch__gettid(void);
-/* A file under /proc/self/task/TID, to be kept open; -1. */
-WATCH_HIDDEN int watch__open(int tid, const char *name);
 WATCH_HIDDEN enum watch__run watch__where(int syscall_fd,
                                           struct watch__place *place);
 WATCH_HIDDEN bool watch__run_delay(int schedstat_fd, uint64_t *ns);
@@ -71,8 +69,6 @@ WATCH_HIDDEN bool watch__in_disk_sleep(int tid);
 /* CPU time that a thread used in the kernel, ns, in steps of some ms; NEVER: not
  * known. */
 WATCH_HIDDEN uint64_t watch__kernel_ns(int tid);
-/* What the file begins with, ended by '\0'; bytes, or -1. */
-WATCH_HIDDEN int watch__slurp(int fd, char *text, size_t size);
 WATCH_HIDDEN const char *watch__syscall_name(long number);
 
 /* What takes processors away from the whole process; pressure.c */
@@ -162,13 +158,13 @@ struct watch__hold {
     uint64_t counted;           /* since the poke: evidence.  CPU time used, or
                                    asleep in native code */
     uint64_t stalled;           /* since: ready, but on no processor */
-    uint64_t apart;             /* since: time of which nothing is known */
+    uint64_t unknown_ns;        /* since: time of which nothing is known */
     bool is_shown, confirmed;
     struct watch__shown shown;  /* by the stack that the next one is held */
     uint64_t shown_counted;     /* against */
     uint64_t reported_at;       /* 0: not */
     uint64_t starved_at;        /* last told, at most once a second */
-    uint64_t untold;            /* delays of earlier pokes since then */
+    uint64_t untold_delay;      /* of earlier pokes since then */
     unsigned level;             /* that was reported: 0, 1 warn, 2 error */
     /* for the report */
     uint64_t held, used, delay;
@@ -178,7 +174,7 @@ WATCH_HIDDEN enum watch__does watch__judge(struct watch__hold *h,
                                            const struct watch__limits *limits,
                                            const struct watch__seen *seen);
 /* What was to be reported was not: it is to be again. */
-WATCH_HIDDEN void watch__put_off(struct watch__hold *h);
+WATCH_HIDDEN void watch__report_again(struct watch__hold *h);
 /* It was seen not to be held after all: other processes ran. */
 WATCH_HIDDEN void watch__dismiss(struct watch__hold *h, uint64_t now,
                                  uint64_t cpu);
@@ -247,8 +243,8 @@ struct watch__thread {
     unsigned idle_count;
     uint64_t busy_since;        /* 0: idle */
     uint64_t id;                /* of the hold that was reported */
-    bool told;                  /* of it, the owner */
-    unsigned told_level;
+    bool is_reported;           /* of it, the owner knows */
+    unsigned reported_level;
     bool is_late;               /* was asked for its stack and shows none */
     uint64_t kernel_ns;         /* used by then, in the kernel */
     uint64_t throttled, stolen; /* at the poke */
@@ -354,7 +350,7 @@ struct watch {
     bool started;
     int signals_error;          /* errno of why signals are off; 0 */
     bool sleepers_hidden;       /* the system does not show where they are */
-    bool seeking;               /* a stack that comes late */
+    bool awaits_stack;          /* one that comes late */
     _Atomic bool threaded;      /* the thread is to be joined */
     _Atomic bool stop;
     struct watch__look looks[WATCH__LOOKS];
@@ -397,12 +393,12 @@ static inline uint64_t watch__less(uint64_t a, uint64_t b)
 }
 
 /* `shared`: false where somebody has it. */
-static inline bool watch__try(struct watch *w)
+static inline bool watch__try_lock(struct watch *w)
 {
     return !atomic_exchange_explicit(&w->shared, true, memory_order_acquire);
 }
 
-static inline void watch__leave(struct watch *w)
+static inline void watch__unlock(struct watch *w)
 {
     atomic_store_explicit(&w->shared, false, memory_order_release);
 }
@@ -428,24 +424,25 @@ WATCH_HIDDEN enum watch__started watch__start(struct watch *w);
 /* Waits for the thread, and that nothing of the library is in use by any; may
  * be called by several, and again. */
 WATCH_HIDDEN void watch__stop(struct watch *w);
-WATCH_HIDDEN void watch__flag(struct watch *w);     /* does not wait */
+WATCH_HIDDEN void watch__ask_to_stop(struct watch *w);     /* does not wait */
 WATCH_HIDDEN void watch__free(struct watch *w);
 
 /* stacks.c, into w->stack */
 WATCH_HIDDEN enum watch__class watch__classify(struct watch *w,
                                                struct watch__thread *t);
-WATCH_HIDDEN bool watch__take(struct watch *w, struct watch__thread *t,
+WATCH_HIDDEN bool watch__take_stack(struct watch *w, struct watch__thread *t,
                               uint64_t wait_ns);
-WATCH_HIDDEN bool watch__take_shown(struct watch *w, struct watch__thread *t);
+WATCH_HIDDEN bool watch__take_late_stack(struct watch *w,
+                                         struct watch__thread *t);
 WATCH_HIDDEN const struct watch__frame *watch__culprit(
     const struct watch__stack *s);
 WATCH_HIDDEN const struct watch__frame *watch__called(
     const struct watch__stack *s);
-WATCH_HIDDEN bool watch__shows(const struct watch *w,
+WATCH_HIDDEN bool watch__call_of(const struct watch *w,
                                const struct watch__thread *t,
                                struct watch__shown *shown);
 WATCH_HIDDEN bool watch__process(const struct watch__stack *s, ErlNifPid *pid);
-WATCH_HIDDEN const char *watch__note(const struct watch__stack *s);
+WATCH_HIDDEN const char *watch__stack_note(const struct watch__stack *s);
 /* t->syscall_fd; -2: the system does not show where its threads sleep. */
 WATCH_HIDDEN void watch__open_syscall(struct watch__thread *t);
 

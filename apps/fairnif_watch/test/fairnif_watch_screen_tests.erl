@@ -25,8 +25,7 @@ one_node_is_shown_with_schedulers_queues_pools_findings_and_functions_test() ->
         "native functions, share of the samples",
         " 61.5 %  crypto:hash/2",
         "not seen: names of NIFs: no symbols",
-        "the watch's thread: 0.20 % of a core, 12 pokes, 3 samples",
-        "", "", "", "", "", "", "", "", "",
+        "", "", "", "", "", "", "", "", "", "",
         "up, down: choose a finding   enter: its stack   q: quit"],
        shown([entry(up, View)], #{})).
 
@@ -77,13 +76,23 @@ many_schedulers_are_a_strip_and_a_held_one_is_an_exclamation_mark_test() ->
     ?assertEqual("  1.. .:-=+*%# ", lists:sublist(First, 15)),
     ?assertEqual($!, lists:nth(6 + 100 - 68, Second)).
 
-twelve_schedulers_stand_in_pairs_test() ->
-    View = view(#{schedulers => [#{kind => normal, number => N, state => idle, busy => 0.0,
-                                   run_queue => 0, held_ms => 0.0, running => none}
-                                 || N <- lists:seq(1, 12)]}),
-    [_, First | _] = Lines = shown([entry(up, View)], #{}),
-    ?assertNotEqual(nomatch, string:find(First, "  2 [")),
-    ?assertMatch("run queues" ++ _, lists:nth(8, Lines)).
+schedulers_have_a_line_each_where_they_take_half_of_the_room_at_most_test() ->
+    Idle = fun(Count) -> view(#{schedulers => [#{kind => normal, number => N, state => idle,
+                                                 busy => 0.0, run_queue => 0, held_ms => 0.0,
+                                                 running => none} || N <- lists:seq(1, Count)]})
+           end,
+    [_ | Eleven] = shown([entry(up, Idle(11))], #{}),
+    ?assertMatch(" 11 [" ++ _, lists:nth(11, Eleven)),
+    ?assertMatch(["  1.. " ++ _, "run queues" ++ _ | _],
+                 tl(shown([entry(up, Idle(12))], #{}))).
+
+every_subject_is_shown_test_() ->
+    [{Words, ?_assertNotEqual(nomatch, string:find(lists:flatten(shown([entry(up, View)], #{})),
+                                                   "blocked " ++ Words ++ " 45 ms"))}
+     || {Subject, Words} <- [{{scheduler, 2}, "scheduler 2"}, {{dirty_io, 1}, "dirty I/O 1"},
+                             {{process, list_to_pid("<0.7.0>")}, "process <0.7.0>"},
+                             {node, "node"}],
+        View <- [view(#{findings => [finding(1, #{subject => Subject})]})]].
 
 a_finding_is_shown_with_everything_known_of_it_test() ->
     Frames = [#{address => 4096, library => <<"/lib/libslow.so">>, offset => 4112,
@@ -96,7 +105,7 @@ a_finding_is_shown_with_everything_known_of_it_test() ->
     Text = lists:flatten(lists:join($\n, Lines)),
     [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
      || Part <- ["scheduler_blocked, error, app@host", "Scheduler 2 was blocked.", "remedy: Tick.",
-                 "mfa:              slow:spin/1", "slow:spin/1  spin+0x10 in libslow.so",
+                 "mfa:              slow:spin/1", "slow:spin/1  spin (libslow.so)",
                  "code of the JIT+0x2000", "cpu_ns:           7", "enter: back"]].
 
 a_long_sentence_is_wrapped_between_words_test() ->

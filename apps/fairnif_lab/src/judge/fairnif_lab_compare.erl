@@ -183,7 +183,7 @@ quiet(Judged, _, _) ->
     Judged.
 
 judge_both(time, #{samples := Samples} = Before, #{samples := SamplesNow} = Now) ->
-    change(Samples, SamplesNow, unrest(Before, Now));
+    change(Samples, SamplesNow, machine_noise(Before, Now));
 judge_both(Figure, Before, Now) ->
     [Row] = [R || #{figure := F} = R <- figure_rows(), F =:= Figure],
     #{Figure := A0} = Before,
@@ -215,7 +215,7 @@ others(Before, Now) ->
     lists:max([Others || #{others := Others} <- [Before, Now]] ++ [0]).
 
 %% By what fraction times may differ for the machine's sake: as much as ordinary Erlang's do.
-unrest(Before, Now) ->
+machine_noise(Before, Now) ->
     Speed = case {Before, Now} of
                 {#{speed := A}, #{speed := B}} when A > 0, B > 0 -> max(A, B) / min(A, B) - 1;
                 _ -> 0.0
@@ -226,21 +226,21 @@ unrest(Before, Now) ->
     end.
 
 %% @doc The same for run times: raw samples before and now in the order in which they were taken,
-%% any unit; Unrest is the fraction that the machine itself may account for.
+%% any unit; Noise is the fraction that the machine itself may account for.
 %%
 %% Mann-Whitney's U says whether the one tend to be longer than the other, without asking how they
 %% are distributed. That is not enough: samples of one minute resemble each other. So the medians
-%% must differ by more than TIME_BAND, Unrest and the samples' own spread, and each quarter of the
+%% must differ by more than TIME_BAND, Noise and the samples' own spread, and each quarter of the
 %% one must lie beyond each quarter of the other. `cannot_say' with fewer than six on a side. Cost:
 %% one sort of all samples.
 -spec change([number()], [number()], number()) -> {verdict(), Why :: unicode:chardata()}.
 change(Before, Now, _) when length(Before) < ?LEAST_SAMPLES; length(Now) < ?LEAST_SAMPLES ->
     {cannot_say, io_lib:format("~b and ~b samples; ~b each are needed",
                                [length(Before), length(Now), ?LEAST_SAMPLES])};
-change(Before, Now, Unrest) ->
+change(Before, Now, Noise) ->
     A = fairnif_lab_stats:median(Before),
     B = fairnif_lab_stats:median(Now),
-    Band = lists:max([?TIME_BAND, Unrest, fairnif_lab_stats:spread(Before),
+    Band = lists:max([?TIME_BAND, Noise, fairnif_lab_stats:spread(Before),
                       fairnif_lab_stats:spread(Now)]),
     P = fairnif_lab_stats:mann_whitney(Before, Now),
     case {is_beyond(1.0 + Band, A, B), P =< ?ALPHA, is_apart(quarters(Before), quarters(Now))} of

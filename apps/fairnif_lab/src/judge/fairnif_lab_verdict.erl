@@ -6,7 +6,7 @@
 %% figures do not suffice it is `cannot_say', never a guess.
 -module(fairnif_lab_verdict).
 
--export([properties/0, title/1, thresholds/1, judge/2, worst/1, exit_code/2, decides/2]).
+-export([properties/0, title/1, thresholds/1, judge/2, worst/1, exit_code/2]).
 
 -export_type([property/0, status/0, verdict/0, options/0]).
 
@@ -93,8 +93,7 @@ thresholds(Opts) ->
     [(maps:remove(title, Row))#{limit => limit(P, Opts), decides => decides(P, Opts)}
      || #{property := P} = Row <- properties()].
 
-%% @doc Whether a property decides if a function is well-behaved.
--spec decides(property(), options()) -> boolean().
+%% Whether a property decides if a function is well-behaved.
 decides(Property, Opts) ->
     maps:get(strict, Opts, false) orelse maps:get(decides, row(Property)).
 

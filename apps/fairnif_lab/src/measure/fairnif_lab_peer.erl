@@ -230,12 +230,13 @@ command(Opts, LastWords) ->
                  end,
     {os:find_executable("sh"),
      %% -C: nobody else's file, nor a link of that name, is written to.
-     ["-c", lists:flatten(["set -C; ", Limit, "exec ", dies_with_us(), "erl \"$@\"", To]), File]}.
+     ["-c", lists:flatten(["set -C; ", Limit, "exec ", killed_with_this_node(), "erl \"$@\"", To]),
+      File]}.
 
 %% A node whose schedulers are all blocked does not see that its standard input
 %% was closed.  When this node is killed the kernel ends that one, where the
 %% system has the command that asks for it.
-dies_with_us() ->
+killed_with_this_node() ->
     case os:find_executable("setpriv") of
         false -> "";
         Path -> [Path, " --pdeathsig KILL "]

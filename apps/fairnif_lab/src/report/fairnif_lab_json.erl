@@ -1,10 +1,11 @@
-%% Writes JSON: what the lab's reports need and no more (OTP has no JSON module
-%% before 27).  It never reads JSON.
+%% Writes JSON: the terms that the lab's reports are made of. It never reads JSON.
 -module(fairnif_lab_json).
 
 -export([encode/1]).
 
 -export_type([value/0]).
+
+-include("fairnif_json.hrl").
 
 %% `{[{Key, Value}]}' is an object that keeps its order; a map is one whose
 %% keys are sorted, so that equal results make equal files.
@@ -24,33 +25,12 @@ encode(Atom) when is_atom(Atom) -> string(atom_to_binary(Atom));
 encode(Int) when is_integer(Int) -> integer_to_binary(Int);
 encode(Float) when is_float(Float) -> float_to_binary(Float, [short]);
 encode(Text) when is_binary(Text) -> string(Text);
-encode(List) when is_list(List) ->
-    [$[, lists:join($,, [encode(V) || V <- List]), $]];
+encode(List) when is_list(List) -> array([encode(V) || V <- List]);
 encode(Map) when is_map(Map) ->
-    object(lists:sort([{key(K), V} || {K, V} <- maps:to_list(Map)]));
-encode({Pairs}) when is_list(Pairs) ->
-    object([{key(K), V} || {K, V} <- Pairs]);
-encode(Other) ->
-    error({not_json, Other}).
-
-object(Pairs) ->
-    [${, lists:join($,, [[string(K), $:, encode(V)] || {K, V} <- Pairs]), $}].
+    object(lists:keysort(1, [{key(K), encode(V)} || {K, V} <- maps:to_list(Map)]));
+encode({Pairs}) when is_list(Pairs) -> object([{key(K), encode(V)} || {K, V} <- Pairs]);
+encode(Other) -> error({not_json, Other}).
 
 key(Atom) when is_atom(Atom) -> atom_to_binary(Atom);
 key(Text) when is_binary(Text) -> Text;
 key(Other) -> error({not_json, Other}).
-
-string(Text) ->
-    Chars = case unicode:characters_to_list(Text) of
-                Ok when is_list(Ok) -> Ok;
-                _ -> binary_to_list(Text)
-            end,
-    [$", unicode:characters_to_binary([escape(C) || C <- Chars]), $"].
-
-escape($") -> "\\\"";
-escape($\\) -> "\\\\";
-escape($\n) -> "\\n";
-escape($\r) -> "\\r";
-escape($\t) -> "\\t";
-escape(C) when C < 32 -> io_lib:format("\\u~4.16.0b", [C]);
-escape(C) -> C.

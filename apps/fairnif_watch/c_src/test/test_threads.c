@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../proc.h"
 #include "../watch.h"
 #include "check.h"
 

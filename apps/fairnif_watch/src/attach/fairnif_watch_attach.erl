@@ -5,7 +5,7 @@
 %% load anything over what the node has: a module that is there already, and not the same, ends it.
 -module(fairnif_watch_attach).
 
--export([identity/1, attach/2, watch/1, renew/1, detach/2, schema/0]).
+-export([identity/1, attach/2, watch/1, renew/1, detach/2]).
 
 -export_type([attached/0, options/0, reason/0, identity/0]).
 
@@ -39,8 +39,7 @@
                 fairnif_watch_keyboard, fairnif_watch_once, fairnif_watch_web,
                 fairnif_watch_web_http, fairnif_watch_web_state]).
 
-%% @doc The schema of views that this side understands.
--spec schema() -> pos_integer().
+%% The schema of views that this side understands.
 schema() -> 1.
 
 %% @doc Which of the nodes that have had, and will have, this name it is.  Error when there is no

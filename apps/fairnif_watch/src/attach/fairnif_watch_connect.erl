@@ -5,7 +5,7 @@
 %% and no node can connect to it. It must never write the user's cookie file nor show a cookie.
 -module(fairnif_watch_connect).
 
--export([start/2, node_name/1, cookie/1, connect/2, why_not/2]).
+-export([start/2, node_name/1, cookie/1, connect/2, why_unreachable/2]).
 
 -export_type([cookie_source/0]).
 
@@ -120,7 +120,7 @@ own_host(longnames) ->
     end.
 
 %% @doc Connects to a node, with this cookie.  Takes at most some seconds; only the calling process
-%% waits.  `why_not/2' says what was wrong.
+%% waits.  `why_unreachable/2' says what was wrong.
 -spec connect(node(), atom()) -> boolean().
 connect(Node, Cookie) ->
     true = erlang:set_cookie(Node, Cookie),
@@ -130,9 +130,9 @@ connect(Node, Cookie) ->
 %% `down' when the machine or the node cannot be reached, `hanging' when it is there and says
 %% nothing, `refused' when it turns us down; and a sentence. Looks itself, so it takes up to some
 %% seconds.
--spec why_not(node(), shortnames | longnames) ->
+-spec why_unreachable(node(), shortnames | longnames) ->
           {gone | down | hanging | refused, unicode:chardata()}.
-why_not(Node, Form) ->
+why_unreachable(Node, Form) ->
     [Name, Host] = string:split(atom_to_list(Node), "@"),
     case inet_addresses(Host) of
         [] -> {down, ["the host ", Host, " is not known here"]};

@@ -76,7 +76,7 @@ connect(#worker{options = #{node := Node, form := Form}} = W) ->
             attach(W);
         false ->
             Quick = now_ms() - Begin < ?QUICK_MS,
-            case fairnif_watch_connect:why_not(Node, Form) of
+            case fairnif_watch_connect:why_unreachable(Node, Form) of
                 {refused, Why} when Quick, W#worker.status =/= refused -> connect_again(Why, W);
                 {Status, Why} -> later(Status, Why, W)
             end

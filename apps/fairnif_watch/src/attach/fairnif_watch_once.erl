@@ -62,12 +62,9 @@ exit_code(#{nodes := Nodes, findings := Findings}) ->
 %% @doc The result as JSON text: docs/schema/watch-1.schema.json describes it.
 -spec json(result()) -> iodata().
 json(#{at := At, seconds := Seconds, nodes := Nodes, findings := Findings} = Result) ->
-    object([{schema_version, 1}, {version, version()}, {at, At}, {seconds, Seconds},
-            {exit_code, exit_code(Result)}, {nodes, Nodes}, {findings, Findings}]).
-
-object(Pairs) ->
-    ["{", lists:join(",", [["\"", atom_to_binary(Key), "\":", fairnif_watch:json(Value)]
-                           || {Key, Value} <- Pairs]), "}"].
+    fairnif_watch_json:encode(
+      {[{schema_version, 1}, {version, version()}, {at, At}, {seconds, Seconds},
+        {exit_code, exit_code(Result)}, {nodes, Nodes}, {findings, Findings}]}).
 
 version() ->
     _ = application:load(fairnif_watch),
@@ -89,7 +86,7 @@ self_test(Node, Cookie, Form) ->
                     {error, Why}
             end;
         false ->
-            {_, Why} = fairnif_watch_connect:why_not(Node, Form),
+            {_, Why} = fairnif_watch_connect:why_unreachable(Node, Form),
             {error, Why}
     end.
 

@@ -166,6 +166,7 @@ label(Frame) ->
            end,
     Where = case {maps:get(in, Frame, unknown), File} of
                 {emulator, _} -> <<"emulator">>;
+                {jit, _} -> <<"code of the JIT">>;
                 _ -> File
             end,
     case {maps:get(symbol, Frame, none), maps:get(offset, Frame, none)} of

@@ -1,7 +1,7 @@
 %% What a finding is, and the words of one. Pure: asks nobody anything.
 -module(fairnif_watch_finding).
 
--export([new/3, update/3, worded/1, held/1, finish/2, ms/1, subject/1, line/1]).
+-export([new/3, update/3, worded/1, held/1, finish/2, ms/1, line/1]).
 
 -export_type([finding/0, issue/0, culprit/0, subject/0, severity/0]).
 
@@ -139,14 +139,6 @@ worse(_, New) -> New.
 ms(Ns) when Ns < 10000000 -> iolist_to_binary(io_lib:format("~.1f ms", [Ns / 1.0e6]));
 ms(Ns) when Ns < 1000000000 -> iolist_to_binary(io_lib:format("~b ms", [round(Ns / 1.0e6)]));
 ms(Ns) -> iolist_to_binary(io_lib:format("~.1f s", [Ns / 1.0e9])).
-
-%% @doc A subject in words.
--spec subject(subject()) -> binary().
-subject(node) -> <<"the node">>;
-subject({scheduler, N}) -> <<"scheduler ", (integer_to_binary(N))/binary>>;
-subject({dirty_cpu, N}) -> <<"dirty CPU scheduler ", (integer_to_binary(N))/binary>>;
-subject({dirty_io, N}) -> <<"dirty I/O scheduler ", (integer_to_binary(N))/binary>>;
-subject({process, Pid}) -> list_to_binary("process " ++ pid_to_list(Pid)).
 
 %% @doc The finding in one line of text, without a final newline.
 -spec line(finding()) -> iodata().

@@ -6,7 +6,7 @@
 %% scheduler does not answer while it does.
 -module(fairnif_watch_dirty).
 
--export([start/2, stop/1, is_job/2]).
+-export([start/2, stop/1]).
 
 %% A process that does not answer within this is left out of the round.
 -define(ANSWER_MS, 200).
@@ -156,7 +156,7 @@ job(Pid) ->
         undefined -> none
     end.
 
-%% @doc Is a process with this status, in this function, on a dirty scheduler? Only collections and
+%% Is a process with this status, in this function, on a dirty scheduler? Only collections and
 %% NIFs get there.
 -spec is_job(atom(), undefined | mfa()) -> none | job().
 is_job(garbage_collecting, _) ->

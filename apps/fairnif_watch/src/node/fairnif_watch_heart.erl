@@ -37,7 +37,7 @@ start_link(Scheduler, Watch) ->
                                  {error, Why} -> exit({no_heart, Scheduler, Why})
                              end,
                              Flag = flag(),
-                             leave(Flag),
+                             unbind(Flag),
                              answer_thread(Scheduler, Flag, Watch, none)
                      end).
 
@@ -104,7 +104,7 @@ flag() ->
     element(1, list_to_tuple([scheduler])).
 
 %% Where nothing runs there whoever asked is answered from anywhere.
-go(Scheduler, Flag) ->
+bind_to(Scheduler, Flag) ->
     case runs(Scheduler) of
         true -> process_flag(Flag, Scheduler);
         false -> ok
@@ -114,7 +114,7 @@ runs(Scheduler) ->
     Scheduler =< erlang:system_info(schedulers_online)
         andalso not lists:member(erlang:system_info(multi_scheduling), [blocked, blocked_normal]).
 
-leave(Flag) ->
+unbind(Flag) ->
     process_flag(Flag, 0).
 
 answer_thread(Scheduler, Flag, Watch, User) ->
@@ -138,9 +138,9 @@ answer_thread(Scheduler, Flag, Watch, User) ->
     end.
 
 beat(Scheduler, Flag, Watch) ->
-    _ = go(Scheduler, Flag),
+    _ = bind_to(Scheduler, Flag),
     ok = fairnif_watch_native:beat(Watch, Scheduler),
-    _ = leave(Flag),
+    _ = unbind(Flag),
     ok.
 
 finished(none) ->

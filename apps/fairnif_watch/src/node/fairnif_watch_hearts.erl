@@ -52,7 +52,7 @@ clocks({erlang, _, _}) -> 2.
 keep(Hearts = #hearts{freeing = Freeing, leaving = Leaving}) ->
     case is_pid(Freeing) andalso is_process_alive(Freeing) of
         true -> Hearts;
-        false -> fit(online(), Hearts#hearts{freeing = free(Leaving)})
+        false -> match_online(online(), Hearts#hearts{freeing = free(Leaving)})
     end.
 
 %% @doc To be called as often as wanted: like keep/1 where the number that are online has changed.
@@ -63,7 +63,7 @@ follow(Hearts = #hearts{online = Online}) ->
         _ -> keep(Hearts)
     end.
 
-fit(Online, Hearts = #hearts{way = Way, there = There, leaving = Leaving}) ->
+match_online(Online, Hearts = #hearts{way = Way, there = There, leaving = Leaving}) ->
     Wanted = [{heart, N} || N <- lists:seq(1, Online)]
         ++ [{clock, N} || N <- lists:seq(1, min(clocks(Way), Online))],
     Left = maps:without(Wanted, There),

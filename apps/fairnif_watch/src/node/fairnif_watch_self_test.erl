@@ -2,7 +2,7 @@
 %% function.
 -module(fairnif_watch_self_test).
 
--export([run/0, judge/3]).
+-export([run/0]).
 
 -define(BLOCK_MS, 300).
 %% The finding must be there this long after the block began.
@@ -15,14 +15,14 @@
 -spec run() -> {ok, map()} | {error, term()}.
 run() ->
     try fairnif_watch_collector:probe() of
-        ok -> apart(fun block/0);
+        ok -> in_process(fun block/0);
         {error, Reason} -> {error, {no_probe, Reason}}
     catch
         exit:{noproc, _} -> {error, not_running}
     end.
 
 %% The caller may have subscribed himself, and what is not read here must not stay with him.
-apart(Fun) ->
+in_process(Fun) ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit({tested, Fun()}) end),
     receive
         {'DOWN', Monitor, process, Pid, {tested, Result}} -> Result;
@@ -82,8 +82,7 @@ finding(Finding, Seen) -> Seen#{finding => Finding}.
 is_ours(#{culprit := #{mfa := {fairnif_watch_probe, block, 1}}}) -> true;
 is_ours(_) -> false.
 
-%% @doc What was seen, against what was done. Pure.
--spec judge(map(), pos_integer(), map()) -> {ok, map()} | {error, term()}.
+%% What was seen, against what was done.
 judge(#{died := Reason}, _, _) ->
     {error, {died, Reason}};
 judge(#{held_ns := Held, finding := Finding, first := {_, After}}, BlockMs,

@@ -27,7 +27,7 @@
                 hearts :: fairnif_watch_hearts:hearts(),
                 reaper = none :: pid() | none,
                 %% Schedulers of which it was said that they have no heart.
-                heartless = [] :: [pos_integer()],
+                unwatched = [] :: [pos_integer()],
                 fairnif = none :: none | bound | {refused, reference()}}).
 
 -define(TABLE, ?MODULE).
@@ -190,7 +190,7 @@ handle_cast(_Request, State) ->
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info(every, State = #state{hearts = Hearts}) ->
     _ = erlang:send_after(?EVERY_MS, self(), every),
-    {noreply, keep_up(State#state{hearts = fairnif_watch_hearts:keep(Hearts)})};
+    {noreply, tell_native(State#state{hearts = fairnif_watch_hearts:keep(Hearts)})};
 handle_info({tick, Clock}, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
     Clock ! tock,
     Now = fairnif_watch_hearts:follow(Hearts),
@@ -200,7 +200,7 @@ handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
     {noreply, plain(fairnif_watch_plain:beat(Scheduler, N, At, Plain), State)};
 handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts}) ->
     case fairnif_watch_hearts:ended(Pid, Hearts) of
-        {true, Rest} -> {noreply, heartless(Reason, State#state{hearts = Rest})};
+        {true, Rest} -> {noreply, said_once(Reason, State#state{hearts = Rest})};
         false -> {stop, Reason, State}
     end;
 handle_info(_, State) ->
@@ -225,12 +225,12 @@ stop_thread(Watch) ->
     end.
 
 %% Made anew every second, and said once.
-heartless({no_heart, Scheduler, Why}, State = #state{heartless = Said}) ->
+said_once({no_heart, Scheduler, Why}, State = #state{unwatched = Said}) ->
     lists:member(Scheduler, Said)
         orelse logger:warning("fairnif_watch: scheduler ~b is not watched: ~0tp",
                               [Scheduler, Why]),
-    State#state{heartless = lists:usort([Scheduler | Said])};
-heartless(_, State) ->
+    State#state{unwatched = lists:usort([Scheduler | Said])};
+said_once(_, State) ->
     State.
 
 %% What is held stands where threads/0 finds it, which asks nobody.
@@ -239,9 +239,9 @@ plain(Plain, State) ->
     State#state{watch = {plain, Plain}}.
 
 %% What the thread cannot know by itself.
-keep_up(State = #state{watch = {plain, _}}) ->
+tell_native(State = #state{watch = {plain, _}}) ->
     State;
-keep_up(State = #state{watch = Watch, fairnif = Bound}) ->
+tell_native(State = #state{watch = Watch, fairnif = Bound}) ->
     ok = fairnif_watch_native:online(Watch, erlang:system_info(schedulers_online)),
     %% Where fairnif keeps the object that leads to its runtime, once that is loaded.
     case persistent_term:get({fairnif, runtime}, none) of

@@ -30,85 +30,48 @@ printf '\\033[?7h\\033[?25h\\033[?1049l' >\"$1\"
 stty \"$saved\" <\"$1\"
 ").
 
+%% By the last byte of what a key sends. 3, 4, 28, 127: Ctrl-C, Ctrl-D, Ctrl-\, backspace.
+-define(KEYS, #{$k => up, $j => down, $\r => enter, $\n => enter, $\e => back, 127 => back,
+                $q => quit, 3 => quit, 4 => quit, 28 => quit}).
+%% Cursor keys, as terminals send them in either of their modes, with or without shift.
+-define(CURSOR, #{$A => up, $B => down}).
+-define(TOKEN, "(\\x1e[^\\n]*\\n|\\e[[O][!-?]*[@-~]?|.)").
+
 %% @doc Takes the terminal of this path: alternate screen, no cursor, no echo. The caller gets
-%% `{Port, {data, Bytes}}', which parse/1 understands, and `{Port, {exit_status, _}}' where it can't
-%% be had. Puts everything back when the caller ends, or the emulator.
+%% `{Port, {data, Bytes}}' for parse/1, and `{Port, {exit_status, _}}' where it can't be had. All is
+%% put back when the caller ends, or the emulator.
 -spec open(file:filename()) -> keyboard().
 open(Tty) ->
     open_port({spawn_executable, "/bin/sh"},
               [{args, ["-c", ?SHELL, "fairnif", Tty]}, binary, exit_status]).
 
-%% @doc Asks for the size, which comes as input.
+%% @doc Asks for the size, which comes as input. Where it has gone, no more happens.
 -spec look(keyboard()) -> ok.
-look(Port) ->
-    true = port_command(Port, <<"size\n">>),
-    ok.
+look(Port) -> say(<<"size\n">>, Port).
 
 %% @doc Puts everything back, and answers when that is done (a second, at most).
 -spec close(keyboard()) -> ok.
 close(Port) ->
-    _ = try port_command(Port, <<"end\n">>) catch error:badarg -> true end,
-    closed(Port, erlang:monotonic_time(millisecond) + 1000).
+    say(<<"end\n">>, Port),
+    receive {Port, {exit_status, _}} -> ok after 1000 -> ok end.
 
-closed(Port, Until) ->
-    receive
-        {Port, {exit_status, _}} -> ok;
-        {Port, {data, _}} -> closed(Port, Until)
-    after max(0, Until - erlang:monotonic_time(millisecond)) ->
-        ok
-    end.
+say(Word, Port) ->
+    _ = try port_command(Port, Word) catch error:badarg -> gone end,
+    ok.
 
 %% @doc What was pressed or said, and the bytes whose rest is still to come. Keys that mean nothing
 %% are left out.
 -spec parse(binary()) -> {[input()], Rest :: binary()}.
 parse(Bytes) ->
-    parse(Bytes, []).
+    [Whole | Rest] = re:split(Bytes, "(?=\\x1e[^\\n]*\\z)"),
+    Tokens = re:split(Whole, ?TOKEN, [dotall, trim]),
+    {lists:append([input(Token) || Token <- Tokens, Token =/= <<>>]), iolist_to_binary(Rest)}.
 
-parse(<<>>, Acc) ->
-    {lists:reverse(Acc), <<>>};
-parse(<<30, Said/binary>> = All, Acc) ->
-    case binary:split(Said, <<"\n">>) of
-        [Size, Rest] -> parse(Rest, dimensions(Size) ++ Acc);
-        [_] -> {lists:reverse(Acc), All}
+%% A terminal that doesn't say, such as a serial line, has no rows.
+input(<<30, Said/binary>>) ->
+    case io_lib:fread("~d ~d", binary_to_list(Said)) of
+        {ok, [Rows, Columns], _} when Rows > 0, Columns > 0 -> [{size, Rows, Columns}];
+        _ -> []
     end;
-%% Cursor keys, as terminals send them in either of their modes.
-parse(<<27, Kind, Rest/binary>>, Acc) when Kind =:= $[; Kind =:= $O ->
-    {Key, Others} = sequence(Rest),
-    parse(Others, Key ++ Acc);
-parse(<<27, Rest/binary>>, Acc) ->
-    parse(Rest, [back | Acc]);
-parse(<<Key, Rest/binary>>, Acc) ->
-    parse(Rest, key(Key) ++ Acc).
-
-%% Numbers and marks, then a letter that says which key it was.
-sequence(<<C, Rest/binary>>) when C < 64 -> sequence(Rest);
-sequence(<<$A, Rest/binary>>) -> {[up], Rest};
-sequence(<<$B, Rest/binary>>) -> {[down], Rest};
-sequence(<<_, Rest/binary>>) -> {[], Rest};
-sequence(<<>>) -> {[], <<>>}.
-
-key($k) -> [up];
-key($j) -> [down];
-key($\r) -> [enter];
-key($\n) -> [enter];
-key($q) -> [quit];
-%% Ctrl-C, Ctrl-D, Ctrl-\.
-key(3) -> [quit];
-key(4) -> [quit];
-key(28) -> [quit];
-key(127) -> [back];
-key(_) -> [].
-
-dimensions(Text) ->
-    case string:lexemes(Text, " ") of
-        [Rows, Columns] ->
-            try {binary_to_integer(Rows), binary_to_integer(Columns)} of
-                {R, C} when R > 0, C > 0 -> [{size, R, C}];
-                %% A terminal that doesn't say, such as a serial line.
-                _ -> []
-            catch
-                error:badarg -> []
-            end;
-        _ ->
-            []
-    end.
+input(<<Byte>>) -> maps:values(maps:with([Byte], ?KEYS));
+input(Sequence) -> maps:values(maps:with([binary:last(Sequence)], ?CURSOR)).

@@ -14,34 +14,31 @@
                      style => unicode | ascii, colour => boolean(), note => binary() | none}.
 
 -define(TICK_MS, 1000).
-%% Between two drawings: findings may come fast.
--define(APART_MS, 150).
-%% Nodes and findings of which is remembered that they were written; more than views hold together.
--define(KNOWN, 60000).
+%% From what happens to its drawing: findings may come fast.
+-define(SOON_MS, 100).
 -define(ANOTHER_US, 2000000).
 -define(LONG_US, 1000000).
 
 -record(screen, {cluster :: pid(),
                  keyboard :: fairnif_watch_keyboard:keyboard(),
-                 view :: map(),
+                 view :: fairnif_watch_screen:options(),
                  colour :: boolean(),
+                 %% Not drawn before the keyboard, which then says something, has the terminal.
+                 taken = false :: boolean(),
                  input = <<>> :: binary(),
-                 %% Not before the keyboard has taken the terminal.
-                 drawn = never :: never | integer(),
-                 due = none :: none | reference()}).
+                 due = false :: boolean()}).
 
 %% @doc Shows the screen until a key or the time ends it; the terminal is then as it was. Error
 %% `no_terminal' where the path is none that can be controlled.
 -spec screen(pid(), options()) -> ok | {error, no_terminal}.
 screen(Cluster, #{tty := Tty} = Options) ->
     Keyboard = fairnif_watch_keyboard:open(Tty),
-    ok = fairnif_watch_keyboard:look(Keyboard),
     {ok, Ref} = fairnif_watch_cluster:subscribe(Cluster, self()),
     _ = ending(Options),
+    self() ! {?MODULE, tick},
     View = #{rows => 24, columns => 80, style => maps:get(style, Options, ascii), now => 0,
-             keys => true, chosen => newest, detail => none},
-    Noted = maps:merge(View, maps:with([note], maps:filter(fun(_, V) -> V =/= none end, Options))),
-    Result = screen(#screen{cluster = Cluster, keyboard = Keyboard, view = Noted,
+             keys => true, chosen => newest, detail => none, note => maps:get(note, Options, none)},
+    Result = screen(#screen{cluster = Cluster, keyboard = Keyboard, view = View,
                             colour = maps:get(colour, Options, false)}),
     ok = fairnif_watch_cluster:unsubscribe(Cluster, Ref),
     _ = Result =:= ok andalso fairnif_watch_keyboard:close(Keyboard),
@@ -50,19 +47,15 @@ screen(Cluster, #{tty := Tty} = Options) ->
 ending(#{seconds := Seconds}) when is_integer(Seconds) ->
     erlang:send_after(Seconds * 1000, self(), {?MODULE, done});
 ending(_) ->
-    none.
+    make_ref().
 
-screen(#screen{keyboard = Keyboard} = S) ->
+screen(#screen{keyboard = Keyboard, due = Due} = S) ->
     receive
-        {Keyboard, {data, _} = Data} when S#screen.drawn =:= never ->
-            self() ! {Keyboard, Data},
-            self() ! {?MODULE, tick},
-            screen(S#screen{drawn = now_ms()});
         {Keyboard, {data, Bytes}} ->
             {Input, Rest} = fairnif_watch_keyboard:parse(<<(S#screen.input)/binary, Bytes/binary>>),
             case lists:member(quit, Input) of
                 true -> ok;
-                false -> screen(draw(typed(Input, S#screen{input = Rest})))
+                false -> screen(draw(typed(Input, S#screen{taken = true, input = Rest})))
             end;
         {Keyboard, {exit_status, _}} ->
             {error, no_terminal};
@@ -71,13 +64,12 @@ screen(#screen{keyboard = Keyboard} = S) ->
             ok = fairnif_watch_keyboard:look(Keyboard),
             screen(draw(S));
         {?MODULE, draw} ->
-            screen(draw(S));
+            screen(draw(S#screen{due = false}));
         {?MODULE, done} ->
             ok;
-        {fairnif_watch, _, {view, _}} ->
-            screen(S);
-        {fairnif_watch, _, _} ->
-            screen(soon(S));
+        {fairnif_watch, _, {What, _}} when What =/= view, not Due ->
+            _ = erlang:send_after(?SOON_MS, self(), {?MODULE, draw}),
+            screen(S#screen{due = true});
         _ ->
             screen(S)
     end.
@@ -88,9 +80,9 @@ typed(Input, #screen{cluster = Cluster, view = View} = S) ->
 
 key({size, Rows, Columns}, View, _) ->
     View#{rows := Rows, columns := Columns};
-key(enter, #{detail := none} = View, [_ | _] = Findings) ->
-    %% It stays on the one that is being read.
-    View#{detail := 0, chosen := pinned(View, Findings)};
+%% It stays on the one that is being read.
+key(enter, #{detail := none, chosen := Chosen} = View, [#{node := Node, id := Id} | _]) ->
+    View#{detail := 0, chosen := case Chosen of newest -> {Node, Id}; _ -> Chosen end};
 key(Key, View, _) when Key =:= enter; Key =:= back ->
     View#{detail := none};
 key(Key, #{detail := none, chosen := Chosen} = View, Findings) ->
@@ -101,25 +93,17 @@ key(Key, #{detail := From} = View, _) ->
 step(up) -> -1;
 step(down) -> 1.
 
-pinned(#{chosen := newest}, [#{node := Node, id := Id} | _]) -> {Node, Id};
-pinned(#{chosen := Chosen}, _) -> Chosen.
-
-soon(#screen{due = none, drawn = Drawn} = S) when is_integer(Drawn) ->
-    Wait = max(0, Drawn + ?APART_MS - now_ms()),
-    S#screen{due = erlang:send_after(Wait, self(), {?MODULE, draw})};
-soon(S) ->
-    S.
-
-draw(#screen{cluster = Cluster, view = View, due = Due} = S) ->
-    _ = Due =/= none andalso erlang:cancel_timer(Due),
-    Views = fairnif_watch_cluster:views(Cluster),
+draw(#screen{taken = false} = S) ->
+    S;
+draw(#screen{cluster = Cluster, view = View, colour = Colour} = S) ->
     Now = View#{now := erlang:system_time(microsecond)},
-    Text = [case S#screen.colour of
-                true -> fairnif_watch_screen:ansi(Line, Now);
-                false -> fairnif_watch_screen:plain(Line, Now)
-            end || Line <- fairnif_watch_screen:lines(Views, Now)],
-    say(["\e[H", lists:join("\e[K\r\n", Text), "\e[K\e[J"]),
-    S#screen{view = Now, drawn = now_ms(), due = none}.
+    Text = case Colour of
+               true -> fun fairnif_watch_screen:ansi/2;
+               false -> fun fairnif_watch_screen:plain/2
+           end,
+    Lines = fairnif_watch_screen:lines(fairnif_watch_cluster:views(Cluster), Now),
+    say(["\e[H", lists:join("\e[K\r\n", [Text(Line, Now) || Line <- Lines]), "\e[K\e[J"]),
+    S.
 
 %% When nobody reads any more (a pipe's other end) it is over.
 say(Text) ->
@@ -127,68 +111,56 @@ say(Text) ->
     catch error:_ -> self() ! {?MODULE, done}, ok
     end.
 
-%% @doc Writes lines to standard output until the time ends it, or nobody reads them; answers the
-%% findings written. What was over before the watch began is none of its business.
--spec lines(pid(), options()) -> [map()].
+%% @doc Writes lines to standard output until the time ends it, or nobody reads them; answers of
+%% what severities the findings written were. What was over before the watch began is left out.
+-spec lines(pid(), options()) -> [#{severity := atom()}].
 lines(Cluster, Options) ->
     {ok, Ref} = fairnif_watch_cluster:subscribe(Cluster, self()),
     Timer = ending(Options),
     Known = told(#{}),
-    _ = is_reference(Timer) andalso erlang:cancel_timer(Timer),
+    _ = erlang:cancel_timer(Timer),
     ok = fairnif_watch_cluster:unsubscribe(Cluster, Ref),
-    [Finding || {{finding, _, _}, Finding} <- maps:to_list(Known)].
+    lists:append([Written || #{written := Written} <- maps:values(Known)]).
 
-%% What was written last, of each node and of each finding.
-told(Known) when map_size(Known) > ?KNOWN ->
-    told(forget(Known));
+%% What was written of each node: its status, and those of its findings that it has still.
 told(Known) ->
     receive
-        {?MODULE, done} ->
-            Known;
-        {fairnif_watch_cluster, #{nodes := Nodes}} ->
-            told(lists:foldl(fun(#{view := #{} = View} = Entry, K) ->
-                                     told_status(Entry, told_findings(View, K));
-                                (Entry, K) -> told_status(Entry, K)
-                             end, Known, Nodes));
-        {fairnif_watch, Node, {node, Entry}} ->
-            told(told_status(Entry#{node => Node}, Known));
-        {fairnif_watch, _, {finding, Finding}} ->
-            told(told_finding(Finding, Known));
-        {fairnif_watch, _, {view, View}} ->
-            told(told_findings(View, Known));
-        _ ->
-            told(Known)
+        {?MODULE, done} -> Known;
+        {fairnif_watch_cluster, #{nodes := All}} -> told(lists:foldl(fun entry/2, Known, All));
+        {fairnif_watch, Node, {node, Entry}} -> told(entry(Entry#{node => Node}, Known));
+        {fairnif_watch, Node, {view, View}} -> told(view(Node, View, Known));
+        {fairnif_watch, Node, {finding, Finding}} ->
+            told(Known#{Node => finding(Finding, of_node(Node, Known))});
+        _ -> told(Known)
     end.
 
-%% The older half of the findings: no view holds them any more.
-forget(Known) ->
-    Sinces = lists:sort([Since || #{since := Since} <- maps:values(Known)]),
-    Limit = lists:nth(length(Sinces) div 2, Sinces),
-    maps:filter(fun(_, #{since := Since}) -> Since > Limit;
-                   (_, _) -> true
-                end, Known).
+of_node(Node, Known) ->
+    maps:get(Node, Known, #{status => none, from => 0, told => #{}, written => []}).
 
-told_status(#{node := Node, status := Status} = Entry, Known) ->
-    case Known of
-        #{{node, Node} := Status} -> Known;
-        #{} ->
-            say([status_line(Entry), $\n]),
-            Known#{{node, Node} => Status}
-    end.
+entry(#{node := Node, view := #{} = View} = Entry, Known) ->
+    entry(maps:remove(view, Entry), view(Node, View, Known));
+entry(#{node := Node, status := Status} = Entry, Known) ->
+    #{status := Before} = Of = of_node(Node, Known),
+    _ = Status =/= Before andalso say([status_line(Entry), $\n]),
+    Known#{Node => Of#{status := Status}}.
 
-told_findings(#{node := Node} = View, Known) ->
-    From = maps:get({from, Node}, Known, fairnif_watch_once:from(View)),
-    lists:foldr(fun told_finding/2, Known#{{from, Node} => From}, maps:get(findings, View, [])).
+view(Node, View, Known) ->
+    #{told := Told} = Of = case Known of
+                               #{Node := #{from := From} = Old} when From > 0 -> Old;
+                               _ -> (of_node(Node, Known))#{from := fairnif_watch_once:from(View)}
+                           end,
+    Findings = maps:get(findings, View, []),
+    Still = maps:with([Id || #{id := Id} <- Findings], Told),
+    Known#{Node => lists:foldr(fun finding/2, Of#{told := Still}, Findings)}.
 
-told_finding(#{node := Node, id := Id, at := At, ongoing := Ongoing} = Finding, Known) ->
-    Key = {finding, Node, Id},
-    Ours = Ongoing orelse At >= maps:get({from, Node}, Known, 0),
-    case Ours andalso is_news(Finding, maps:get(Key, Known, none)) of
+finding(#{id := Id, at := At, ongoing := Ongoing} = Finding, #{from := From, told := Told} = Of) ->
+    case (Ongoing orelse At >= From) andalso is_news(Finding, maps:get(Id, Told, none)) of
         true ->
             say([finding_line(Finding), $\n]),
-            Known#{Key => maps:with([node, ongoing, severity, since], Finding)};
+            Of#{told := Told#{Id => maps:with([ongoing, since], Finding)},
+                written := lists:usort([maps:with([severity], Finding) | maps:get(written, Of)])};
         false ->
-            Known
+            Of
     end.
 
 %% One that is soon over is told when it is, and any other at once. Ids begin anew with each watch,
@@ -197,8 +169,7 @@ is_news(#{since := Since} = Finding, #{since := Before}) when abs(Since - Before
     is_news(Finding, none);
 is_news(#{ongoing := true, at := At, since := Since}, none) -> At - Since >= ?LONG_US;
 is_news(_, none) -> true;
-is_news(#{ongoing := false}, #{ongoing := true}) -> true;
-is_news(_, _) -> false.
+is_news(#{ongoing := Ongoing}, #{ongoing := Before}) -> Before > Ongoing.
 
 %% @doc What became of a node, in one line without its end.
 -spec status_line(map()) -> unicode:chardata().
@@ -212,10 +183,7 @@ finding_line(#{node := Node, since := Since, severity := Severity, detector := D
                sentence := Sentence, ongoing := Ongoing}) ->
     Text = fun fairnif_watch_screen:text/1,
     [time(Since), " ", Text(Node), " ", Text(Severity), " ", Text(Detector), ": ", Text(Sentence),
-     case Ongoing of true -> " (goes on)"; false -> "" end].
+     [" (goes on)" || Ongoing]].
 
 time(Us) ->
     calendar:system_time_to_rfc3339(Us div 1000, [{unit, millisecond}]).
-
-now_ms() ->
-    erlang:monotonic_time(millisecond).

@@ -12,7 +12,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, child/1, stop/1, page/0, url/1, url/3]).
+-export([start_link/1, child/1, stop/1, page/0, url/1]).
 %% For fairnif_watch_web_http.
 -export([open/1, next/2, views/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
@@ -111,15 +111,12 @@ stop(Pid) ->
 url(Pid) ->
     gen_server:call(Pid, url).
 
-%% @doc The address to open once, which has the token in it; the page then keeps it in a cookie.
--spec url(inet:ip_address(), inet:port_number(), binary() | none) -> binary().
-url(Ip, Port, Token) ->
+url(Ip, Port) ->
     Host = case inet:ntoa(Ip) of
                Six when tuple_size(Ip) =:= 8 -> [$[, Six, $]];
                Four -> Four
            end,
-    Query = case Token of none -> ""; _ -> ["?token=", Token] end,
-    iolist_to_binary(["http://", Host, $:, integer_to_list(Port), $/, Query]).
+    iolist_to_binary(["http://", Host, $:, integer_to_list(Port), $/]).
 
 %% @private The caller is a page's connection from now on; or there are too many.
 -spec open(pid()) -> ok | full.
@@ -215,7 +212,7 @@ httpd(#{ip := Ip, port := Port, token := Token, source := Source}) ->
     end.
 
 served(Ip, Port, {ok, Httpd}) ->
-    {ok, Httpd, url(Ip, port_of(Httpd, Port), none)};
+    {ok, Httpd, url(Ip, port_of(Httpd, Port))};
 served(Ip, Port, {error, Reason}) ->
     Why = case io_lib:char_list(Reason) of
               true -> Reason;

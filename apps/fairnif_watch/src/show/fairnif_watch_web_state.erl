@@ -98,11 +98,11 @@ change(_, Entry) ->
 
 same_run(View, #{view := Last}) when is_map(Last) ->
     maps:get(started, View, none) =:= maps:get(started, Last, none)
-        andalso shape(View) =:= shape(Last);
+        andalso scheduler_keys(View) =:= scheduler_keys(Last);
 same_run(_, _) ->
     true.
 
-shape(View) -> [?KEY(S) || S <- maps:get(schedulers, View, [])].
+scheduler_keys(View) -> [?KEY(S) || S <- maps:get(schedulers, View, [])].
 
 %% The view's list is all there is; without one, what came by itself stays.
 next_view(View, #{node := Node, findings := Known, history := History, status := Status} = Entry) ->
@@ -148,7 +148,7 @@ with_findings(#{view := View} = Entry) -> View#{findings => list(Entry)}.
 
 whole(#{view := View, history := History} = Entry) ->
     Columns = lists:reverse(History),
-    Rows = case View of none -> []; _ -> [#{kind => K, number => N} || {K, N} <- shape(View)] end,
+    Rows = [#{kind => K, number => N} || View =/= none, {K, N} <- scheduler_keys(View)],
     Entry#{findings => list(Entry),
            history => #{schedulers => Rows, at => [At || {At, _} <- Columns],
                         busy => [[known(B) || <<B>> <= Bytes] || {_, Bytes} <- Columns]}}.
