@@ -10,14 +10,14 @@
 
 a_short_finding_is_told_when_it_is_over_test() ->
     Short = finding(20, #{ongoing => true}),
-    ?assertEqual({["app@host up", "Scheduler 2 was held."], [error]},
+    ?assertEqual({["app@host up", "Scheduler 2 was blocked."], [error]},
                  lines([up(view(#{})), {finding, Short}, {finding, Short#{ongoing := false}},
                         {finding, Short#{ongoing := false}}])).
 
 a_long_one_is_told_while_it_goes_on_and_when_it_is_over_test() ->
     #{since := Since} = Long = finding(20, #{ongoing => true}),
     Later = Long#{at := Since + 1500000},
-    ?assertEqual({["app@host up", "Scheduler 2 was held. (goes on)", "Scheduler 2 was held."],
+    ?assertEqual({["app@host up", "Scheduler 2 was blocked. (goes on)", "Scheduler 2 was blocked."],
                   [error]},
                  lines([up(view(#{})), {finding, Long}, {finding, Later}, {finding, Later},
                         {view, view(#{findings => [Later#{ongoing := false}]})}])).
@@ -29,13 +29,13 @@ what_is_in_no_view_any_more_is_forgotten_and_counts_all_the_same_test() ->
     One = finding(20, #{severity => warning}),
     Other = finding(21, #{}),
     Views = [{view, view(#{findings => [F]})} || F <- [One, Other, Other]],
-    ?assertEqual({["app@host up", "Scheduler 2 was held.", "Scheduler 2 was held."],
+    ?assertEqual({["app@host up", "Scheduler 2 was blocked.", "Scheduler 2 was blocked."],
                   [error, warning]}, lines([up(view(#{})) | Views])).
 
 a_new_watch_of_the_node_numbers_anew_test() ->
     #{since := At} = First = finding(20, #{}),
     Second = First#{since := At + 60000000, at := At + 60000000},
-    ?assertMatch({[_, "Scheduler 2 was held.", "Scheduler 2 was held."], _},
+    ?assertMatch({[_, "Scheduler 2 was blocked.", "Scheduler 2 was blocked."], _},
                  lines([up(view(#{})), {finding, First}, {finding, Second}, {finding, Second}])).
 
 a_status_is_told_once_test() ->

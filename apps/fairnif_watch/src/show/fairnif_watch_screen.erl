@@ -113,7 +113,7 @@ trouble(#{status := up, reason := Why}) -> [[{warn, text(Why)}]];
 trouble(#{since := Since, reason := Why}) ->
     [[{bad, [text(Why), "; what follows is as of ", clock(Since)]}]].
 
-%% A line each, or where there is no room for that a character each, `!' for one that is held.
+%% A line each, or where there is no room for that a character each, `!' for one that is blocked.
 schedulers(View, Room, #{columns := Columns} = Options) ->
     Normal = [S || #{kind := normal} = S <- maps:get(schedulers, View, [])],
     case length(Normal) =< Room of
