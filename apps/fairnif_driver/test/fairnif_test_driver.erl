@@ -2,7 +2,7 @@
 %% counts.
 -module(fairnif_test_driver).
 
--export([control/3, open/0, open/1, owner/0, order/1, order/4, journal/1, stopped/1, no_jobs/0,
+-export([build/0, erl_args/0, control/3, open/0, open/1, owner/0, order/1, order/4, journal/1, stopped/1, no_jobs/0,
          nothing_left/0, flushed/0, is_loaded/1, dir/0, mapped/0, fds/0, counters_file/0,
          new_counters/0, new_counters_in_place/0, counters/0, count/1]).
 
@@ -10,8 +10,16 @@
 %% Of its control.
 -define(JOURNAL, 3).
 
+%% The libraries that the tests load, beside those of fairnif's tests.
+build() ->
+    fairnif_test:build(?MODULE, fairnif_driver:include_dir()).
+
+%% Arguments with which `erl' finds the application and its tests.
+erl_args() ->
+    fairnif_test:erl_args([fairnif_driver, ?MODULE]).
+
 control(Port, Command, Data) ->
-    fairnif:port_control(Port, Command, Data).
+    fairnif_driver:control(Port, Command, Data).
 
 open() ->
     open(?DRIVER " binary").

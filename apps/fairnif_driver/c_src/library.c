@@ -1,8 +1,8 @@
 /*
- * drv_load.c - how a port driver's library finds the runtime, and how long it
+ * library.c - how a port driver's library finds the runtime, and how long it
  * stays mapped.
  *
- * A driver gets no load_info.  So fairnif:load_driver/2 has erl_ddll load it,
+ * A driver gets no load_info.  So fairnif_driver:load/2 has erl_ddll load it,
  * opens the same file again, which gives the instance that the VM has, and
  * puts the table of functions into a struct that FAIR_DRIVER_INIT exports.
  *
@@ -14,16 +14,15 @@
  *
  * Must never be done here: touch a library after its last reference is gone.
  */
-#ifndef _WIN32
-
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-#include "driver/drivers.h"
-#include "driver/drv.h"
+#include "library.h"
 
 struct drv_loaded {
     struct fair__driver *driver;
+    const struct fair__drv_ops *ops;
+    struct fair__sort *sort;
     void *handle;
     uint64_t refs;              /* the load's, until finish; each port's */
 };
@@ -33,6 +32,11 @@ struct drv_loaded {
  * a load waits for it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t libraries;
+
+struct fair__sort *drv__sort_of(const struct drv_loaded *l)
+{
+    return l->sort;
+}
 
 uint64_t drv__libraries(void)
 {
@@ -62,6 +66,7 @@ void drv__loaded_unref(struct drv_loaded *l)
         l->driver->go_on = NULL;
         l->driver->loaded = NULL;
         handle = l->handle;
+        drv__runtime->sort_free(l->sort);
         enif_free(l);
         libraries--;
     }
@@ -80,7 +85,7 @@ static int go_on(struct fair__driver *driver)
     l = driver->loaded;
     if (l) {
         l->refs++;
-        driver->ops = &drv__ops;
+        driver->ops = l->ops;
         driver->go_on = NULL;
     }
     pthread_mutex_unlock(&lock);
@@ -121,28 +126,34 @@ static bool fits(const struct fair__driver *d)
 }
 
 /* With the lock held; false when out of memory.  The handle is used up. */
-static bool hand_over(struct fair__driver *driver, void *handle)
+static bool hand_over(struct fair__driver *driver, void *handle,
+                      const struct fair__drv_ops *ops)
 {
+    struct fair__sort *sort;
     struct drv_loaded *l;
 
     if (driver->ops) {
         dlclose(handle);
         return true;
     }
-    if (!(l = enif_alloc(sizeof *l))) {
+    sort = drv__runtime->sort_new(driver->name);
+    l = sort ? enif_alloc(sizeof *l) : NULL;
+    if (!l) {
+        drv__runtime->sort_free(sort);
         dlclose(handle);
         return false;
     }
-    *l = (struct drv_loaded){driver, handle, 1};
+    *l = (struct drv_loaded){driver, ops, sort, handle, 1};
     libraries++;
     driver->loaded = l;
-    driver->ops = &drv__ops;
+    driver->ops = ops;
     return true;
 }
 
-/* driver_bind(Path :: binary()) -> ok | {error, Reason} */
-ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
-                               const ERL_NIF_TERM argv[])
+/* It does not raise: docs/internals/loading.md says what comes of a dirty NIF
+ * that does so just after load_nif. */
+ERL_NIF_TERM drv__hand_over(ErlNifEnv *env, ERL_NIF_TERM path_term,
+                            const struct fair__drv_ops *ops)
 {
     struct fair__driver *(*find)(void), *driver;
     ErlNifBinary path;
@@ -150,9 +161,9 @@ ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
     void *handle;
     bool done;
 
-    (void)argc;
-    if (!enif_inspect_binary(env, argv[0], &path) || path.size >= sizeof name)
-        return enif_make_badarg(env);
+    if (!enif_inspect_binary(env, path_term, &path)
+        || path.size >= sizeof name)
+        return failed(env, enif_make_atom(env, "badarg"));
     memcpy(name, path.data, path.size);
     name[path.size] = '\0';
     handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
@@ -174,10 +185,8 @@ ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
             version(env, FAIR_DRV_ABI_MAJOR, FAIR_DRV_ABI_MINOR)));
     }
     pthread_mutex_lock(&lock);
-    done = hand_over(driver, handle);
+    done = hand_over(driver, handle, ops);
     pthread_mutex_unlock(&lock);
     return done ? enif_make_atom(env, "ok")
         : failed(env, enif_make_atom(env, "enomem"));
 }
-
-#endif

@@ -1,19 +1,19 @@
 /*
- * drv_port.c - what the VM calls of a port driver: each callback goes to the
+ * callbacks.c - what the VM calls of a port driver: each callback goes to the
  * author's at once when nothing of the port's waits or runs, and else behind
  * that.
  *
- * When the port closes, the VM calls `stop` and forgets it.  The record
- * stays until the author's last callback has returned; only then is his
- * `stop` called.
- *
  * Must never be done here: wait for a callback that runs on a thread.
  */
-#ifndef _WIN32
-
 #include <errno.h>
 
-#include "driver/drv.h"
+#include "callbacks.h"
+
+#include "gate.h"
+#include "job.h"
+#include "queue.h"
+#include "request.h"
+#include "wake.h"
 
 static const struct fair__drv_vm *vm_of(const struct drv_port *p)
 {
@@ -66,54 +66,6 @@ static void control_flags(ErlDrvPort port, int flags)
     vm_of(here.port)->control_flags(port, flags);
 }
 
-/* -- a port's record -------------------------------------------------------- */
-
-static struct drv_port *new_port(struct fair__driver *driver, ErlDrvPort port)
-{
-    struct drv_port *p = enif_alloc(sizeof *p);
-
-    if (!p)
-        return NULL;
-    memset(p, 0, sizeof *p);
-    p->pub.ops = &drv__ops;
-    p->pub.port = port;
-    p->driver = driver;
-    p->loaded = driver->loaded;
-    p->refs = 1;
-    p->wake[0] = p->wake[1] = -1;
-    pthread_mutex_init(&p->lock, NULL);
-    drv__loaded_ref(p->loaded);
-    return p;
-}
-
-void drv__port_unref(struct drv_port *p)
-{
-    if (atomic_fetch_sub(&p->refs, 1) > 1)
-        return;
-    pthread_mutex_destroy(&p->lock);
-    enif_free(p);
-}
-
-/* The port's own reference: nothing of the author's is left. */
-static void let_go(struct drv_port *p)
-{
-    struct drv_loaded *loaded = p->loaded;
-
-    drv__port_unref(p);
-    drv__loaded_unref(loaded);
-}
-
-/* The author's last callback of a closed port has returned. */
-void drv__last_stop(struct drv_port *p)
-{
-    struct drv_here before = drv__here_set((struct drv_here){p, NULL, true});
-
-    if (author(p)->stop)
-        author(p)->stop(p->pub.data);
-    drv__here_set(before);
-    let_go(p);
-}
-
 /* -- turns ------------------------------------------------------------------ */
 
 /* What must be put back when a callback that the VM called has returned. */
@@ -163,7 +115,7 @@ static void opened(struct drv_port *p, ErlDrvPort port)
 static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
                         char *command)
 {
-    struct drv_port *p = new_port(driver, port);
+    struct drv_port *p = drv__port_new(driver, &drv__ops, port);
     struct visit v;
     ErlDrvData data;
 
@@ -187,7 +139,7 @@ static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
             drv__cancel(job);
         }
         drv__port_unref(p);
-        let_go(p);
+        drv__port_let_go(p);
         errno = error;
         return data;
     }
@@ -199,7 +151,7 @@ static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
 static ErlDrvPort create(struct fair__driver *driver, ErlDrvPort creator,
                          ErlDrvTermData owner, char *name, ErlDrvData data)
 {
-    struct drv_port *p = new_port(driver, NULL);
+    struct drv_port *p = drv__port_new(driver, &drv__ops, NULL);
     ErlDrvPort port;
 
     if (!p)
@@ -207,7 +159,7 @@ static ErlDrvPort create(struct fair__driver *driver, ErlDrvPort creator,
     p->pub.data = data;
     port = driver->vm.create(creator, owner, name, (ErlDrvData)p);
     if (port == (ErlDrvPort)-1)
-        let_go(p);
+        drv__port_let_go(p);
     else
         opened(p, port);
     return port;
@@ -245,7 +197,7 @@ static void stop(struct fair__drv_port *pub)
         drv__cancel(job);
     }
     if (withdrawn) {
-        fair__pool_kick();
+        drv__gate_leave(running);
         drv__forget(running);
         drv__end_turn(p);
     } else if (paused) {
@@ -414,7 +366,7 @@ static int flags_of(ErlDrvSSizeT answer)
     }
 }
 
-/* Whoever waits in fairnif:port_control/3 gets a message later: true.  What
+/* Whoever waits in fairnif_driver:control/3 gets a message later: true.  What
  * the VM is answered now is then of no interest. */
 static bool defer(struct drv_port *p, enum drv_kind kind, int flags,
                   bool again, unsigned command, const char *buf, size_t len)
@@ -583,5 +535,3 @@ const struct fair__drv_ops drv__ops = {
     .control_flags = control_flags,
     .create = create,
 };
-
-#endif
