@@ -41,9 +41,6 @@ struct fair__job {
     struct fair__job *prev, *next;
 };
 
-/* A sort of strands: its name, and what was learned of its units. */
-struct fair__sort;
-
 struct fair__private {
     uint32_t size;
     uint16_t abi_major, abi_minor;
@@ -72,15 +69,10 @@ struct fair__private {
 
     /* -- strands: work in slices, on a stack of its own --------------------- */
 
-    /* NULL: no memory.  `name` is copied, for messages. */
-    struct fair__sort *(*sort_new)(const char *name);
-    /* When none of its strands is left.  NULL: nothing. */
-    void (*sort_free)(struct fair__sort *sort);
     /* work(arg), to be run by strand_run.  NULL: there is no stack, for want of
      * memory or because no task has one here (FAIRNIF_SWITCH=none).  On a
      * normal scheduler. */
-    fair_task *(*strand_new)(struct fair__sort *sort, void (*work)(void *arg),
-                             void *arg);
+    fair_task *(*strand_new)(void (*work)(void *arg), void *arg);
     /* One slice of it.  True: it has come to its end, and is gone; else it is to
      * be run again: a strand is never dropped.  In it fair_tick is called on
      * the strand, and gives way when the slice is used up; no other function of

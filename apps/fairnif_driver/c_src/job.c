@@ -216,8 +216,7 @@ static bool slice(struct drv_job *job)
 
     job->paused = false;
     if (!job->strand)
-        job->strand = drv__runtime->strand_new(
-            drv__sort_of(job->port->loaded), run_author, job);
+        job->strand = drv__runtime->strand_new(run_author, job);
     if (job->strand)
         done = drv__runtime->strand_run(job->strand);
     else

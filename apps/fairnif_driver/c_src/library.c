@@ -22,7 +22,6 @@
 struct drv_loaded {
     struct fair__driver *driver;
     const struct fair__drv_ops *ops;
-    struct fair__sort *sort;
     void *handle;
     uint64_t refs;              /* the load's, until finish; each port's */
 };
@@ -32,11 +31,6 @@ struct drv_loaded {
  * a load waits for it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t libraries;
-
-struct fair__sort *drv__sort_of(const struct drv_loaded *l)
-{
-    return l->sort;
-}
 
 uint64_t drv__libraries(void)
 {
@@ -66,7 +60,6 @@ void drv__loaded_unref(struct drv_loaded *l)
         l->driver->go_on = NULL;
         l->driver->loaded = NULL;
         handle = l->handle;
-        drv__runtime->sort_free(l->sort);
         enif_free(l);
         libraries--;
     }
@@ -129,21 +122,17 @@ static bool fits(const struct fair__driver *d)
 static bool hand_over(struct fair__driver *driver, void *handle,
                       const struct fair__drv_ops *ops)
 {
-    struct fair__sort *sort;
     struct drv_loaded *l;
 
     if (driver->ops) {
         dlclose(handle);
         return true;
     }
-    sort = drv__runtime->sort_new(driver->name);
-    l = sort ? enif_alloc(sizeof *l) : NULL;
-    if (!l) {
-        drv__runtime->sort_free(sort);
+    if (!(l = enif_alloc(sizeof *l))) {
         dlclose(handle);
         return false;
     }
-    *l = (struct drv_loaded){driver, ops, sort, handle, 1};
+    *l = (struct drv_loaded){driver, ops, handle, 1};
     libraries++;
     driver->loaded = l;
     driver->ops = ops;

@@ -10,8 +10,6 @@
  * its `stop` has been called. */
 struct drv_loaded;
 
-/* What ports of it are called and learn by. */
-DRV_HIDDEN struct fair__sort *drv__sort_of(const struct drv_loaded *l);
 DRV_HIDDEN void drv__loaded_ref(struct drv_loaded *l);
 DRV_HIDDEN void drv__loaded_unref(struct drv_loaded *l);
 DRV_HIDDEN void drv__finish(struct fair__driver *driver);

@@ -3,30 +3,21 @@
  * no process, with no terms, charged to whom its owner likes.
  *
  * A strand has a task's record, which task/slice.c and task/switch.c treat as
- * any other; what tells it is that it has no environment.  Its units are learned
- * per sort, in a record as functions have that no registry knows: so it is
- * in none of fairnif:info/0, fairnif:tasks/0 and a watchdog's table.
+ * any other; what tells it is that it has no environment.  All strands have one
+ * record of a function, which no registry knows: so they are in none of
+ * fairnif:info/0, fairnif:tasks/0 and a watchdog's table.  A callback's units are
+ * bytes, another's are rows, so each strand learns for itself.
  *
  * It belongs to who made it.  Nothing here takes a lock, or waits.
  *
  * Must never be done here: drop one that has begun.  Its frames are its
  * author's, and nobody could let go of what they hold.
  */
-#include <stdlib.h>
-
 #include "life/strand.h"
 
 #include "task/slice.h"
 #include "task/stack.h"
 #include "task/switch.h"
-
-struct fair__sort {
-    struct fair__func func;     /* learned, by whatever threads */
-    struct fair__fstat stat;    /* nobody asks for it; several write it, and may
-                                   lose a count */
-    struct fair__nif nif;
-    char name[];
-};
 
 /* All that a strand may call. */
 static const struct fair__ops ops = {
@@ -44,29 +35,14 @@ static ERL_NIF_TERM body(fair_task *pub)
     return 0;
 }
 
-struct fair__sort *fair__sort_new(const char *name)
-{
-    size_t size = strlen(name) + 1;
-    struct fair__sort *sort = calloc(1, sizeof *sort + size);
+/* Nobody asks for these counts; several threads write them, and may lose one. */
+static struct fair__fstat counts;
+static struct fair__func function = {
+    .module = "fairnif", .name = "strand", .mixed = true, .elsewhere = &counts
+};
+static struct fair__nif nif = {.body = body, .mode = FAIR_NORMAL};
 
-    if (!sort)
-        return NULL;
-    memcpy(sort->name, name, size);
-    sort->func.module = sort->name;
-    sort->func.name = "strand";
-    sort->func.elsewhere = &sort->stat;
-    sort->nif.body = body;
-    sort->nif.mode = FAIR_NORMAL;
-    return sort;
-}
-
-void fair__sort_free(struct fair__sort *sort)
-{
-    free(sort);
-}
-
-fair_task *fair__strand_new(struct fair__sort *sort, void (*work)(void *),
-                            void *arg)
+fair_task *fair__strand_new(void (*work)(void *), void *arg)
 {
     struct fair__thread *th = fair__self();
     const char *error;
@@ -76,9 +52,9 @@ fair_task *fair__strand_new(struct fair__sort *sort, void (*work)(void *),
     if (!t)
         return NULL;
     t->pub = (struct fair_task){.ops = &ops};
-    t->nif = &sort->nif;
-    t->func = &sort->func;
-    t->stat = &sort->stat;
+    t->nif = &nif;
+    t->func = &function;
+    t->stat = &counts;
     t->work = work;
     t->work_arg = arg;
     t->listed = false;

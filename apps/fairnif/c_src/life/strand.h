@@ -7,10 +7,7 @@
 #include "task/task.h"
 
 /* What fairnif_private.h says of the functions of these names. */
-FAIR_HIDDEN struct fair__sort *fair__sort_new(const char *name);
-FAIR_HIDDEN void fair__sort_free(struct fair__sort *sort);
-FAIR_HIDDEN fair_task *fair__strand_new(struct fair__sort *sort,
-                                        void (*work)(void *), void *arg);
+FAIR_HIDDEN fair_task *fair__strand_new(void (*work)(void *), void *arg);
 FAIR_HIDDEN bool fair__strand_run(fair_task *strand);
 
 #endif

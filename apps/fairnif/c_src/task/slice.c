@@ -93,6 +93,8 @@ static void learn_unit(struct fair__task *t, double elapsed, double units)
     t->unit_ns = t->unit_ns > 0
         ? (t->unit_ns + max_d(t->unit_ns / 4, min_d(t->unit_ns * 4, sample))) / 2
         : sample;
+    if (f->mixed)
+        return;
     peak = sample > peak ? min_d(sample, max_d(4 * peak, unit_ns))
         : peak - (peak - sample) / 64;
     SET(f->unit_ns, unit_ns);
