@@ -80,8 +80,8 @@ struct fair__running {
     ErlNifPid owner;            /* the caller */
 };
 
-/* How another library gets one of the runtime's tables, from any NIF of its own:
- * it calls the runtime object of fairnif:load_info/0
+/* How another library gets one of the runtime's tables, from any NIF of its
+ * own: it calls the runtime object of fairnif:load_info/0
  * (enif_dynamic_resource_call) with this.  It declares no functions.  Where the
  * versions do not fit `table` stays NULL, and the version is then the
  * runtime's. */

@@ -36,7 +36,7 @@ struct fair__job {
     enum fair__job_state state;     /* the pool's, as all that follows but
                                        `waits` */
     struct fair__func *func;        /* whose it is, or NULL */
-    bool waits;                     /* it mostly waits: whoever put it says so */
+    bool waits;                     /* it mostly waits: who put it says so */
     uint64_t since_ns;
     struct fair__job *prev, *next;
 };
@@ -55,11 +55,11 @@ struct fair__private {
     ErlNifResourceType *(*open_type)(ErlNifEnv *env, const char *name,
                                      ErlNifResourceTypeInit init);
 
-    /* -- threads of the pool: from any thread, not on a strand -------------- */
+    /* -- threads of the pool: from any thread, not on a strand ------------- */
 
-    /* Puts the job.  It may be done and gone when this returns.  False: there is
-     * no thread and none could be started; the job stays put until one comes or
-     * it is withdrawn. */
+    /* Puts the job.  It may be done and gone when this returns.  False: there
+     * is no thread and none could be started; the job stays put until one comes
+     * or it is withdrawn. */
     bool (*pool_start)(struct fair__job *job);
     /* True: it had not been begun, and now never is. */
     bool (*pool_withdraw)(struct fair__job *job);
@@ -67,19 +67,19 @@ struct fair__private {
      * schedulers are online. */
     unsigned (*processors)(void);
 
-    /* -- strands: work in slices, on a stack of its own --------------------- */
+    /* -- strands: work in slices, on a stack of its own -------------------- */
 
     /* work(arg), to be run by strand_run.  NULL: there is no stack, for want of
      * memory or because no task has one here (FAIRNIF_SWITCH=none).  On a
      * normal scheduler. */
     fair_task *(*strand_new)(void (*work)(void *arg), void *arg);
-    /* One slice of it.  True: it has come to its end, and is gone; else it is to
-     * be run again: a strand is never dropped.  In it fair_tick is called on
+    /* One slice of it.  True: it has come to its end, and is gone; else it is
+     * to be run again: a strand is never dropped.  In it fair_tick is called on
      * the strand, and gives way when the slice is used up; no other function of
      * fairnif.h is.  On a normal scheduler, any one at a time. */
     bool (*strand_run)(fair_task *strand);
 
-    /* -- time: from any thread ----------------------------------------------- */
+    /* -- time: from any thread --------------------------------------------- */
 
     /* The clock of slices, ns. */
     uint64_t (*now)(void);

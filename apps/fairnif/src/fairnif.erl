@@ -43,6 +43,8 @@
        nif_reschedule_ns/1, nif_dirty_trip_ns/1, nif_await/2, nif_expire/1,
        nif_settle/1]).
 
+%% For fairnif_driver.
+-export([header_dir/2]).
 %% For fairnif_calibration.
 -export([nif_reschedule_ns/1, nif_dirty_trip_ns/1, use_figures/0]).
 
@@ -142,12 +144,18 @@ step() ->
 %% @doc The directory that holds `fairnif.h', for the compiler's `-I'.
 -spec include_dir() -> file:filename().
 include_dir() ->
+    header_dir(?MODULE, "fairnif.h").
+
+%% @private
+%% The folder of a header of the application that Module belongs to.
+-spec header_dir(module(), file:filename()) -> file:filename().
+header_dir(Module, Header) ->
     %% Not lib_dir/c_include: in rebar3's umbrella and checkout builds that
     %% directory has links to some folders only, and priv is one of them.
-    Candidates = [filename:join([lib_dir(), "c_include"]),
-                  filename:join([lib_dir(), "priv", "..", "c_include"]),
-                  filename:join([source_dir(), "..", "c_include"])],
-    case [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "fairnif.h"))] of
+    Candidates = [filename:join([lib_dir(Module), "c_include"]),
+                  filename:join([lib_dir(Module), "priv", "..", "c_include"]),
+                  filename:join([source_dir(Module), "..", "c_include"])],
+    case [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, Header))] of
         [Dir | _] -> Dir;
         [] -> error({fairnif, {no_header_in, Candidates}})
     end.
@@ -331,7 +339,7 @@ load_runtime() ->
     %% The object of an earlier load leads to the runtime that authors' libraries
     %% are bound to, also when this module was purged in between.
     Earlier = persistent_term:get({fairnif, runtime}, none),
-    case erlang:load_nif(filename:join([lib_dir(), "priv", "fairnif"]), Earlier) of
+    case erlang:load_nif(filename:join([lib_dir(?MODULE), "priv", "fairnif"]), Earlier) of
         ok ->
             ok;
         {error, {Reason, _}} when Reason =:= reload; Reason =:= old_code ->
@@ -406,13 +414,13 @@ env(Key) ->
         error:badarg -> undefined
     end.
 
-lib_dir() ->
-    case code:which(?MODULE) of
+lib_dir(Module) ->
+    case code:which(Module) of
         File when is_list(File), File =/= [] ->
             filename:dirname(filename:dirname(File));
         _ ->
-            filename:join(source_dir(), "..")
+            filename:join(source_dir(Module), "..")
     end.
 
-source_dir() ->
-    filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile), "src/x")).
+source_dir(Module) ->
+    filename:dirname(proplists:get_value(source, Module:module_info(compile), "src/x")).

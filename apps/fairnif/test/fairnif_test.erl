@@ -12,15 +12,16 @@
 build() ->
     build(?MODULE, fairnif:include_dir()).
 
-%% @doc The same for the Makefile beside the source of `Module', of the application whose headers are
-%% in `Include'; all libraries come into one folder.
+%% @doc The same for the Makefile beside the source of `Module', of the application whose headers
+%% are in `Include'; all libraries come into one folder.
 build(Module, Include) ->
     Command = lists:flatten(
                 io_lib:format("make -s -j~b -C '~ts' OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
-                              "INCLUDE_DIR='~ts' ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 && echo built",
-                              [erlang:system_info(schedulers), source_dir(Module, Include), out_dir(),
-                               filename:absname(fairnif:include_dir()), filename:absname(Include),
-                               code:root_dir()])),
+                              "INCLUDE_DIR='~ts' ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 "
+                              "&& echo built",
+                              [erlang:system_info(schedulers), source_dir(Module, Include),
+                               out_dir(), filename:absname(fairnif:include_dir()),
+                               filename:absname(Include), code:root_dir()])),
     Output = os:cmd(Command),
     case string:find(Output, "built", trailing) of
         "built" ++ _ -> ok;

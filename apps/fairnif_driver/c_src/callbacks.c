@@ -25,7 +25,7 @@ static const ErlDrvEntry *author(const struct drv_port *p)
     return p->driver->entry;
 }
 
-/* -- busy ------------------------------------------------------------------- */
+/* -- busy ------------------------------------------------------------------ */
 
 /* In the port's context: to the VM it is busy when the author says so, or when
  * much waits. */
@@ -66,7 +66,7 @@ static void control_flags(ErlDrvPort port, int flags)
     vm_of(here.port)->control_flags(port, flags);
 }
 
-/* -- turns ------------------------------------------------------------------ */
+/* -- turns ----------------------------------------------------------------- */
 
 /* What must be put back when a callback that the VM called has returned. */
 struct visit {
@@ -103,7 +103,7 @@ static void leave(struct drv_port *p, struct visit *v)
     drv__port_unref(p);
 }
 
-/* -- the port opens ----------------------------------------------------------*/
+/* -- the port opens ---------------------------------------------------------*/
 
 static void opened(struct drv_port *p, ErlDrvPort port)
 {
@@ -165,7 +165,7 @@ static ErlDrvPort create(struct fair__driver *driver, ErlDrvPort creator,
     return port;
 }
 
-/* -- and closes ------------------------------------------------------------- */
+/* -- and closes ------------------------------------------------------------ */
 
 /* Nothing more is begun.  What runs on a thread, or on the stack that called
  * this, calls the author's `stop` when it is done; what is paused is done
@@ -208,7 +208,7 @@ static void stop(struct fair__drv_port *pub)
     leave(p, &v);
 }
 
-/* -- callbacks that can wait ------------------------------------------------- */
+/* -- callbacks that can wait ----------------------------------------------- */
 
 /* Puts a callback off that the VM called out of turn.  No memory: it is lost,
  * and the port is closed for it. */
@@ -316,7 +316,7 @@ static void flush(struct fair__drv_port *pub)
         queue(p, job);
 }
 
-/* -- callbacks that cannot --------------------------------------------------- */
+/* -- callbacks that cannot ------------------------------------------------- */
 
 /* The VM calls these again and again until the author has read or written. */
 static void ready_input(struct fair__drv_port *pub, ErlDrvEvent event)
@@ -350,7 +350,7 @@ static void ready_output(struct fair__drv_port *pub, ErlDrvEvent event)
     leave(p, &v);
 }
 
-/* -- control and call --------------------------------------------------------- */
+/* -- control and call ------------------------------------------------------ */
 
 static int flags_of(ErlDrvSSizeT answer)
 {
@@ -458,7 +458,7 @@ static ErlDrvSSizeT call(struct fair__drv_port *pub, unsigned command,
     return answer;
 }
 
-/* -- from callbacks ------------------------------------------------------------ */
+/* -- from callbacks -------------------------------------------------------- */
 
 static ErlDrvSSizeT schedule(ErlDrvPort port, int flags,
                              FairDrvCallback callback, void *arg,

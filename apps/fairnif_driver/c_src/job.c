@@ -10,9 +10,10 @@
  * A port has one turn: a callback of the author's that the VM called, or one
  * job.  When it ends, the first of the queue is started.
  *
- * A job on a normal scheduler is a strand of the runtime's: it has a stack of its
- * own, so that a tick can leave it there and give the scheduler back.  On a thread it runs on the thread's,
- * which is large: code that cannot tick is not known for small frames.
+ * A job on a normal scheduler is a strand of the runtime's: it has a stack of
+ * its own, so that a tick can leave it there and give the scheduler back.  On a
+ * thread it runs on the thread's, which is large: code that cannot tick is not
+ * known for small frames.
  *
  * Must never be done here: call the author, or free what he may hold on to,
  * with a lock held.
@@ -61,7 +62,7 @@ bool drv__end_turn(struct drv_port *p)
     return false;
 }
 
-/* -- the author's code ------------------------------------------------------------ */
+/* -- the author's code ----------------------------------------------------- */
 
 /* Of a job. */
 static void run_author(void *arg)
@@ -147,7 +148,7 @@ static bool ended(struct drv_job *job)
     return drv__end_turn(p);
 }
 
-/* -- on a thread -------------------------------------------------------------------- */
+/* -- on a thread ----------------------------------------------------------- */
 
 bool drv__withdraw(struct drv_job *job)
 {
@@ -204,7 +205,7 @@ static void on_thread(struct fair__job *pool)
     }
 }
 
-/* -- on a normal scheduler ------------------------------------------------------------ */
+/* -- on a normal scheduler ------------------------------------------------- */
 
 /* One slice of a job, in the port's context.  True: it has ended.  Without a
  * stack it runs here and to its end. */
@@ -295,7 +296,7 @@ void drv__finish_paused(struct drv_port *p)
     ended(job);
 }
 
-/* -- ticks ---------------------------------------------------------------------------- */
+/* -- ticks ----------------------------------------------------------------- */
 
 int drv__tick(ErlDrvPort port, size_t units)
 {

@@ -95,7 +95,7 @@ void drv__finish(struct fair__driver *driver)
     drv__loaded_unref(driver->loaded);
 }
 
-/* -- the hand-over ---------------------------------------------------------------- */
+/* -- the hand-over --------------------------------------------------------- */
 
 static ERL_NIF_TERM failed(ErlNifEnv *env, ERL_NIF_TERM reason)
 {

@@ -13,7 +13,7 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct drv_port *registry[BUCKETS];
 static uint64_t ports;
 
-/* -- which callback a thread is in ------------------------------------------- */
+/* -- which callback a thread is in ----------------------------------------- */
 
 static _Thread_local struct drv_here here_now;
 
@@ -32,7 +32,7 @@ __attribute__((noinline)) struct drv_here drv__here_set(struct drv_here here)
     return before;
 }
 
-/* -- the record --------------------------------------------------------------- */
+/* -- the record ------------------------------------------------------------ */
 
 struct drv_port *drv__port_new(struct fair__driver *driver,
                                const struct fair__drv_ops *ops,
@@ -80,7 +80,7 @@ void drv__last_stop(struct drv_port *p)
     drv__port_let_go(p);
 }
 
-/* -- the registry --------------------------------------------------------------- */
+/* -- the registry ---------------------------------------------------------- */
 
 static struct drv_port **bucket_of(ErlDrvTermData term)
 {

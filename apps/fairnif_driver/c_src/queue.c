@@ -10,7 +10,7 @@ uint64_t drv__jobs(void)
     return GET(jobs);
 }
 
-/* -- jobs --------------------------------------------------------------------- */
+/* -- jobs ------------------------------------------------------------------ */
 
 struct drv_job *drv__job_new(struct drv_port *p, enum drv_kind kind, int flags,
                              const char *buf, size_t len)
@@ -67,7 +67,7 @@ void drv__forget(struct drv_job *job)
     drv__cancel(job);
 }
 
-/* -- a port's queue ------------------------------------------------------------- */
+/* -- a port's queue -------------------------------------------------------- */
 
 /* With the port's lock held.  What came from the VM goes to the end, and so
  * does what one scheduled callback schedules: a chain of those must not keep

@@ -1,6 +1,6 @@
 /*
- * request.c - fairnif_driver:control/3 and call/3: who waits, and how the answer
- * comes.
+ * request.c - fairnif_driver:control/3 and call/3: who waits, and how the
+ * answer comes.
  *
  * The caller registers a request with the port, in C, and then calls the port
  * as anybody does.  The port's control finds the request by its caller, so
@@ -18,7 +18,7 @@
 static drv_u64 requests;
 static ErlNifResourceType *request_type;
 
-/* -- requests --------------------------------------------------------------------- */
+/* -- requests -------------------------------------------------------------- */
 
 static void unlist(struct drv_port *p, struct drv_request *r)
 {
@@ -164,7 +164,7 @@ ERL_NIF_TERM drv__abandon(ErlNifEnv *env, int argc,
     return enif_make_atom(env, state);
 }
 
-/* -- the answer ------------------------------------------------------------------------ */
+/* -- the answer ------------------------------------------------------------ */
 
 static ERL_NIF_TERM binary(ErlNifEnv *env, const char *bytes, size_t size)
 {
@@ -242,7 +242,7 @@ void drv__answer(struct drv_job *job)
     free_result(job);
 }
 
-/* -- of the module --------------------------------------------------------------- */
+/* -- of the module --------------------------------------------------------- */
 
 uint64_t drv__requests(void)
 {

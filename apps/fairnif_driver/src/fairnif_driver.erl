@@ -91,9 +91,7 @@ counts() ->
 %% @doc The directory that holds `fairdrv.h', for the compiler's `-I'.
 -spec include_dir() -> file:filename().
 include_dir() ->
-    %% By way of priv: in rebar3's umbrella and checkout builds that is a link into the sources,
-    %% and there is none to c_include.
-    filename:join([filename:dirname(fairnif:path(?MODULE)), "..", "c_include"]).
+    fairnif:header_dir(?MODULE, "fairdrv.h").
 
 %% -- calls ---------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-%% Releases booted in embedded mode: one of fairnif alone, which has nothing of the port drivers, and
-%% one with them.
+%% Releases booted in embedded mode: one of fairnif alone, which has nothing of the port drivers,
+%% and one with them.
 -module(fairnif_driver_release_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
@@ -65,7 +65,8 @@ boot(Config, Name, Apps) ->
     Dir = proplists:get_value(priv_dir, Config),
     Release = filename:join(Dir, Name),
     Versions = [{App, vsn(App)} || App <- [kernel, stdlib, sasl | Apps]],
-    Path = [filename:absname(filename:dirname(code:which(App))) || App <- [fairnif, fairnif_driver]],
+    Path = [filename:absname(filename:dirname(code:which(App)))
+            || App <- [fairnif, fairnif_driver]],
     ok = file:write_file(Release ++ ".rel",
                          io_lib:format("~p.~n", [{release, {Name, "1"},
                                                   {erts, erlang:system_info(version)}, Versions}])),
@@ -73,8 +74,9 @@ boot(Config, Name, Apps) ->
     {ok, Peer, _} = fairnif_lab_peer:control(
                       group_leader(),
                       #{wait_boot => 30000,
-                        args => ["-mode", "embedded", "-boot", Release, "-sasl", "sasl_error_logger",
-                                 "false", "+S", "2:2"] ++ fairnif_test_driver:erl_args()}),
+                        args => ["-mode", "embedded", "-boot", Release, "+S", "2:2",
+                                 "-sasl", "sasl_error_logger", "false"]
+                        ++ fairnif_test_driver:erl_args()}),
     Peer.
 
 vsn(App) ->

@@ -2,9 +2,9 @@
 %% counts.
 -module(fairnif_test_driver).
 
--export([build/0, erl_args/0, once/1, control/3, open/0, open/1, owner/0, order/1, order/4, journal/1, stopped/1, no_jobs/0,
-         nothing_left/0, flushed/0, is_loaded/1, dir/0, mapped/0, fds/0, counters_file/0,
-         new_counters/0, new_counters_in_place/0, counters/0, count/1]).
+-export([build/0, erl_args/0, once/1, control/3, open/0, open/1, owner/0, order/1, order/4,
+         journal/1, stopped/1, no_jobs/0, nothing_left/0, flushed/0, is_loaded/1, dir/0, mapped/0,
+         fds/0, counters_file/0, new_counters/0, new_counters_in_place/0, counters/0, count/1]).
 
 -define(DRIVER, "fairnif_test_driver").
 %% Of its control.

@@ -5,8 +5,8 @@
  * A strand has a task's record, which task/slice.c and task/switch.c treat as
  * any other; what tells it is that it has no environment.  All strands have one
  * record of a function, which no registry knows: so they are in none of
- * fairnif:info/0, fairnif:tasks/0 and a watchdog's table.  A callback's units are
- * bytes, another's are rows, so each strand learns for itself.
+ * fairnif:info/0, fairnif:tasks/0 and a watchdog's table.  One callback's units
+ * are bytes, another's are rows, so each strand learns for itself.
  *
  * It belongs to who made it.  Nothing here takes a lock, or waits.
  *
@@ -35,7 +35,7 @@ static ERL_NIF_TERM body(fair_task *pub)
     return 0;
 }
 
-/* Nobody asks for these counts; several threads write them, and may lose one. */
+/* Nobody asks for these counts; several threads write them and may lose one. */
 static struct fair__fstat counts;
 static struct fair__func function = {
     .module = "fairnif", .name = "strand", .mixed = true, .elsewhere = &counts

@@ -13,7 +13,7 @@
 static const struct fair__private *lent;
 static struct fair__visitor visitor;
 
-/* -- the application's library: gets the table in a load of its own ---------- */
+/* -- the application's library: gets the table in a load of its own -------- */
 
 static int visitor_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
@@ -61,7 +61,7 @@ static void borrow(void)
     lent = visitor.table;
 }
 
-/* -- a strand ------------------------------------------------------------------ */
+/* -- a strand -------------------------------------------------------------- */
 
 static fair_task *strand;
 static struct {
@@ -110,7 +110,7 @@ static unsigned run_to_end(void)
     return slices;
 }
 
-/* -- a job ------------------------------------------------------------------------ */
+/* -- a job ----------------------------------------------------------------- */
 
 static struct fair__job job;
 static _Atomic int jobs_done;
@@ -145,10 +145,10 @@ static ErlNifFunc nifs[] = {
 };
 FAIR_NIF_INIT(test_private, nifs, NULL, NULL, NULL, NULL)
 
-/* -- the table --------------------------------------------------------------------- */
+/* -- the table ------------------------------------------------------------- */
 
-TEST(versions, "who was built with another private header gets no table, and is "
-     "told the runtime's version")
+TEST(versions, "who was built with another private header gets no table, "
+     "and is told the runtime's version")
 {
     const struct { unsigned which, major, minor; } odd[] = {
         {FAIR__TABLE_PRIVATE, FAIR_PRIVATE_MAJOR + 1, 0},
@@ -170,8 +170,8 @@ TEST(versions, "who was built with another private header gets no table, and is 
         CHECK_NUMBERS(lent->size, ==, sizeof *lent);
 }
 
-TEST(first, "the first copy of an application's library is remembered, also when "
-     "the runtime's module is loaded anew")
+TEST(first, "the first copy of an application's library is remembered, also "
+     "when the runtime's module is loaded anew")
 {
     static const char mine, others;
     vm_proc *p = vm_spawn();
@@ -186,7 +186,7 @@ TEST(first, "the first copy of an application's library is remembered, also when
     vm_free(p);
 }
 
-/* -- strands -------------------------------------------------------------------------- */
+/* -- strands --------------------------------------------------------------- */
 
 TEST(strands, "a strand gives way at its ticks, goes on on another thread, and "
      "ends")
@@ -229,8 +229,8 @@ TEST(many_strands, "strands that are paused at once stay apart")
 
 /* Virtual time: 1000 units of 1 us are 40 slices of 25 us, if none is cut short
  * and none is overrun by more than a tick. */
-TEST(slices, "a strand's slices are as long as a task's, whatever its units cost "
-     "and whatever the units of another")
+TEST(slices, "a strand's slices are as long as a task's, whatever its units "
+     "cost and whatever the units of another")
 {
     const struct { unsigned ticks, units; uint64_t ns; } works[] = {
         {1000, 1, 1000}, {10000, 1, 100}, {1000, 1000000, 1000},
@@ -275,9 +275,10 @@ TEST(no_memory, "without memory for a stack there is no strand")
     vm_fail(0, 0, false);
 }
 
-/* -- what it costs ------------------------------------------------------------------------ */
+/* -- what it costs --------------------------------------------------------- */
 
-TEST(price, "time is priced in percent of a turn, and a slice is up near its end")
+TEST(price, "time is priced in percent of a turn, and a slice is up near its "
+     "end")
 {
     vm_options.virtual_time = true;
     borrow();
@@ -292,10 +293,10 @@ TEST(price, "time is priced in percent of a turn, and a slice is up near its end
     CHECK_NUMBERS(lent->processors(), ==, 3);
 }
 
-/* -- threads of the pool ------------------------------------------------------------------- */
+/* -- threads of the pool --------------------------------------------------- */
 
-TEST(jobs, "a job is done on a thread of the pool; one that waits for a thread can "
-     "be withdrawn")
+TEST(jobs, "a job is done on a thread of the pool; one that waits for a thread "
+     "can be withdrawn")
 {
     vm_proc *busy;
 

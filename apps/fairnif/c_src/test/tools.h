@@ -44,8 +44,8 @@ static const struct skip {
      "ends", "there are no stacks"},
     {"none", "strands that are paused at once stay apart",
      "there are no stacks"},
-    {"none", "a strand's slices are as long as a task's, whatever its units cost "
-     "and whatever the units of another", "there are no stacks"},
+    {"none", "a strand's slices are as long as a task's, whatever its units "
+     "cost and whatever the units of another", "there are no stacks"},
     {"none", "cheap ticks do not read the clock each time",
      "there are no stacks"},
     {"none", "without memory for a stack there is no strand",
