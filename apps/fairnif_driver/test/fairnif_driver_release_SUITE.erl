@@ -4,7 +4,8 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([who_does_not_use_drivers_does_not_load_them/1,
-         a_release_with_drivers_boots_and_loads_the_library_at_first_use/1]).
+         a_release_with_drivers_boots_and_loads_the_library_at_first_use/1,
+         the_ports_of_a_library_go_on_when_the_module_comes_from_another_folder/1]).
 
 -define(LIBRARY, "fairnif_driver.so").
 
@@ -13,7 +14,8 @@ suite() ->
 
 all() ->
     [who_does_not_use_drivers_does_not_load_them,
-     a_release_with_drivers_boots_and_loads_the_library_at_first_use].
+     a_release_with_drivers_boots_and_loads_the_library_at_first_use,
+     the_ports_of_a_library_go_on_when_the_module_comes_from_another_folder].
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -30,8 +32,7 @@ who_does_not_use_drivers_does_not_load_them(Config) ->
     [] = call(Peer, fairnif, tasks, []),
     true = is_mapped(Peer, "fairnif.so"),
     false = is_mapped(Peer, ?LIBRARY),
-    [] = [Module || {Module, _} <- call(Peer, code, all_loaded, []),
-                    lists:prefix("fairnif_driver", atom_to_list(Module))],
+    false = call(Peer, code, is_loaded, [fairnif_driver]),
     {ok, Runtime} = file:read_file(filename:join([code:priv_dir(fairnif), "fairnif.so"])),
     [nomatch = string:find(Runtime, Word)
      || Word <- [<<"fair_drv">>, <<"fairnif_driver">>, <<"driver_select">>]],
@@ -45,9 +46,6 @@ a_release_with_drivers_boots_and_loads_the_library_at_first_use(Config) ->
     false = is_mapped(Peer, ?LIBRARY),
     ok = call(Peer, fairnif_driver, load, [fairnif_test_driver:dir(), "fairnif_test_driver"]),
     true = is_mapped(Peer, ?LIBRARY),
-    %% The tests' own modules are not part of the release.
-    [{module, _} = call(Peer, code, load_abs, [filename:rootname(code:which(Module))])
-     || Module <- [fairnif_test, fairnif_test_driver]],
     <<1>> = call(Peer, fairnif_test_driver, once, [1]),
     %% It stays for good, whatever comes of the module.
     [begin
@@ -59,6 +57,25 @@ a_release_with_drivers_boots_and_loads_the_library_at_first_use(Config) ->
          {<<0>>, <<1>>} = {call(Peer, fairnif_test_driver, once, [0]),
                            call(Peer, fairnif_test_driver, once, [2])}
      end || _ <- [1, 2]],
+    fairnif_test:stop(Peer).
+
+%% Another file is another copy of the library, with no port in it.
+the_ports_of_a_library_go_on_when_the_module_comes_from_another_folder(Config) ->
+    Peer = boot(Config, "other_folder", [fairnif, fairnif_driver]),
+    {_, Port} = call(Peer, fairnif_test_driver, kept, []),
+    Copy = filename:join(proplists:get_value(priv_dir, Config), "copy"),
+    [begin
+         To = filename:join([Copy, Dir, File]),
+         ok = filelib:ensure_dir(To),
+         {ok, _} = file:copy(filename:join([code:lib_dir(fairnif_driver), Dir, File]), To)
+     end || {Dir, File} <- [{"ebin", "fairnif_driver.beam"}, {"priv", ?LIBRARY}]],
+    true = call(Peer, code, add_patha, [filename:join(Copy, "ebin")]),
+    {module, _} = call(Peer, code, load_file, [fairnif_driver]),
+    <<1>> = call(Peer, fairnif_test_driver, put_off, [Port, 1]),
+    true = is_mapped(Peer, "copy/priv/" ?LIBRARY),
+    #{ports := 1, libraries := 1} = call(Peer, fairnif_driver, counts, []),
+    true = call(Peer, code, soft_purge, [fairnif_driver]),
+    <<0>> = call(Peer, fairnif_test_driver, put_off, [Port, 0]),
     fairnif_test:stop(Peer).
 
 boot(Config, Name, Apps) ->
@@ -77,6 +94,9 @@ boot(Config, Name, Apps) ->
                         args => ["-mode", "embedded", "-boot", Release, "+S", "2:2",
                                  "-sasl", "sasl_error_logger", "false"]
                         ++ fairnif_test_driver:erl_args()}),
+    %% The tests' own modules are not part of the release.
+    [{module, _} = call(Peer, code, load_abs, [filename:rootname(code:which(Module))])
+     || Module <- [fairnif_test, fairnif_test_driver]],
     Peer.
 
 vsn(App) ->

@@ -2,9 +2,10 @@
 %% counts.
 -module(fairnif_test_driver).
 
--export([build/0, erl_args/0, once/1, control/3, open/0, open/1, owner/0, order/1, order/4,
-         journal/1, stopped/1, no_jobs/0, nothing_left/0, flushed/0, is_loaded/1, dir/0, mapped/0,
-         fds/0, counters_file/0, new_counters/0, new_counters_in_place/0, counters/0, count/1]).
+-export([build/0, erl_args/0, once/1, kept/0, put_off/2, control/3, open/0, open/1, owner/0,
+         order/1, order/4, journal/1, stopped/1, no_jobs/0, nothing_left/0, flushed/0, is_loaded/1,
+         dir/0, mapped/0, fds/0, counters_file/0, new_counters/0, new_counters_in_place/0,
+         counters/0, count/1]).
 
 -define(DRIVER, "fairnif_test_driver").
 %% Of its control.
@@ -32,9 +33,17 @@ open(Command) ->
 once(Where) ->
     ok = fairnif_driver:load(dir(), ?DRIVER),
     Port = open(),
-    Answer = control(Port, ?WORK, order(Where)),
+    Answer = put_off(Port, Where),
     true = port_close(Port),
     Answer.
+
+put_off(Port, Where) ->
+    control(Port, ?WORK, order(Where)).
+
+%% A port that stays open, and keeps its driver.
+kept() ->
+    ok = fairnif_driver:load(dir(), ?DRIVER),
+    owner().
 
 %% A port that another process owns.
 owner() ->
