@@ -262,12 +262,13 @@ refused() ->
     ?assertMatch(#{ports := 0}, fairnif_driver:counts()),
     ?assertEqual(0, count(stops)).
 
-%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run.
+%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run: until
+%% then it has more time than the owner needs to die.
 owner_dies() ->
     [begin
          new_counters_in_place(),
          {Owner, Port} = owner(),
-         control(Port, ?QUEUE, order(Where, 300, Ticks, 1)),
+         control(Port, ?QUEUE, order(Where, case Ticks of 1 -> 60000; 0 -> 1000 end, Ticks, 1)),
          timer:sleep(After),
          exit(Owner, kill),
          fairnif_test:eventually(fun() -> erlang:port_info(Port) =:= undefined end),
