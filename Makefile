@@ -153,6 +153,7 @@ site: docs      ## the documentation as a site with search, in _build/site/html
 
 clean:          ## removes everything built
 	@$(MAKE) -s -C apps/fairnif/c_src clean
+	@$(MAKE) -s -C apps/fairnif_driver/c_src clean
 	@$(MAKE) -s -C apps/fairnif_watch/c_src/test clean
 	@$(MAKE) -s -C page clean
 	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done

@@ -80,15 +80,21 @@ struct fair__running {
     ErlNifPid owner;            /* the caller */
 };
 
-/* How a watchdog gets the table, from any NIF of its own: it calls the runtime
- * object of fairnif:load_info/0 (enif_dynamic_resource_call) with this.  It
- * declares no functions and has no tasks.  `ops` stays NULL where the versions
- * do not fit. */
-struct fair__watcher {
-    uint32_t size;              /* of this struct: first, never moves */
-    uint16_t abi_major, abi_minor;
-    const struct fair__ops *ops;    /* the answer */
-    uint64_t reserved;          /* 0; its size tells it from other structs */
+/* How another library gets one of the runtime's tables, from any NIF of its
+ * own: it calls the runtime object of fairnif:load_info/0
+ * (enif_dynamic_resource_call) with this.  It declares no functions.  Where the
+ * versions do not fit `table` stays NULL, and the version is then the
+ * runtime's. */
+struct fair__visitor {
+    uint32_t size;              /* of this struct: first, never moves; tells it
+                                   from others */
+    uint16_t abi_major, abi_minor;  /* of the table that it was built with */
+    const void *table;          /* the answer */
+    uint64_t which;             /* one of FAIR__TABLE_... */
+};
+enum {
+    FAIR__TABLE_OPS,            /* struct fair__ops: for a watchdog */
+    FAIR__TABLE_PRIVATE         /* struct fair__private: fairnif_private.h */
 };
 
 /* The runtime's functions.  Appended to, never reordered, within a major

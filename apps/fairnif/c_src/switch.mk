@@ -29,6 +29,6 @@ SWITCH_FLAGS = -DFAIR_SWITCH='"$(FAIRNIF_SWITCH)"' \
 NOT_WITH_SWITCH = $(if $(filter none,$(FAIRNIF_SWITCH)),$(HERE)task/stack.c)
 
 # The runtime's folders, each above those before it: `make lint` sees that includes go down only.
-LAYERS = base thread task term wait life driver nif
+LAYERS = base thread task term wait life nif
 RUNTIME_SOURCES = $(filter-out $(NOT_WITH_SWITCH),\
     $(wildcard $(LAYERS:%=$(HERE)%/*.c))) $(SWITCH_SOURCE)

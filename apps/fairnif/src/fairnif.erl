@@ -35,22 +35,18 @@
 
 -export([path/1, load_info/0, load_info/1, loaded/1, include_dir/0]).
 -export([await/1]).
--export([load_driver/2, port_control/3, port_call/3]).
 -export([info/0, info/1, tasks/0, debug/1, configure/0, calibrate/0]).
 
 -export_type([info/0, function_info/0, task/0, pending/0]).
 
 -nifs([nif_set/2, nif_info/0, nif_tasks/0, nif_runtime/0,
        nif_reschedule_ns/1, nif_dirty_trip_ns/1, nif_await/2, nif_expire/1,
-       nif_settle/1,
-       nif_driver_bind/1, nif_driver_known/1, nif_driver_request/2, nif_driver_deferred/1,
-       nif_driver_abandon/1, nif_driver_counts/0]).
+       nif_settle/1]).
 
+%% For fairnif_driver.
+-export([header_dir/2]).
 %% For fairnif_calibration.
 -export([nif_reschedule_ns/1, nif_dirty_trip_ns/1, use_figures/0]).
-%% For fairnif_driver.
--export([nif_driver_bind/1, nif_driver_known/1, nif_driver_request/2, nif_driver_deferred/1,
-         nif_driver_abandon/1, nif_driver_counts/0]).
 
 -type info() :: #{version := string(),
                   interface := {non_neg_integer(), non_neg_integer()},
@@ -148,12 +144,18 @@ step() ->
 %% @doc The directory that holds `fairnif.h', for the compiler's `-I'.
 -spec include_dir() -> file:filename().
 include_dir() ->
+    header_dir(?MODULE, "fairnif.h").
+
+%% @private
+%% The folder of a header of the application that Module belongs to.
+-spec header_dir(module(), file:filename()) -> file:filename().
+header_dir(Module, Header) ->
     %% Not lib_dir/c_include: in rebar3's umbrella and checkout builds that
     %% directory has links to some folders only, and priv is one of them.
-    Candidates = [filename:join([lib_dir(), "c_include"]),
-                  filename:join([lib_dir(), "priv", "..", "c_include"]),
-                  filename:join([source_dir(), "..", "c_include"])],
-    case [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "fairnif.h"))] of
+    Candidates = [filename:join([lib_dir(Module), "c_include"]),
+                  filename:join([lib_dir(Module), "priv", "..", "c_include"]),
+                  filename:join([source_dir(Module), "..", "c_include"])],
+    case [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, Header))] of
         [Dir | _] -> Dir;
         [] -> error({fairnif, {no_header_in, Candidates}})
     end.
@@ -225,43 +227,6 @@ ask(Pending, Ref) ->
 %% Messages that are on their way all the same.
 flush(_Ref, 0) -> ok;
 flush(Ref, N) -> receive {Ref, _} -> flush(Ref, N - 1) end.
-
-%% @doc Loads a port driver made with `FAIR_DRIVER_INIT' (`fairdrv.h'), as
-%% `erl_ddll:load(Dir, Name)' does, and hands the runtime over to it: its callbacks
-%% can then put work off.  What erl_ddll says of who has loaded a driver holds: when
-%% the caller dies, it is unloaded, if nobody else has loaded it and no port is open.
-%%
-%% Returns what `erl_ddll:load/2' does, and with the driver not left loaded
-%% <dl>
-%% <dt>`{error, no_fair_driver}'</dt><dd>it was not made with
-%%   `FAIR_DRIVER_INIT'</dd>
-%% <dt>`{error, {interface, Its, Ours}}'</dt><dd>it was compiled with a `fairdrv.h'
-%%   of another interface version: compile it with the header of this
-%%   runtime</dd>
-%% </dl>
-%% Costs a `dlopen' on a dirty I/O scheduler more than erl_ddll.  A driver that is
-%% loaded, and handed over, stays as it is.
--spec load_driver(Dir :: file:name_all(), Name :: string() | atom()) -> ok | {error, term()}.
-load_driver(Dir, Name) ->
-    fairnif_driver:load(Dir, Name).
-
-%% @doc Answers as `erlang:port_control(Port, Operation, Data)', also where the driver
-%% puts the work off: the caller then waits in a receive that looks at no other
-%% message and holds no scheduler.  For a driver that puts nothing off, or knows
-%% nothing of fairnif, it is `erlang:port_control/3' after a look at the port.
-%%
-%% Raises `error:badarg' as that does: for what is no open port of this node, when the
-%% driver answers with an error, and when the port closes before it has answered.  The
-%% caller's death cancels what has not begun; what has is told by its tick.
--spec port_control(port() | atom(), Operation :: 0..16#ffffffff, Data :: iodata()) ->
-          string() | binary().
-port_control(Port, Operation, Data) ->
-    fairnif_driver:port_control(Port, Operation, Data).
-
-%% @doc The same for `erlang:port_call(Port, Operation, Data)'.
--spec port_call(port() | atom(), Operation :: 0..16#ffffffff, Data :: term()) -> term().
-port_call(Port, Operation, Data) ->
-    fairnif_driver:port_call(Port, Operation, Data).
 
 %% @doc Everything the runtime knows of itself and of each fair function.
 %% Costs some microseconds for each function, on a dirty I/O scheduler: it waits
@@ -371,30 +336,6 @@ nif_expire(_Pending) -> erlang:nif_error(not_loaded).
 nif_settle(_Pending) -> erlang:nif_error(not_loaded).
 
 %% @private
--spec nif_driver_bind(binary()) -> ok | {error, term()}.
-nif_driver_bind(_Path) -> erlang:nif_error(not_loaded).
-
-%% @private
--spec nif_driver_known(term()) -> boolean().
-nif_driver_known(_Port) -> erlang:nif_error(not_loaded).
-
-%% @private
--spec nif_driver_request(port(), reference()) -> reference() | none.
-nif_driver_request(_Port, _Ref) -> erlang:nif_error(not_loaded).
-
-%% @private
--spec nif_driver_deferred(reference()) -> boolean().
-nif_driver_deferred(_Request) -> erlang:nif_error(not_loaded).
-
-%% @private
--spec nif_driver_abandon(reference()) -> abandoned | sending | ended.
-nif_driver_abandon(_Request) -> erlang:nif_error(not_loaded).
-
-%% @private
--spec nif_driver_counts() -> #{atom() => non_neg_integer()}.
-nif_driver_counts() -> erlang:nif_error(not_loaded).
-
-%% @private
 -spec nif_reschedule_ns(pos_integer()) -> non_neg_integer().
 nif_reschedule_ns(_N) -> erlang:nif_error(not_loaded).
 
@@ -409,7 +350,7 @@ load_runtime() ->
     %% The object of an earlier load leads to the runtime that authors' libraries
     %% are bound to, also when this module was purged in between.
     Earlier = persistent_term:get({fairnif, runtime}, none),
-    case erlang:load_nif(filename:join([lib_dir(), "priv", "fairnif"]), Earlier) of
+    case erlang:load_nif(filename:join([lib_dir(?MODULE), "priv", "fairnif"]), Earlier) of
         ok ->
             ok;
         {error, {Reason, _}} when Reason =:= reload; Reason =:= old_code ->
@@ -484,13 +425,13 @@ env(Key) ->
         error:badarg -> undefined
     end.
 
-lib_dir() ->
-    case code:which(?MODULE) of
+lib_dir(Module) ->
+    case code:which(Module) of
         File when is_list(File), File =/= [] ->
             filename:dirname(filename:dirname(File));
         _ ->
-            filename:join(source_dir(), "..")
+            filename:join(source_dir(Module), "..")
     end.
 
-source_dir() ->
-    filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile), "src/x")).
+source_dir(Module) ->
+    filename:dirname(proplists:get_value(source, Module:module_info(compile), "src/x")).

@@ -3,19 +3,25 @@
 %% Runs in the test node and in peers; starts nothing that outlives its caller.
 -module(fairnif_test).
 
--export([build/0, library/1, source_dir/0, erl_args/0]).
+-export([build/0, build/2, library/1, source_dir/0, erl_args/0, erl_args/1]).
 -export([peer/1, peer/2, peer/3, call/4, stop/1]).
 -export([eventually/1, eventually/2, retry/2, down/2, apply_in_fresh_process/1]).
 -export([calibrated/0, env_number/2, cpu_us/1]).
 
 %% @doc Makes the libraries; takes no time when they are there.
 build() ->
+    build(?MODULE, fairnif:include_dir()).
+
+%% @doc The same for the Makefile beside the source of `Module', of the application whose headers
+%% are in `Include'; all libraries come into one folder.
+build(Module, Include) ->
     Command = lists:flatten(
                 io_lib:format("make -s -j~b -C '~ts' OUT='~ts' FAIRNIF_INCLUDE_DIR='~ts' "
-                              "ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 && echo built",
-                              [erlang:system_info(schedulers), source_dir(), out_dir(),
-                               filename:absname(fairnif:include_dir()),
-                               code:root_dir()])),
+                              "INCLUDE_DIR='~ts' ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1 "
+                              "&& echo built",
+                              [erlang:system_info(schedulers), source_dir(Module, Include),
+                               out_dir(), filename:absname(fairnif:include_dir()),
+                               filename:absname(Include), code:root_dir()])),
     Output = os:cmd(Command),
     case string:find(Output, "built", trailing) of
         "built" ++ _ -> ok;
@@ -31,18 +37,24 @@ out_dir() ->
 
 %% @doc Where the C sources are: rebar3 compiles a test from here or from a copy.
 source_dir() ->
-    Source = proplists:get_value(source, ?MODULE:module_info(compile)),
-    Candidates = [filename:dirname(Source),
-                  filename:join(fairnif:include_dir(), "../test")],
-    [Dir | _] = [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "probe.h"))],
+    source_dir(?MODULE, fairnif:include_dir()).
+
+source_dir(Module, Include) ->
+    Source = proplists:get_value(source, Module:module_info(compile)),
+    Candidates = [filename:dirname(Source), filename:join(Include, "../test")],
+    [Dir | _] = [Dir || Dir <- Candidates, filelib:is_file(filename:join(Dir, "Makefile"))],
     Dir.
 
 %% -- other nodes -------------------------------------------------------------
 
 %% @doc Arguments with which `erl' finds fairnif and the tests' modules.
 erl_args() ->
+    erl_args([fairnif, ?MODULE]).
+
+%% @doc Those with which it finds what is beside these modules.
+erl_args(Modules) ->
     lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
-                  || Module <- [fairnif, ?MODULE]]).
+                  || Module <- Modules]).
 
 peer(Args) ->
     peer(Args, []).

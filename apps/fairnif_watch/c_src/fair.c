@@ -4,7 +4,7 @@
  *
  * The node may have no fairnif, or load it later.  Its runtime is never
  * unmapped, so what it once gave is good for as long as the node lives.  The
- * structs are fairnif_abi.h's (struct fair__watcher, fair__running, the first of
+ * structs are fairnif_abi.h's (struct fair__visitor, fair__running, the first of
  * fair__ops, of interface 2), written again here because this application needs nothing
  * of fairnif's to be built; test/test_fair.c holds one against the other.
  */
@@ -15,14 +15,14 @@
 
 const struct fair_ops *watch__fair_bind(ErlNifEnv *env, ERL_NIF_TERM runtime)
 {
-    struct fair_watcher watcher = {.size = sizeof watcher, .abi_major = 2};
+    struct fair_visitor visitor = {.size = sizeof visitor, .abi_major = 2};
 
     if (enif_dynamic_resource_call(env, enif_make_atom(env, "fairnif"),
                                    enif_make_atom(env, "fairnif_runtime"),
-                                   runtime, &watcher) != 0
-        || !watcher.ops || watcher.ops->size < sizeof *watcher.ops)
+                                   runtime, &visitor) != 0
+        || !visitor.table || visitor.table->size < sizeof *visitor.table)
         return NULL;
-    return watcher.ops;
+    return visitor.table;
 }
 
 /* What others may read.  Missed this time, it is there the next. */

@@ -23,11 +23,11 @@ struct fair_ops {
                         unsigned most);
 };
 
-struct fair_watcher {
+struct fair_visitor {
     uint32_t size;
     uint16_t abi_major, abi_minor;
-    const struct fair_ops *ops;
-    uint64_t reserved;
+    const struct fair_ops *table;
+    uint64_t which;
 };
 
 #endif

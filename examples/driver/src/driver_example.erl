@@ -16,12 +16,12 @@
 %% @doc `Us' microseconds of work in the driver's control; what it came to.
 -spec control(form(), us()) -> binary().
 control(Form, Us) ->
-    with_port(fun(Port) -> fairnif:port_control(Port, number(Form), <<Us:32>>) end).
+    with_port(fun(Port) -> fairnif_driver:control(Port, number(Form), <<Us:32>>) end).
 
 %% @doc The same in its call.
 -spec call(form(), us()) -> binary().
 call(Form, Us) ->
-    with_port(fun(Port) -> fairnif:port_call(Port, number(Form), <<Us:32>>) end).
+    with_port(fun(Port) -> fairnif_driver:call(Port, number(Form), <<Us:32>>) end).
 
 %% @doc The same in its outputv, which answers by a message to the owner.
 -spec outputv(form(), us()) -> binary().
@@ -58,7 +58,7 @@ open() ->
 %% process that stays; two that come at once load it twice, which does no harm.
 load() ->
     {Loader, Monitor} = spawn_monitor(fun() ->
-                                              keep(fairnif:load_driver(dir(), "driver_example")),
+                                              keep(fairnif_driver:load(dir(), "driver_example")),
                                               receive {loaded, From} -> From ! {self(), loaded} end,
                                               receive stop -> ok end
                                       end),

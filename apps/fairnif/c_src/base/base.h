@@ -2,8 +2,8 @@
  * base.h - what every file of the runtime knows: what it is built with, limits,
  * plain atomics.
  *
- * The runtime's folders are layers: base, thread, task, term, wait, life,
- * driver, nif.  A file includes headers of its own folder and of those before
+ * The runtime's folders are layers: base, thread, task, term, wait, life, nif.
+ * A file includes headers of its own folder and of those before
  * it, never in a circle (tools/check_layers).
  *
  * What must never be done in any of them: keep a pointer into an author's

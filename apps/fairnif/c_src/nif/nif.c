@@ -10,12 +10,12 @@
 
 #include "base/os.h"
 #include "base/type.h"
-#include "driver/drivers.h"
 #include "life/await.h"
 #include "life/park.h"
 #include "nif/info.h"
 #include "nif/load.h"
 #include "nif/measure.h"
+#include "nif/private.h"
 #include "task/stack.h"
 #include "term/binary.h"
 
@@ -27,7 +27,7 @@ struct runtime {
     void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
     bool (*open_types)(ErlNifEnv *env);
     bool (*keep_types)(void);
-    const struct fair__ops *(*ops)(void);
+    void (*visit)(struct fair__visitor *visitor);
 #define NIF(NAME, ARITY, WHERE, FUNCTION) fair__nif_function *NAME;
 #include "nif/nifs.def"
 #undef NIF
@@ -38,9 +38,24 @@ struct runtime_object {
 };
 static ErlNifResourceType *runtime_type;
 
-static bool open_runtime_types(ErlNifEnv *env)
+/* Gives a library that is no author's the table that it asks for. */
+static void visit(struct fair__visitor *visitor)
 {
-    return fair__await_open(env) && fair__drivers_open(env);
+    const struct fair__ops *ops = fair__ops();
+    const struct { const void *table; uint16_t major, minor; } tables[] = {
+        [FAIR__TABLE_OPS] = {ops, ops->abi_major, ops->abi_minor},
+        [FAIR__TABLE_PRIVATE] = {&fair__private, FAIR_PRIVATE_MAJOR,
+                                 FAIR_PRIVATE_MINOR}
+    };
+    uint64_t which = visitor->which;
+
+    if (which >= sizeof tables / sizeof *tables)
+        return;
+    if (visitor->abi_major == tables[which].major
+        && visitor->abi_minor <= tables[which].minor)
+        visitor->table = tables[which].table;
+    visitor->abi_major = tables[which].major;
+    visitor->abi_minor = tables[which].minor;
 }
 
 static const struct runtime this_runtime = {
@@ -49,9 +64,9 @@ static const struct runtime this_runtime = {
     .abi_minor = FAIR_ABI_MINOR,
     .version = FAIRNIF_VERSION,
     .bind = fair__bind_library,
-    .open_types = open_runtime_types,
+    .open_types = fair__await_open,
     .keep_types = fair__keep_types,
-    .ops = fair__ops,
+    .visit = visit,
 #define NIF(NAME, ARITY, WHERE, FUNCTION) .NAME = FUNCTION,
 #include "nif/nifs.def"
 #undef NIF
@@ -94,18 +109,10 @@ struct query {
     const struct runtime *runtime;
 };
 
-_Static_assert(sizeof(struct query) != sizeof(struct fair__watcher)
+_Static_assert(sizeof(struct query) != sizeof(struct fair__visitor)
                && sizeof(struct query) != sizeof(struct fair__handshake)
-               && sizeof(struct fair__watcher) != sizeof(struct fair__handshake),
+               && sizeof(struct fair__visitor) != sizeof(struct fair__handshake),
                "what calls the runtime object is told by its size");
-
-static void bind_watcher(const struct runtime *runtime,
-                         struct fair__watcher *watcher)
-{
-    if (watcher->abi_major == FAIR_ABI_MAJOR
-        && watcher->abi_minor <= FAIR_ABI_MINOR)
-        watcher->ops = runtime->ops();
-}
 
 static void bind(ErlNifEnv *env, void *obj, void *data)
 {
@@ -114,8 +121,8 @@ static void bind(ErlNifEnv *env, void *obj, void *data)
 
     if (query->size == sizeof *query)
         query->runtime = runtime;
-    else if (query->size == sizeof(struct fair__watcher))
-        bind_watcher(runtime, data);
+    else if (query->size == sizeof(struct fair__visitor))
+        runtime->visit(data);
     else
         runtime->bind(env, data);
 }

@@ -77,6 +77,8 @@ static inline void fair__check_taken(struct fair__task *t)
 #endif
 #ifdef FAIR_VALGRIND
     (void)VALGRIND_MAKE_MEM_UNDEFINED(&t->nif, FAIR__OWN);
+    /* Of the last task it says that it has ended. */
+    (void)VALGRIND_MAKE_MEM_DEFINED(&t->state, sizeof t->state);
     /* What lies below the stack pointer is out of bounds anyhow; but the
      * first frame record is written before it points there, and a leaf
      * function's red zone lies below it. */

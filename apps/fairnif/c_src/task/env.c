@@ -25,10 +25,11 @@ static bool is_threaded(const struct fair__task *t)
     return t && t->where == W_THREAD;
 }
 
+/* A strand (life/strand.c) is of no process. */
 bool fair__alive(const struct fair__task *t)
 {
     return is_threaded(t) ? !GET(t->cancelled)
-        : enif_is_current_process_alive(t->pub.env);
+        : !t->pub.env || enif_is_current_process_alive(t->pub.env);
 }
 
 void fair__caller(fair_task *pub, ErlNifPid *pid)

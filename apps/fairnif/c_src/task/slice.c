@@ -93,6 +93,8 @@ static void learn_unit(struct fair__task *t, double elapsed, double units)
     t->unit_ns = t->unit_ns > 0
         ? (t->unit_ns + max_d(t->unit_ns / 4, min_d(t->unit_ns * 4, sample))) / 2
         : sample;
+    if (f->mixed)
+        return;
     peak = sample > peak ? min_d(sample, max_d(4 * peak, unit_ns))
         : peak - (peak - sample) / 64;
     SET(f->unit_ns, unit_ns);
@@ -395,7 +397,23 @@ void fair__charge(ErlNifEnv *env, double *debt_ns, bool whole_turn)
     }
 }
 
+/* The same for who is charged for a whole turn at a time, by the clock: percent
+ * of one. */
+int fair__price(uint64_t ns)
+{
+    uint64_t percent = ns * 100 / GET(fair__config.fair_ns);
+
+    return percent < 1 ? 1 : percent > 100 ? 100 : (int)percent;
+}
+
 /* -- giving way ---------------------------------------------------------- */
+
+/* For who runs more than one thing in a slice. */
+bool fair__slice_is_up(uint64_t since)
+{
+    return (double)(fair__now() - since)
+        >= used_up * (double)GET(fair__config.slice_ns);
+}
 
 static void leave_slice(struct fair__task *t, enum fair__where target,
                         enum fair__exit exit)
@@ -412,7 +430,8 @@ static void leave_slice(struct fair__task *t, enum fair__where target,
  * this slice's environment: such a body does not pause any more. */
 static void give_way(struct fair__task *t, enum fair__where target)
 {
-    if (fair_unlikely(enif_has_pending_exception(t->pub.env, NULL))) {
+    if (fair_unlikely(t->pub.env
+                      && enif_has_pending_exception(t->pub.env, NULL))) {
         fair__misuse(t, RULE_EXCEPTION);
         reopen_window(t, t->now);
         return;

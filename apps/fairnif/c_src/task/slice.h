@@ -11,6 +11,8 @@ FAIR_HIDDEN void fair__next_slice(struct fair__task *t);
 FAIR_HIDDEN void fair__slice_end(struct fair__task *t);
 FAIR_HIDDEN void fair__charge(ErlNifEnv *env, double *debt_ns,
                               bool whole_turn);
+FAIR_HIDDEN int fair__price(uint64_t ns);
+FAIR_HIDDEN bool fair__slice_is_up(uint64_t since);
 FAIR_HIDDEN void fair__tick(fair_task *pub, size_t units);
 /* For the runtime's own sliced loops: fair__work_begin, then fair__work every
  * few microseconds, then fair__work_end.  Their time is no unit's. */

@@ -9,7 +9,7 @@
 #include "check.h"
 
 static const struct fair__ops *ops;     /* as a watchdog has it */
-static struct fair__watcher watcher;
+static struct fair__visitor watcher;
 
 /* -- the watchdog's library: gets the table in a load of its own ------------ */
 
@@ -23,7 +23,7 @@ static int watcher_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     CHECK(enif_dynamic_resource_call(
         env, enif_make_atom(env, "fairnif"),
         enif_make_atom(env, "fairnif_runtime"), elems[2], &watcher) == 0);
-    ops = watcher.ops;
+    ops = watcher.table;
     return 0;
 }
 
@@ -43,7 +43,7 @@ static void bind_watcher(unsigned major, unsigned minor)
     int error = -1;
     vm_lib *library;
 
-    watcher = (struct fair__watcher){.size = sizeof watcher,
+    watcher = (struct fair__visitor){.size = sizeof watcher,
                                      .abi_major = (uint16_t)major,
                                      .abi_minor = (uint16_t)minor};
     library = vm_load(p, watcher_init, node_load_info(p, "x"), NULL, &error);

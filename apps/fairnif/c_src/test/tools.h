@@ -40,6 +40,16 @@ static const struct skip {
     {"none", "test_move.c", "nothing moves"},
     {"none", "test_fair_call.c", "every function runs in place"},
     {"none", "test_pause.c", "nothing pauses"},
+    {"none", "a strand gives way at its ticks, goes on on another thread, and "
+     "ends", "there are no stacks"},
+    {"none", "strands that are paused at once stay apart",
+     "there are no stacks"},
+    {"none", "a strand's slices are as long as a task's, whatever its units "
+     "cost and whatever the units of another", "there are no stacks"},
+    {"none", "cheap ticks do not read the clock each time",
+     "there are no stacks"},
+    {"none", "without memory for a stack there is no strand",
+     "there are no stacks"},
     {"none", "test_stack.c", "there are no stacks"},
     {"none", "test_wait.c", "a wait holds its dirty scheduler to the end"},
     {"none", "test_storm.c", "its processes end between slices"},

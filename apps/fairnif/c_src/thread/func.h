@@ -28,6 +28,8 @@ struct fair__func {
     _Atomic unsigned mode, stack_class, max_tasks;
     _Atomic bool awaited, yields;
     fair__u64 slice_ns;         /* 0: the runtime's */
+    bool mixed;                 /* its units are not all of one kind: what one
+                                   call learned says nothing of the next */
     /* learned */
     fair__num unit_ns;          /* cost of a unit; 0 while unknown */
     fair__num call_ns;          /* cost of a call beside its units */

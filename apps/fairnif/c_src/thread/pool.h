@@ -3,25 +3,14 @@
  * waits; but which descriptor a task waits for is under the descriptors' lock
  * (wait/waiters.h).
  *
- * What says "locked" is called with that lock held.
+ * What says "locked" is called with that lock held.  struct fair__job is
+ * fairnif_private.h's; all of it is under that lock.
  */
 #ifndef FAIR_POOL_H
 #define FAIR_POOL_H
 
+#include "fairnif_private.h"
 #include "thread/thread.h"
-
-enum fair__job_state { J_IDLE, J_QUEUED, J_OVERFLOW };
-
-/* Belongs to who put it, who may free it when it was withdrawn or when `run`
- * was called. */
-struct fair__job {
-    void (*run)(struct fair__job *job);
-    enum fair__job_state state;     /* under the waiting lock, as all of it */
-    struct fair__func *func;        /* whose it is, or NULL */
-    bool waits;                     /* whoever put it says so */
-    uint64_t since_ns;
-    struct fair__job *prev, *next;
-};
 
 struct fair__pool_counts {
     uint64_t threads, busy, queued, overflowing;    /* now */

@@ -12,12 +12,12 @@
 
 TEST(structs, "the structs that cross to fairnif are as fairnif has them")
 {
-    CHECK_NUMBERS(sizeof(struct fair_watcher), ==,
-                  sizeof(struct fair__watcher));
-    SAME(struct fair_watcher, struct fair__watcher, abi_major);
-    SAME(struct fair_watcher, struct fair__watcher, abi_minor);
-    SAME(struct fair_watcher, struct fair__watcher, ops);
-    SAME(struct fair_watcher, struct fair__watcher, reserved);
+    CHECK_NUMBERS(sizeof(struct fair_visitor), ==,
+                  sizeof(struct fair__visitor));
+    SAME(struct fair_visitor, struct fair__visitor, abi_major);
+    SAME(struct fair_visitor, struct fair__visitor, abi_minor);
+    SAME(struct fair_visitor, struct fair__visitor, table);
+    SAME(struct fair_visitor, struct fair__visitor, which);
     CHECK_NUMBERS(sizeof(struct fair_running), ==,
                   sizeof(struct fair__running));
     SAME(struct fair_running, struct fair__running, where);

@@ -1,8 +1,8 @@
 /*
- * drv_load.c - how a port driver's library finds the runtime, and how long it
+ * library.c - how a port driver's library finds the runtime, and how long it
  * stays mapped.
  *
- * A driver gets no load_info.  So fairnif:load_driver/2 has erl_ddll load it,
+ * A driver gets no load_info.  So fairnif_driver:load/2 has erl_ddll load it,
  * opens the same file again, which gives the instance that the VM has, and
  * puts the table of functions into a struct that FAIR_DRIVER_INIT exports.
  *
@@ -14,16 +14,14 @@
  *
  * Must never be done here: touch a library after its last reference is gone.
  */
-#ifndef _WIN32
-
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-#include "driver/drivers.h"
-#include "driver/drv.h"
+#include "library.h"
 
 struct drv_loaded {
     struct fair__driver *driver;
+    const struct fair__drv_ops *ops;
     void *handle;
     uint64_t refs;              /* the load's, until finish; each port's */
 };
@@ -80,7 +78,7 @@ static int go_on(struct fair__driver *driver)
     l = driver->loaded;
     if (l) {
         l->refs++;
-        driver->ops = &drv__ops;
+        driver->ops = l->ops;
         driver->go_on = NULL;
     }
     pthread_mutex_unlock(&lock);
@@ -97,7 +95,7 @@ void drv__finish(struct fair__driver *driver)
     drv__loaded_unref(driver->loaded);
 }
 
-/* -- the hand-over ---------------------------------------------------------------- */
+/* -- the hand-over --------------------------------------------------------- */
 
 static ERL_NIF_TERM failed(ErlNifEnv *env, ERL_NIF_TERM reason)
 {
@@ -121,7 +119,8 @@ static bool fits(const struct fair__driver *d)
 }
 
 /* With the lock held; false when out of memory.  The handle is used up. */
-static bool hand_over(struct fair__driver *driver, void *handle)
+static bool hand_over(struct fair__driver *driver, void *handle,
+                      const struct fair__drv_ops *ops)
 {
     struct drv_loaded *l;
 
@@ -133,16 +132,17 @@ static bool hand_over(struct fair__driver *driver, void *handle)
         dlclose(handle);
         return false;
     }
-    *l = (struct drv_loaded){driver, handle, 1};
+    *l = (struct drv_loaded){driver, ops, handle, 1};
     libraries++;
     driver->loaded = l;
-    driver->ops = &drv__ops;
+    driver->ops = ops;
     return true;
 }
 
-/* driver_bind(Path :: binary()) -> ok | {error, Reason} */
-ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
-                               const ERL_NIF_TERM argv[])
+/* It does not raise: docs/internals/loading.md says what comes of a dirty NIF
+ * that does so just after load_nif. */
+ERL_NIF_TERM drv__hand_over(ErlNifEnv *env, ERL_NIF_TERM path_term,
+                            const struct fair__drv_ops *ops)
 {
     struct fair__driver *(*find)(void), *driver;
     ErlNifBinary path;
@@ -150,9 +150,9 @@ ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
     void *handle;
     bool done;
 
-    (void)argc;
-    if (!enif_inspect_binary(env, argv[0], &path) || path.size >= sizeof name)
-        return enif_make_badarg(env);
+    if (!enif_inspect_binary(env, path_term, &path)
+        || path.size >= sizeof name)
+        return failed(env, enif_make_atom(env, "badarg"));
     memcpy(name, path.data, path.size);
     name[path.size] = '\0';
     handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
@@ -174,10 +174,8 @@ ERL_NIF_TERM fair__driver_bind(ErlNifEnv *env, int argc,
             version(env, FAIR_DRV_ABI_MAJOR, FAIR_DRV_ABI_MINOR)));
     }
     pthread_mutex_lock(&lock);
-    done = hand_over(driver, handle);
+    done = hand_over(driver, handle, ops);
     pthread_mutex_unlock(&lock);
     return done ? enif_make_atom(env, "ok")
         : failed(env, enif_make_atom(env, "enomem"));
 }
-
-#endif

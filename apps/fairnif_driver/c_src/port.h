@@ -1,29 +1,20 @@
 /*
- * drv.h - port drivers, as the runtime sees them.
+ * port.h - a port of a driver that was handed the runtime, and what belongs to
+ * it.
  *
  * Who owns what:
  *   - a `drv_port` belongs to its references: one for the port, held until the
  *     author's `stop` has been called, and one for each `drv_request`.  What
  *     a request may do needs nothing of the driver's library;
- *   - a `drv_job` belongs to the list it is in, or to the port's `running`;
- *   - a `drv_loaded` (a handle on the driver's library, which keeps it mapped)
- *     belongs to the load and to each port until its `stop` has been called.
+ *   - a `drv_job` belongs to the list it is in, or to the port's `running`.
  *
- * Locks, in this order: a port's own, then the waiting lock (pool.c).  The
- * registry's is taken alone.  No author's code, no function of the VM that
- * may wait or call back is called with any of them held.
- *
- * Must never be done here: link to a function of erl_driver.h (the driver
- * brings them: struct fair__drv_vm), or read a thread-local where the reader
- * may be inlined into code that pauses.
+ * Locks, in this order: a port's own, then the gate's (gate.c), then the
+ * runtime's.  The registry's is taken alone.
  */
-#ifndef FAIR_DRV_H
-#define FAIR_DRV_H
+#ifndef DRV_PORT_H
+#define DRV_PORT_H
 
-#include "task/task.h"
-
-#define FAIR__DRV_RUNTIME
-#include "fairdrv.h"
+#include "library.h"
 
 enum drv_kind {
     K_CALLBACK, K_CONTROL, K_CALL, K_OUTPUT, K_OUTPUTV, K_TIMEOUT,
@@ -46,11 +37,9 @@ struct drv_job {
     struct drv_job *next;
     enum drv_kind kind;
     int flags;                  /* FAIR_DRV_... */
-    bool gated;                 /* counts among those on the processors */
-    bool waits_at_gate;
+    enum { G_OUTSIDE, G_WAITS, G_PASSED } gate;     /* the gate's */
     bool again;                 /* the author has rescheduled it */
-    bool paused;
-    bool done;
+    bool paused;                /* `strand` is to be run again */
     _Atomic bool unwanted;      /* nobody waits for the answer any more */
     size_t bytes;               /* that it keeps from the sender */
     /* by kind */
@@ -73,10 +62,7 @@ struct drv_job {
     char *rbuf;
     unsigned call_flags;
     char small[DRV_SMALL];
-    /* the slice */
-    struct fair__task *stack;   /* its own, on a normal scheduler */
-    uint64_t slice_start, win_start;
-    uint64_t budget, refill;    /* units */
+    fair_task *strand;          /* while it runs in slices */
 };
 
 struct drv_port {
@@ -106,7 +92,7 @@ struct drv_port {
     struct drv_request *requests;   /* those whose call has not come */
 };
 
-/* What fairnif:port_control/3 waits for: a resource object. */
+/* What fairnif_driver:control/3 waits for: a resource object. */
 struct drv_request {
     struct drv_port *port;
     struct drv_request *next;   /* in port->requests */
@@ -124,52 +110,24 @@ struct drv_here {
     struct drv_job *job;        /* NULL: one that the VM called */
     bool dirty;
 };
+DRV_HIDDEN struct drv_here drv__here(void);
+DRV_HIDDEN struct drv_here drv__here_set(struct drv_here here);
 
-/* drv_job.c */
-FAIR_HIDDEN struct drv_here drv__here(void);
-FAIR_HIDDEN struct drv_here drv__here_set(struct drv_here here);
-FAIR_HIDDEN struct drv_job *drv__job_new(struct drv_port *p,
-                                         enum drv_kind kind, int flags,
-                                         const char *buf, size_t len);
-FAIR_HIDDEN void drv__job_free(struct drv_job *job);
-FAIR_HIDDEN void drv__push(struct drv_port *p, struct drv_job *job,
-                           bool own);                  /* locked */
-FAIR_HIDDEN void drv__settle(struct drv_port *p);      /* unlocks */
-FAIR_HIDDEN bool drv__end_turn(struct drv_port *p);
-FAIR_HIDDEN void drv__cancel(struct drv_job *job);
-FAIR_HIDDEN void drv__forget(struct drv_job *job);
-FAIR_HIDDEN bool drv__withdraw(struct drv_job *job);   /* locked */
-FAIR_HIDDEN void drv__work(struct drv_port *p);
-FAIR_HIDDEN void drv__finish_paused(struct drv_port *p);
-FAIR_HIDDEN int drv__tick(ErlDrvPort port, size_t units);
-FAIR_HIDDEN uint64_t drv__jobs(void);
+/* With one reference, the port's own; it has no identifier yet. */
+DRV_HIDDEN struct drv_port *drv__port_new(struct fair__driver *driver,
+                                          const struct fair__drv_ops *ops,
+                                          ErlDrvPort port);
+DRV_HIDDEN void drv__port_unref(struct drv_port *p);
+/* The port's own reference: nothing of the author's is left. */
+DRV_HIDDEN void drv__port_let_go(struct drv_port *p);
+/* The author's last callback of a closed port has returned: his `stop`, and
+ * then the same. */
+DRV_HIDDEN void drv__last_stop(struct drv_port *p);
 
-/* drv_wake.c */
-static inline ErlDrvEvent drv__event(int fd)
-{
-    return (ErlDrvEvent)(intptr_t)fd;
-}
-FAIR_HIDDEN bool drv__wake_open(struct drv_port *p);
-FAIR_HIDDEN void drv__wake(struct drv_port *p);        /* locked */
-FAIR_HIDDEN void drv__wake_read(struct drv_port *p);   /* locked */
-FAIR_HIDDEN void drv__wake_close(struct drv_port *p);
-FAIR_HIDDEN int drv__wake_stopped(ErlDrvEvent event);
-
-/* drv_port.c */
-FAIR_HIDDEN extern const struct fair__drv_ops drv__ops;
-FAIR_HIDDEN void drv__last_stop(struct drv_port *p);
-FAIR_HIDDEN void drv__port_unref(struct drv_port *p);
-
-/* drv_load.c */
-FAIR_HIDDEN void drv__loaded_ref(struct drv_loaded *l);
-FAIR_HIDDEN void drv__loaded_unref(struct drv_loaded *l);
-FAIR_HIDDEN void drv__finish(struct fair__driver *driver);
-FAIR_HIDDEN uint64_t drv__libraries(void);
-
-/* drv_request.c */
-FAIR_HIDDEN void drv__register(struct drv_port *p);
-FAIR_HIDDEN void drv__unregister(struct drv_port *p);
-FAIR_HIDDEN struct drv_request *drv__claim(struct drv_port *p);   /* locked */
-FAIR_HIDDEN void drv__answer(struct drv_job *job);
+DRV_HIDDEN void drv__register(struct drv_port *p);
+DRV_HIDDEN void drv__unregister(struct drv_port *p);
+/* The caller gets a reference; NULL: no port of a driver of ours. */
+DRV_HIDDEN struct drv_port *drv__lookup(ErlNifEnv *env, ERL_NIF_TERM term);
+DRV_HIDDEN uint64_t drv__ports(void);
 
 #endif

@@ -61,9 +61,11 @@ tests() ->
      {"a port that closes answers those who wait with badarg, and no message more", fun closes/0},
      {"a library stays mapped while its callback runs, and is unmapped then", fun unload/0},
      {"a driver that is loaded again while its callback runs goes on as it is", fun reload/0},
-     {"a driver loaded without fairnif:load_driver/2 works, but puts nothing off", fun unbound/0},
+     {"a driver loaded without fairnif_driver:load/2 works, but puts nothing off", fun unbound/0},
      {"ports opened before the hand-over stay without it", fun bound_late/0},
      {"a driver for another interface, or none, is refused and not left loaded", fun wrong/0},
+     {"ports go on, and are answered, when the module is loaded anew and was purged", fun anew/0},
+     {"a library that a runtime of another version refuses says so", fun other_runtime/0},
      {"at most as many callbacks for processors run at once as there are dirty schedulers",
       fun gate/0},
      {"callers, owners and ports that come and go leave nothing behind", fun storm/0},
@@ -74,6 +76,7 @@ tests() ->
 
 setup() ->
     ok = fairnif_test:build(),
+    ok = fairnif_test_driver:build(),
     ok = fairnif_driver:load(dir(), ?DRIVER),
     ok = erl_ddll:unload(?DRIVER),
     new_counters().
@@ -86,7 +89,7 @@ cleanup(_) ->
 in_order(Test) ->
     process_flag(trap_exit, true),
     new_counters(),
-    ok = fairnif:load_driver(dir(), ?DRIVER),
+    ok = fairnif_driver:load(dir(), ?DRIVER),
     Fds = fds(),
     Test(),
     fairnif_test:eventually(fun fairnif_test_driver:no_jobs/0),
@@ -118,7 +121,7 @@ calls() ->
     Port = open(),
     Terms = [a, "list", {1.5, <<1:7>>, self()}, #{make_ref() => Port}, lists:seq(1, 10000),
              binary:copy(<<"x">>, 100000)],
-    [?assertEqual(Term, fairnif:port_call(Port, Where, Term))
+    [?assertEqual(Term, fairnif_driver:call(Port, Where, Term))
      || Term <- Terms, Where <- [?NORMAL, ?CPU, ?IO, ?AT_ONCE]].
 
 large_answers() ->
@@ -150,7 +153,7 @@ badargs() ->
     true = port_close(Port),
     ?assertError(badarg, control(Port, ?ECHO, "")),
     ?assertError(badarg, control(Port, ?WORK, order(?CPU))),
-    ?assertError(badarg, fairnif:port_call(Port, ?CPU, a)),
+    ?assertError(badarg, fairnif_driver:call(Port, ?CPU, a)),
     try control(Port, 1, <<"a">>) of
         Answered -> error({answered, Answered})
     catch error:badarg:Stack -> [{_, _, [Port, 1, <<"a">>], _} | _] = Stack
@@ -175,7 +178,7 @@ by_name() ->
     Port = open(),
     true = register(fairnif_test_port, Port),
     ?assertEqual(<<1>>, control(fairnif_test_port, ?WORK, order(?CPU))),
-    ?assertEqual(a, fairnif:port_call(fairnif_test_port, ?CPU, a)).
+    ?assertEqual(a, fairnif_driver:call(fairnif_test_port, ?CPU, a)).
 
 pauses() ->
     ok = fairnif:debug(#{pause_every_tick => true}),
@@ -259,12 +262,13 @@ refused() ->
     ?assertMatch(#{ports := 0}, fairnif_driver:counts()),
     ?assertEqual(0, count(stops)).
 
-%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run.
+%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run: until
+%% then it has more time than the owner needs to die.
 owner_dies() ->
     [begin
          new_counters_in_place(),
          {Owner, Port} = owner(),
-         control(Port, ?QUEUE, order(Where, 300, Ticks, 1)),
+         control(Port, ?QUEUE, order(Where, case Ticks of 1 -> 60000; 0 -> 1000 end, Ticks, 1)),
          timer:sleep(After),
          exit(Owner, kill),
          fairnif_test:eventually(fun() -> erlang:port_info(Port) =:= undefined end),
@@ -285,6 +289,8 @@ caller_dies() ->
          Order = order(Where, 5000, 1, 2),
          {Caller, Monitor} = spawn_monitor(fun() -> control(Port, ?WORK, Order) end),
          fairnif_test:eventually(fun() -> maps:get(jobs, fairnif_driver:counts()) >= 1 end),
+         %% With nothing before it the caller's work has begun; else it waits.
+         Before =:= 0 andalso fairnif_test:eventually(fun() -> count(begun) =:= 2 end),
          timer:sleep(20),
          exit(Caller, kill),
          ?assertEqual(killed, fairnif_test:down(Monitor, 1000)),
@@ -343,7 +349,7 @@ reload() ->
     {ok, pending_driver, _} = erl_ddll:try_unload(?DRIVER, [{monitor, pending_driver}, kill_ports]),
     receive {'EXIT', Port, _} -> ok end,
     receive {'DOWN', _, driver, fairnif_test_driver, unloaded} -> ok end,
-    ok = fairnif:load_driver(dir(), ?DRIVER),
+    ok = fairnif_driver:load(dir(), ?DRIVER),
     Again = open(),
     ?assertEqual(<<1>>, control(Again, ?WORK, order(?CPU))),
     ?assertEqual({1, 0}, {count(inits), count(finishes)}),
@@ -366,8 +372,8 @@ without_runtime(Port) ->
     ?assertEqual(<<"echo">>, control(Port, ?ECHO, "echo")),
     ?assertEqual(<<"error">>, control(Port, ?SCHEDULE, order(?CPU))),
     ?assertError(badarg, control(Port, ?WORK, order(?CPU))),
-    ?assertError(badarg, fairnif:port_call(Port, ?CPU, a)),
-    ?assertEqual(a, fairnif:port_call(Port, ?AT_ONCE, a)),
+    ?assertError(badarg, fairnif_driver:call(Port, ?CPU, a)),
+    ?assertEqual(a, fairnif_driver:call(Port, ?AT_ONCE, a)),
     port_command(Port, order(?AT_ONCE, 0, 0, 7)),
     ?assertEqual([7], journal(Port)).
 
@@ -376,7 +382,7 @@ bound_late() ->
     fairnif_test:eventually(fun() -> not mapped() end),
     ok = erl_ddll:load(dir(), ?DRIVER),
     Early = open(),
-    ok = fairnif:load_driver(dir(), ?DRIVER),
+    ok = fairnif_driver:load(dir(), ?DRIVER),
     Late = open(),
     without_runtime(Early),
     ?assertEqual(<<1>>, control(Late, ?WORK, order(?CPU))),
@@ -389,14 +395,45 @@ bound_late() ->
 
 wrong() ->
     [begin
-         ?assertMatch({Name, {error, Why}}, {Name, fairnif:load_driver(dir(), Name)}),
+         ?assertMatch({Name, {error, Why}}, {Name, fairnif_driver:load(dir(), Name)}),
          fairnif_test:eventually(fun() -> not is_loaded(Name) end)
      end || {Name, Why} <- [{"fairnif_test_driver_other", {interface, {99, 0}, {1, 0}}},
                             {"fairnif_test_driver_plain", no_fair_driver}]],
-    ?assertMatch({error, _}, fairnif:load_driver(dir(), "no_such_driver")),
+    ?assertMatch({error, _}, fairnif_driver:load(dir(), "no_such_driver")),
     %% Once more, by the same process: erl_ddll counts.
-    ?assertEqual(ok, fairnif:load_driver(dir(), fairnif_test_driver)),
+    ?assertEqual(ok, fairnif_driver:load(dir(), fairnif_test_driver)),
     ok = erl_ddll:unload(?DRIVER).
+
+%% Loaded as an upgrade, and after it was not there at all: the library is the same, and its ports.
+anew() ->
+    Port = open(),
+    [begin
+         Before = maps:with([ports, libraries], fairnif_driver:counts()),
+         control(Port, ?SCHEDULE, order(?IO, 100, 0, N)),
+         _ = code:purge(fairnif_driver),
+         Gone andalso begin true = code:delete(fairnif_driver), _ = code:purge(fairnif_driver) end,
+         {module, fairnif_driver} = code:load_file(fairnif_driver),
+         %% The call that finds the new copy without the library.
+         ?assertEqual(<<1>>, control(Port, ?WORK, order(?CPU))),
+         ?assertEqual(Before, maps:with([ports, libraries], fairnif_driver:counts()))
+     end || {N, Gone} <- [{1, false}, {2, true}, {3, false}]],
+    ?assertEqual([1, 0, 2, 0, 3, 0], journal(Port)).
+
+%% The same Erlang code beside a library that was built with the next version of fairnif_private.h.
+other_runtime() ->
+    Other = filename:join(dir(), "other_private"),
+    Ebin = filename:join(Other, "ebin"),
+    Here = filename:dirname(code:which(fairnif_driver)),
+    ok = filelib:ensure_path(Ebin),
+    {ok, _} = file:copy(filename:join(Here, "fairnif_driver.beam"),
+                        filename:join(Ebin, "fairnif_driver.beam")),
+    Command = lists:join($ , ["erl", "-noshell", "-pa", Ebin | fairnif_test:erl_args()]),
+    Output = os:cmd(lists:flatten(Command) ++ " -eval 'R = try fairnif_driver:counts() "
+                    "catch error:E -> E end, io:format(\"~nresult: ~0p~n\", [R])' "
+                    "-s erlang halt 2>&1"),
+    [?assertMatch({_, _, [_ | _]}, {Word, Output, string:find(Output, Word)})
+     || Word <- ["result: {fairnif_driver,{load,", "4703",
+                 "built with fairnif_private.h of version 99.0, the loaded runtime has 1.0"]].
 
 %% -- many --------------------------------------------------------------------
 
@@ -442,7 +479,7 @@ storm(N) ->
 storm_call(Port, 4) -> [port_command(Port, order(N rem 4, 0, 1, N)) || N <- lists:seq(1, 100)];
 storm_call(Port, 5) -> [control(Port, ?SCHEDULE, order(rand:uniform(3) - 1, rand:uniform(3), 1, 0))
                         || _ <- lists:seq(1, 10)];
-storm_call(Port, 6) -> fairnif:port_call(Port, rand:uniform(3) - 1, {a, Port});
+storm_call(Port, 6) -> fairnif_driver:call(Port, rand:uniform(3) - 1, {a, Port});
 storm_call(Port, N) -> control(Port, ?WORK, order(N - 1, rand:uniform(5), 1, 0)).
 
 %% -- other nodes -------------------------------------------------------------
@@ -456,7 +493,7 @@ halts() ->
                            end) || Where <- [?NORMAL, ?CPU, ?IO]].
 
 halt_ms(Where) ->
-    Args = ["+S", "2:2", "-noshell"] ++ fairnif_test:erl_args()
+    Args = ["+S", "2:2", "-noshell"] ++ fairnif_test:erl_args() ++ fairnif_test_driver:erl_args()
         ++ ["-run", ?MODULE_STRING, "halt_with", lists:concat([Where])],
     Port = open_port({spawn_executable, os:find_executable("erl")},
                      [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout,
@@ -472,7 +509,7 @@ halt_ms(Where) ->
 
 %% In a node of its own. halt/0 flushes, and closes every port.
 halt_with([Where]) ->
-    ok = fairnif:load_driver(dir(), ?DRIVER),
+    ok = fairnif_driver:load(dir(), ?DRIVER),
     Where =:= "none" orelse
         begin
             Port = open(),
@@ -488,7 +525,7 @@ halt_with([Where]) ->
 %% What an Erlang process gets done in 300 ms beside work of 300 ms: nothing where that holds the
 %% only scheduler.
 migrates() ->
-    Peer = fairnif_test:peer(["+S", "2:2"]),
+    Peer = fairnif_test:peer(["+S", "2:2"] ++ fairnif_test_driver:erl_args()),
     fairnif_test:call(Peer, ?MODULE, migrate, []),
     fairnif_test:stop(Peer),
     ?assertEqual(1, count(ended)),
@@ -498,7 +535,7 @@ migrates() ->
 %% The owner is bound to the scheduler that goes offline, but the VM may have the port elsewhere:
 %% so it goes on and off more than once.
 migrate() ->
-    ok = fairnif:load_driver(dir(), ?DRIVER),
+    ok = fairnif_driver:load(dir(), ?DRIVER),
     Self = self(),
     Owner = spawn_opt(fun() -> Self ! {self(), open()}, receive stop -> ok end end,
                       [{scheduler, 2}]),
@@ -512,7 +549,7 @@ migrate() ->
     exit(Owner, kill).
 
 shares() ->
-    Peer = fairnif_test:peer(["+S", "1:1"]),
+    Peer = fairnif_test:peer(["+S", "1:1"] ++ fairnif_test_driver:erl_args()),
     Beside = fun(Where, Ticks) -> fairnif_test:call(Peer, ?MODULE, beside, [Where, Ticks]) end,
     fairnif_test:retry(4, fun() ->
                                   Held = Beside(?NORMAL, 0),
@@ -525,7 +562,7 @@ shares() ->
     fairnif_test:stop(Peer).
 
 beside(Where, Ticks) ->
-    ok = fairnif:load_driver(dir(), ?DRIVER),
+    ok = fairnif_driver:load(dir(), ?DRIVER),
     Port = open(),
     Count = counters:new(1, []),
     Worker = spawn(fun() -> count_up(Count) end),

@@ -1,6 +1,6 @@
 /*
- * drv_request.c - fairnif:port_control/3 and port_call/3: which ports they can
- * wait for, and how the answer comes.
+ * request.c - fairnif_driver:control/3 and call/3: who waits, and how the
+ * answer comes.
  *
  * The caller registers a request with the port, in C, and then calls the port
  * as anybody does.  The port's control finds the request by its caller, so
@@ -13,72 +13,12 @@
  * Must never be done here: send to a caller that has said that it does not
  * wait any more (it would find a stray message).
  */
-#ifndef _WIN32
+#include "request.h"
 
-#include "base/type.h"
-#include "driver/drivers.h"
-#include "driver/drv.h"
-
-enum { BUCKETS = 4096 };
-
-static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct drv_port *registry[BUCKETS];
-static uint64_t ports;
-static fair__u64 requests;
+static drv_u64 requests;
 static ErlNifResourceType *request_type;
 
-/* -- the registry of ports ------------------------------------------------------ */
-
-static struct drv_port **bucket_of(ErlDrvTermData term)
-{
-    return &registry[((uint64_t)term * 0x9E3779B97F4A7C15u >> 40) % BUCKETS];
-}
-
-void drv__register(struct drv_port *p)
-{
-    struct drv_port **bucket = bucket_of(p->term);
-
-    pthread_mutex_lock(&registry_lock);
-    p->hash_next = *bucket;
-    *bucket = p;
-    ports++;
-    pthread_mutex_unlock(&registry_lock);
-}
-
-void drv__unregister(struct drv_port *p)
-{
-    struct drv_port **at;
-
-    pthread_mutex_lock(&registry_lock);
-    for (at = bucket_of(p->term); *at; at = &(*at)->hash_next) {
-        if (*at == p) {
-            *at = p->hash_next;
-            ports--;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&registry_lock);
-}
-
-/* The caller gets a reference; NULL: no port of a driver of ours. */
-static struct drv_port *lookup(ErlNifEnv *env, ERL_NIF_TERM term)
-{
-    struct drv_port *p;
-    ErlNifPort port;
-
-    if (!enif_get_local_port(env, term, &port))
-        return NULL;
-    pthread_mutex_lock(&registry_lock);
-    for (p = *bucket_of(port.port_id); p; p = p->hash_next)
-        if (p->term == port.port_id)
-            break;
-    if (p)
-        atomic_fetch_add(&p->refs, 1);
-    pthread_mutex_unlock(&registry_lock);
-    return p;
-}
-
-/* -- requests --------------------------------------------------------------------- */
+/* -- requests -------------------------------------------------------------- */
 
 static void unlist(struct drv_port *p, struct drv_request *r)
 {
@@ -92,8 +32,6 @@ static void unlist(struct drv_port *p, struct drv_request *r)
     r->listed = false;
 }
 
-/* The request of whoever the VM calls the port for, in the port's context and
- * with its lock held. */
 struct drv_request *drv__claim(struct drv_port *p)
 {
     ErlDrvTermData caller = p->driver->vm.caller(p->pub.port);
@@ -141,11 +79,11 @@ static struct drv_request *request_of(ErlNifEnv *env, ERL_NIF_TERM term)
     return enif_get_resource(env, term, request_type, &obj) ? obj : NULL;
 }
 
-/* driver_known(Port) -> boolean() */
-ERL_NIF_TERM fair__driver_known(ErlNifEnv *env, int argc,
-                                const ERL_NIF_TERM argv[])
+/* known(Port) -> boolean() */
+ERL_NIF_TERM drv__known(ErlNifEnv *env, int argc,
+                        const ERL_NIF_TERM argv[])
 {
-    struct drv_port *p = lookup(env, argv[0]);
+    struct drv_port *p = drv__lookup(env, argv[0]);
 
     (void)argc;
     if (p)
@@ -153,11 +91,11 @@ ERL_NIF_TERM fair__driver_known(ErlNifEnv *env, int argc,
     return enif_make_atom(env, p ? "true" : "false");
 }
 
-/* driver_request(Port, Tag) -> Request | none */
-ERL_NIF_TERM fair__driver_request(ErlNifEnv *env, int argc,
-                                  const ERL_NIF_TERM argv[])
+/* request(Port, Tag) -> Request | none */
+ERL_NIF_TERM drv__request(ErlNifEnv *env, int argc,
+                          const ERL_NIF_TERM argv[])
 {
-    struct drv_port *p = lookup(env, argv[0]);
+    struct drv_port *p = drv__lookup(env, argv[0]);
     struct drv_request *r;
     ERL_NIF_TERM term;
 
@@ -187,9 +125,9 @@ ERL_NIF_TERM fair__driver_request(ErlNifEnv *env, int argc,
     return term;
 }
 
-/* driver_deferred(Request) -> boolean(), after the call */
-ERL_NIF_TERM fair__driver_deferred(ErlNifEnv *env, int argc,
-                                   const ERL_NIF_TERM argv[])
+/* deferred(Request) -> boolean(), after the call */
+ERL_NIF_TERM drv__deferred(ErlNifEnv *env, int argc,
+                           const ERL_NIF_TERM argv[])
 {
     struct drv_request *r = request_of(env, argv[0]);
     bool deferred;
@@ -203,10 +141,10 @@ ERL_NIF_TERM fair__driver_deferred(ErlNifEnv *env, int argc,
     return enif_make_atom(env, deferred ? "true" : "false");
 }
 
-/* driver_abandon(Request) -> abandoned: no answer comes any more; ended: it has
+/* abandon(Request) -> abandoned: no answer comes any more; ended: it has
  * been sent, if one was; sending: now is */
-ERL_NIF_TERM fair__driver_abandon(ErlNifEnv *env, int argc,
-                                  const ERL_NIF_TERM argv[])
+ERL_NIF_TERM drv__abandon(ErlNifEnv *env, int argc,
+                          const ERL_NIF_TERM argv[])
 {
     struct drv_request *r = request_of(env, argv[0]);
     const char *state = "ended";
@@ -226,7 +164,7 @@ ERL_NIF_TERM fair__driver_abandon(ErlNifEnv *env, int argc,
     return enif_make_atom(env, state);
 }
 
-/* -- the answer ------------------------------------------------------------------------ */
+/* -- the answer ------------------------------------------------------------ */
 
 static ERL_NIF_TERM binary(ErlNifEnv *env, const char *bytes, size_t size)
 {
@@ -304,63 +242,20 @@ void drv__answer(struct drv_job *job)
     free_result(job);
 }
 
-/* -- for module fairnif ------------------------------------------------------------------ */
+/* -- of the module --------------------------------------------------------- */
 
-static void put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key, uint64_t n)
+uint64_t drv__requests(void)
 {
-    enif_make_map_put(env, *map, enif_make_atom(env, key),
-                      enif_make_uint64(env, n), map);
+    return GET(requests);
 }
 
-/* driver_counts() -> #{ports, jobs, requests, libraries} */
-ERL_NIF_TERM fair__driver_counts(ErlNifEnv *env, int argc,
-                                 const ERL_NIF_TERM argv[])
-{
-    ERL_NIF_TERM map = enif_make_new_map(env);
-
-    (void)argc, (void)argv;
-    pthread_mutex_lock(&registry_lock);
-    put(env, &map, "ports", ports);
-    pthread_mutex_unlock(&registry_lock);
-    put(env, &map, "jobs", drv__jobs());
-    put(env, &map, "requests", GET(requests));
-    put(env, &map, "libraries", drv__libraries());
-    return map;
-}
-
-bool fair__drivers_open(ErlNifEnv *env)
+bool drv__requests_open(ErlNifEnv *env)
 {
     ErlNifResourceTypeInit init = {.dtor = request_dtor};
-    ErlNifResourceType *type = fair__open_type(env, "fairnif_port_request",
-                                               init);
+    ErlNifResourceType *type =
+        drv__runtime->open_type(env, "fairnif_driver_request", init);
 
     if (type)
         request_type = type;
     return type != NULL;
 }
-
-#else
-
-#include "driver/drivers.h"
-
-/* On Windows a NIF library cannot have a driver's wake-up. */
-#define NONE(NAME, ANSWER)                                                  \
-    ERL_NIF_TERM NAME(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])  \
-    {                                                                       \
-        (void)argc, (void)argv;                                             \
-        return ANSWER;                                                      \
-    }
-NONE(fair__driver_bind, enif_make_badarg(env))
-NONE(fair__driver_known, enif_make_atom(env, "false"))
-NONE(fair__driver_request, enif_make_badarg(env))
-NONE(fair__driver_deferred, enif_make_badarg(env))
-NONE(fair__driver_abandon, enif_make_badarg(env))
-NONE(fair__driver_counts, enif_make_badarg(env))
-
-bool fair__drivers_open(ErlNifEnv *env)
-{
-    (void)env;
-    return true;
-}
-
-#endif

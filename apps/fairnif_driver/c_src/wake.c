@@ -1,13 +1,11 @@
 /*
- * drv_wake.c - how a thread calls a port.
+ * wake.c - how a thread calls a port.
  *
  * A port's wake-up is a descriptor that the port has selected: a thread
  * writes to it, and the VM calls ready_input in the port's context.  There is
  * no other way from a thread into that context which a busy port does not
  * hold up, or which leaves the author's own timer alone.
  */
-#ifndef _WIN32
-
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +14,7 @@
 #  include <sys/eventfd.h>
 #endif
 
-#include "driver/drv.h"
+#include "wake.h"
 
 /* Descriptors that wait for the VM to say that they may be closed. */
 static struct closing {
@@ -132,5 +130,3 @@ int drv__wake_stopped(ErlDrvEvent event)
     enif_free(c);
     return 1;
 }
-
-#endif

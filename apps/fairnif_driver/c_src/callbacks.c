@@ -1,19 +1,19 @@
 /*
- * drv_port.c - what the VM calls of a port driver: each callback goes to the
+ * callbacks.c - what the VM calls of a port driver: each callback goes to the
  * author's at once when nothing of the port's waits or runs, and else behind
  * that.
  *
- * When the port closes, the VM calls `stop` and forgets it.  The record
- * stays until the author's last callback has returned; only then is his
- * `stop` called.
- *
  * Must never be done here: wait for a callback that runs on a thread.
  */
-#ifndef _WIN32
-
 #include <errno.h>
 
-#include "driver/drv.h"
+#include "callbacks.h"
+
+#include "gate.h"
+#include "job.h"
+#include "queue.h"
+#include "request.h"
+#include "wake.h"
 
 static const struct fair__drv_vm *vm_of(const struct drv_port *p)
 {
@@ -25,7 +25,7 @@ static const ErlDrvEntry *author(const struct drv_port *p)
     return p->driver->entry;
 }
 
-/* -- busy ------------------------------------------------------------------- */
+/* -- busy ------------------------------------------------------------------ */
 
 /* In the port's context: to the VM it is busy when the author says so, or when
  * much waits. */
@@ -66,55 +66,7 @@ static void control_flags(ErlDrvPort port, int flags)
     vm_of(here.port)->control_flags(port, flags);
 }
 
-/* -- a port's record -------------------------------------------------------- */
-
-static struct drv_port *new_port(struct fair__driver *driver, ErlDrvPort port)
-{
-    struct drv_port *p = enif_alloc(sizeof *p);
-
-    if (!p)
-        return NULL;
-    memset(p, 0, sizeof *p);
-    p->pub.ops = &drv__ops;
-    p->pub.port = port;
-    p->driver = driver;
-    p->loaded = driver->loaded;
-    p->refs = 1;
-    p->wake[0] = p->wake[1] = -1;
-    pthread_mutex_init(&p->lock, NULL);
-    drv__loaded_ref(p->loaded);
-    return p;
-}
-
-void drv__port_unref(struct drv_port *p)
-{
-    if (atomic_fetch_sub(&p->refs, 1) > 1)
-        return;
-    pthread_mutex_destroy(&p->lock);
-    enif_free(p);
-}
-
-/* The port's own reference: nothing of the author's is left. */
-static void let_go(struct drv_port *p)
-{
-    struct drv_loaded *loaded = p->loaded;
-
-    drv__port_unref(p);
-    drv__loaded_unref(loaded);
-}
-
-/* The author's last callback of a closed port has returned. */
-void drv__last_stop(struct drv_port *p)
-{
-    struct drv_here before = drv__here_set((struct drv_here){p, NULL, true});
-
-    if (author(p)->stop)
-        author(p)->stop(p->pub.data);
-    drv__here_set(before);
-    let_go(p);
-}
-
-/* -- turns ------------------------------------------------------------------ */
+/* -- turns ----------------------------------------------------------------- */
 
 /* What must be put back when a callback that the VM called has returned. */
 struct visit {
@@ -151,7 +103,7 @@ static void leave(struct drv_port *p, struct visit *v)
     drv__port_unref(p);
 }
 
-/* -- the port opens ----------------------------------------------------------*/
+/* -- the port opens ---------------------------------------------------------*/
 
 static void opened(struct drv_port *p, ErlDrvPort port)
 {
@@ -163,7 +115,7 @@ static void opened(struct drv_port *p, ErlDrvPort port)
 static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
                         char *command)
 {
-    struct drv_port *p = new_port(driver, port);
+    struct drv_port *p = drv__port_new(driver, &drv__ops, port);
     struct visit v;
     ErlDrvData data;
 
@@ -187,7 +139,7 @@ static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
             drv__cancel(job);
         }
         drv__port_unref(p);
-        let_go(p);
+        drv__port_let_go(p);
         errno = error;
         return data;
     }
@@ -199,7 +151,7 @@ static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
 static ErlDrvPort create(struct fair__driver *driver, ErlDrvPort creator,
                          ErlDrvTermData owner, char *name, ErlDrvData data)
 {
-    struct drv_port *p = new_port(driver, NULL);
+    struct drv_port *p = drv__port_new(driver, &drv__ops, NULL);
     ErlDrvPort port;
 
     if (!p)
@@ -207,13 +159,13 @@ static ErlDrvPort create(struct fair__driver *driver, ErlDrvPort creator,
     p->pub.data = data;
     port = driver->vm.create(creator, owner, name, (ErlDrvData)p);
     if (port == (ErlDrvPort)-1)
-        let_go(p);
+        drv__port_let_go(p);
     else
         opened(p, port);
     return port;
 }
 
-/* -- and closes ------------------------------------------------------------- */
+/* -- and closes ------------------------------------------------------------ */
 
 /* Nothing more is begun.  What runs on a thread, or on the stack that called
  * this, calls the author's `stop` when it is done; what is paused is done
@@ -245,7 +197,7 @@ static void stop(struct fair__drv_port *pub)
         drv__cancel(job);
     }
     if (withdrawn) {
-        fair__pool_kick();
+        drv__gate_leave(running);
         drv__forget(running);
         drv__end_turn(p);
     } else if (paused) {
@@ -256,7 +208,7 @@ static void stop(struct fair__drv_port *pub)
     leave(p, &v);
 }
 
-/* -- callbacks that can wait ------------------------------------------------- */
+/* -- callbacks that can wait ----------------------------------------------- */
 
 /* Puts a callback off that the VM called out of turn.  No memory: it is lost,
  * and the port is closed for it. */
@@ -364,7 +316,7 @@ static void flush(struct fair__drv_port *pub)
         queue(p, job);
 }
 
-/* -- callbacks that cannot --------------------------------------------------- */
+/* -- callbacks that cannot ------------------------------------------------- */
 
 /* The VM calls these again and again until the author has read or written. */
 static void ready_input(struct fair__drv_port *pub, ErlDrvEvent event)
@@ -398,7 +350,7 @@ static void ready_output(struct fair__drv_port *pub, ErlDrvEvent event)
     leave(p, &v);
 }
 
-/* -- control and call --------------------------------------------------------- */
+/* -- control and call ------------------------------------------------------ */
 
 static int flags_of(ErlDrvSSizeT answer)
 {
@@ -414,7 +366,7 @@ static int flags_of(ErlDrvSSizeT answer)
     }
 }
 
-/* Whoever waits in fairnif:port_control/3 gets a message later: true.  What
+/* Whoever waits in fairnif_driver:control/3 gets a message later: true.  What
  * the VM is answered now is then of no interest. */
 static bool defer(struct drv_port *p, enum drv_kind kind, int flags,
                   bool again, unsigned command, const char *buf, size_t len)
@@ -506,7 +458,7 @@ static ErlDrvSSizeT call(struct fair__drv_port *pub, unsigned command,
     return answer;
 }
 
-/* -- from callbacks ------------------------------------------------------------ */
+/* -- from callbacks -------------------------------------------------------- */
 
 static ErlDrvSSizeT schedule(ErlDrvPort port, int flags,
                              FairDrvCallback callback, void *arg,
@@ -583,5 +535,3 @@ const struct fair__drv_ops drv__ops = {
     .control_flags = control_flags,
     .create = create,
 };
-
-#endif

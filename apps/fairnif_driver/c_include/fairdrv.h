@@ -29,11 +29,11 @@
  *     FAIR_DRIVER_INIT(squeeze, entry, NULL)
  *
  *     %% In Erlang:
- *     ok = fairnif:load_driver(Dir, "squeeze"),
+ *     ok = fairnif_driver:load(Dir, "squeeze"),
  *     Port = open_port({spawn_driver, "squeeze"}, [binary]),
- *     fairnif:port_control(Port, 1, Data)
+ *     fairnif_driver:control(Port, 1, Data)
  *
- * Nothing is linked: fairnif:load_driver/2 hands the runtime over.
+ * Nothing is linked: fairnif_driver:load/2 hands the runtime over.
  *
  * THE RULES.  The callbacks of one port never run two at a time, on whatever
  * threads they run: what comes while one that was put off waits or runs is put
@@ -85,7 +85,7 @@ typedef ErlDrvSSizeT (*FairDrvCallback)(ErlDrvData drv_data, void *arg);
 
 /* Returned by `control` or `call`: it is called again, with the same command
  * and a copy of the buffer, where the name says.  Its answer then goes to the
- * caller of fairnif:port_control/3 or port_call/3; a caller of
+ * caller of fairnif_driver:control/3 or call/3; a caller of
  * erlang:port_control/3 gets badarg at once.  No other function's. */
 #define FAIR_DRV_RESCHEDULE           ((ErlDrvSSizeT)-4710)
 #define FAIR_DRV_RESCHEDULE_DIRTY_CPU ((ErlDrvSSizeT)-4711)
@@ -193,7 +193,7 @@ extern __attribute__((visibility("hidden"))) struct fair__driver fair__driver;
 static inline int fair__drv_no_runtime(const char *what)
 {
     fprintf(stderr, "fairnif: driver %s: %s: the port was opened before, or "
-            "without, fairnif:load_driver/2 loaded the driver: load it with "
+            "without, fairnif_driver:load/2 loaded the driver: load it with "
             "that instead of erl_ddll\n",
             fair__driver.name ? fair__driver.name : "?", what);
     errno = ENOTSUP;
@@ -254,7 +254,7 @@ static inline int fair_drv_callback_is_rescheduled(ErlDrvPort port)
  * rounds.  A callback that was put off to a normal scheduler and has used its
  * slice (about 25 us) goes on in a later turn of the port.  1 when nobody
  * wants the work any more: the port closed, or the caller of
- * fairnif:port_control/3 or port_call/3 died; the callback is to return soon
+ * fairnif_driver:control/3 or call/3 died; the callback is to return soon
  * then.  Else 0. */
 static inline int fair_drv_tick(ErlDrvPort port, size_t units)
 {

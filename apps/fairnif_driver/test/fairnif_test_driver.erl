@@ -2,22 +2,48 @@
 %% counts.
 -module(fairnif_test_driver).
 
--export([control/3, open/0, open/1, owner/0, order/1, order/4, journal/1, stopped/1, no_jobs/0,
-         nothing_left/0, flushed/0, is_loaded/1, dir/0, mapped/0, fds/0, counters_file/0,
-         new_counters/0, new_counters_in_place/0, counters/0, count/1]).
+-export([build/0, erl_args/0, once/1, kept/0, put_off/2, control/3, open/0, open/1, owner/0,
+         order/1, order/4, journal/1, stopped/1, no_jobs/0, nothing_left/0, flushed/0, is_loaded/1,
+         dir/0, mapped/0, fds/0, counters_file/0, new_counters/0, new_counters_in_place/0,
+         counters/0, count/1]).
 
 -define(DRIVER, "fairnif_test_driver").
 %% Of its control.
+-define(WORK, 1).
 -define(JOURNAL, 3).
 
+%% The libraries that the tests load, beside those of fairnif's tests.
+build() ->
+    fairnif_test:build(?MODULE, fairnif_driver:include_dir()).
+
+%% Arguments with which `erl' finds the application and its tests.
+erl_args() ->
+    fairnif_test:erl_args([fairnif_driver, ?MODULE]).
+
 control(Port, Command, Data) ->
-    fairnif:port_control(Port, Command, Data).
+    fairnif_driver:control(Port, Command, Data).
 
 open() ->
     open(?DRIVER " binary").
 
 open(Command) ->
     open_port({spawn_driver, Command}, [binary]).
+
+%% What is put off to there answers, through a port of its own; the driver is the caller's.
+once(Where) ->
+    ok = fairnif_driver:load(dir(), ?DRIVER),
+    Port = open(),
+    Answer = put_off(Port, Where),
+    true = port_close(Port),
+    Answer.
+
+put_off(Port, Where) ->
+    control(Port, ?WORK, order(Where)).
+
+%% A port that stays open, and keeps its driver.
+kept() ->
+    ok = fairnif_driver:load(dir(), ?DRIVER),
+    owner().
 
 %% A port that another process owns.
 owner() ->

@@ -1,0 +1,59 @@
+/*
+ * private.c - the table for applications of the runtime's own: what
+ * fairnif_private.h says, made of what is here.
+ */
+#include "nif/private.h"
+
+#include "base/config.h"
+#include "base/os.h"
+#include "base/type.h"
+#include "life/strand.h"
+#include "task/slice.h"
+#include "thread/pool.h"
+
+static const void *first(const void *mine)
+{
+    static const void *_Atomic is;
+    const void *none = NULL;
+
+    return atomic_compare_exchange_strong(&is, &none, mine) ? mine : none;
+}
+
+static bool pool_start(struct fair__job *job)
+{
+    fair__wait_lock();
+    fair__pool_put(job);
+    fair__wait_unlock();
+    return fair__pool_kick();
+}
+
+static bool pool_withdraw(struct fair__job *job)
+{
+    bool withdrawn;
+
+    fair__wait_lock();
+    withdrawn = fair__pool_withdraw(job);
+    fair__wait_unlock();
+    return withdrawn;
+}
+
+static unsigned processors(void)
+{
+    return (unsigned)GET(fair__config.dirty_cpus);
+}
+
+const struct fair__private fair__private = {
+    .size = sizeof fair__private,
+    .abi_major = FAIR_PRIVATE_MAJOR,
+    .abi_minor = FAIR_PRIVATE_MINOR,
+    .first = first,
+    .open_type = fair__open_type,
+    .pool_start = pool_start,
+    .pool_withdraw = pool_withdraw,
+    .processors = processors,
+    .strand_new = fair__strand_new,
+    .strand_run = fair__strand_run,
+    .now = fair__now,
+    .slice_is_up = fair__slice_is_up,
+    .price = fair__price,
+};

@@ -1,0 +1,4 @@
+[
+  inputs: ["{mix,.formatter}.exs", "test/**/*.exs"],
+  line_length: 98
+]
