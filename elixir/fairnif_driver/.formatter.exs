@@ -1,4 +1,0 @@
-[
-  inputs: ["{mix,.formatter}.exs", "test/**/*.exs"],
-  line_length: 98
-]
