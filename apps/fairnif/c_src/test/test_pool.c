@@ -140,8 +140,7 @@ static void begin(int n, const char *name)
 
     snprintf(arg, sizeof arg, "%d", n);
     procs[n] = spawn_await(name, arg);
-    while (vm_state(procs[n]) == VM_READY)
-        vm_step(procs[n]);
+    until_waiting(procs[n]);
 }
 
 static void ends_well(int n)
@@ -199,8 +198,7 @@ TEST(in_order, "what is queued is done in its order")
 
         snprintf(arg, sizeof arg, "%d", 'a' + i - 1);
         procs[i] = spawn_await("notes_it", arg);
-        while (vm_state(procs[i]) == VM_READY)
-            vm_step(procs[i]);
+        until_waiting(procs[i]);
     }
     vm_kill(procs[5]);
     gate_open();
@@ -435,8 +433,7 @@ TEST(shares, "a threaded body that ticks gives its thread to work that waits")
 
     gate_open();
     node_set("threads", 1);
-    while (vm_state(p) == VM_READY)
-        vm_step(p);
+    until_waiting(p);
     begin(0, "gated");
     ends_well(0);
     begin(1, "blocks");
@@ -454,8 +451,7 @@ TEST(stops, "a threaded body that ticks stops when its caller dies")
         long then;
 
         node_set("pause_every_tick", (uint64_t)every);
-        while (vm_state(p) == VM_READY)
-            vm_step(p);
+        until_waiting(p);
         then = __atomic_load_n(&rounds, __ATOMIC_RELAXED);
         EVENTUALLY(__atomic_load_n(&rounds, __ATOMIC_RELAXED) > then);
         vm_free(p);

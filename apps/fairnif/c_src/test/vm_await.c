@@ -78,7 +78,7 @@ static enum vm_state asked(vm_proc *p, vm_term answer)
     __int128 ms;
 
     if (!vm__is(answer, T_TUPLE) || HSIZE(PTR(answer)[0]) != 2
-        || vm__compare(PTR(answer)[1], p->await.regs[1]))
+        || !vm__same(PTR(answer)[1], p->await.regs[1]))
         return await(p, answer);
     answer = PTR(answer)[2];
     if (vm__integer(answer, &ms) && ms >= 0 && ms <= UINT32_MAX)

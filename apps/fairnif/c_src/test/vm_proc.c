@@ -543,12 +543,6 @@ int enif_has_pending_exception(ErlNifEnv *env, vm_term *reason)
     return env->raised;
 }
 
-int enif_is_exception(ErlNifEnv *env, vm_term term)
-{
-    vm__env_check(env, __func__);
-    return env->raised && term == NON_VALUE;
-}
-
 int enif_thread_type(void)
 {
     return vm__self ? vm__self->kind : ERL_NIF_THR_UNDEFINED;

@@ -107,17 +107,6 @@ ErlNifResourceType *enif_open_resource_type(
     return open_type(env, name, &init, flags, tried);
 }
 
-ErlNifResourceType *enif_open_resource_type_x(
-    ErlNifEnv *env, const char *name, const ErlNifResourceTypeInit *given,
-    ErlNifResourceFlags flags, ErlNifResourceFlags *tried)
-{
-    ErlNifResourceTypeInit init = *given;
-
-    init.dyncall = NULL;
-    init.members = 3;
-    return open_type(env, name, &init, flags, tried);
-}
-
 ErlNifResourceType *enif_init_resource_type(
     ErlNifEnv *env, const char *name, const ErlNifResourceTypeInit *given,
     ErlNifResourceFlags flags, ErlNifResourceFlags *tried)
@@ -126,20 +115,10 @@ ErlNifResourceType *enif_init_resource_type(
 
     memset(&init, 0, sizeof init);
     init.members = given->members;
-    switch (given->members) {
-    case 4:
-        init.dyncall = given->dyncall;  /* fall through */
-    case 3:
-        init.down = given->down;        /* fall through */
-    case 2:
-        init.stop = given->stop;        /* fall through */
-    case 1:
-        init.dtor = given->dtor;        /* fall through */
-    case 0:
-        break;
-    default:
-        vm_misuse("enif_init_resource_type: %d members", given->members);
-    }
+    init.dtor = given->dtor;
+    init.stop = given->members > 1 ? given->stop : NULL;
+    init.down = given->members > 2 ? given->down : NULL;
+    init.dyncall = given->members > 3 ? given->dyncall : NULL;
     return open_type(env, name, &init, flags, tried);
 }
 
@@ -156,7 +135,6 @@ void *enif_alloc_resource(ErlNifResourceType *type, size_t size)
                   "is gone");
     r = vm__malloc(sizeof *r + size);
     r->magic = LIVE;
-    r->monitors = NULL;
     r->type = type;
     r->refs = 1;
     r->size = size;
@@ -257,11 +235,6 @@ void enif_keep_resource(void *obj)
 void enif_release_resource(void *obj)
 {
     vm__resource_drop(of(obj));
-}
-
-size_t enif_sizeof_resource(void *obj)
-{
-    return of(obj)->size;
 }
 
 vm_term enif_make_resource(ErlNifEnv *env, void *obj)

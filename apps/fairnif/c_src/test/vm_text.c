@@ -127,10 +127,8 @@ static void print(struct out *o, vm_term t)
         put(o, "}", 1);
     } else if (vm__is(t, T_FUN))
         put(o, "#Fun", 4);
-    else if (vm__is(t, T_REF) || vm__is(t, T_MAGIC))
-        put(o, "#Ref", 4);
     else
-        put(o, "#Big", 4);
+        put(o, "#Ref", 4);
 }
 
 char *vm_print(vm_term term, char *buf, size_t size)
@@ -226,7 +224,7 @@ static vm_term bits(struct in *in)
             bit = (unsigned)strtoul(in->p, &end, 10);
             in->p = end;
             want(in, ">>");
-            return vm_bitstring(in->env, 8 * (n - 1) + bit);
+            return vm__bitstring(in->env, n - 1, bit);
         }
         if (next(in, "/")) {
             bit = (unsigned)strtoul(in->p, &end, 10);
@@ -332,97 +330,4 @@ vm_term vm_byte_list(ErlNifEnv *env, size_t length, vm_term tail)
     while (length-- > 0)
         tail = enif_make_list_cell(env, SMALL(length & 255), tail);
     return tail;
-}
-
-/* -- printf with %T, as enif_fprintf ------------------------------------- */
-
-static void convert(struct out *o, const char *spec, va_list *ap)
-{
-    char text[512];
-    size_t longs = 0;
-    const char *p;
-
-    for (p = spec; *p; p++)
-        longs += *p == 'l' || *p == 'z' || *p == 'j';
-    switch (p[-1]) {
-    case 'T':
-        print(o, va_arg(*ap, vm_term));
-        return;
-    case '%':
-        put(o, "%", 1);
-        return;
-    case 's':
-        snprintf(text, sizeof text, spec, va_arg(*ap, char *));
-        break;
-    case 'p':
-        snprintf(text, sizeof text, spec, va_arg(*ap, void *));
-        break;
-    case 'f':
-    case 'g':
-    case 'e':
-        snprintf(text, sizeof text, spec, va_arg(*ap, double));
-        break;
-    default:
-        if (longs)
-            snprintf(text, sizeof text, spec, va_arg(*ap, long));
-        else
-            snprintf(text, sizeof text, spec, va_arg(*ap, int));
-    }
-    put(o, text, strlen(text));
-}
-
-int enif_vsnprintf(char *buf, size_t size, const char *format, va_list given)
-{
-    struct out o = {buf, size, 0};
-    va_list ap;
-
-    va_copy(ap, given);
-    while (*format) {
-        size_t n = strcspn(format, "%");
-        char spec[32];
-
-        put(&o, format, n);
-        format += n;
-        if (!*format)
-            break;
-        n = 1 + strcspn(format + 1, "%TscdiuxXpfge");
-        if (n + 2 > sizeof spec)
-            vm_misuse("enif_vsnprintf: %s", format);
-        snprintf(spec, sizeof spec, "%.*s", (int)n + 1, format);
-        format += n + 1;
-        convert(&o, spec, &ap);
-    }
-    va_end(ap);
-    return (int)o.used;
-}
-
-int enif_snprintf(char *buf, size_t size, const char *format, ...)
-{
-    va_list ap;
-    int n;
-
-    va_start(ap, format);
-    n = enif_vsnprintf(buf, size, format, ap);
-    va_end(ap);
-    return n;
-}
-
-int enif_vfprintf(FILE *file, const char *format, va_list ap)
-{
-    char text[4096];
-    int n = enif_vsnprintf(text, sizeof text, format, ap);
-
-    fputs(text, file);
-    return n;
-}
-
-int enif_fprintf(FILE *file, const char *format, ...)
-{
-    va_list ap;
-    int n;
-
-    va_start(ap, format);
-    n = enif_vfprintf(file, format, ap);
-    va_end(ap);
-    return n;
 }
