@@ -525,13 +525,13 @@ TEST(binaries, "a large binary goes to a thread and back without a copy")
     vm_proc *p = vm_spawn();
     unsigned char bytes[1000] = {1};
     vm_term bin = vm_binary(vm_env(p), bytes, sizeof bytes);
-    const unsigned char *was, *is;
-    size_t size;
+    ErlNifBinary was, is;
 
     gate_open();
-    vm_is_binary(bin, &was, &size);
+    CHECK(enif_inspect_binary(vm_env(p), bin, &was));
     node_await(p, "blocks", 1, &bin);
     vm_finish(p);
-    CHECK(vm_is_binary(vm_result(p), &is, &size) && is == was && size == 1000);
+    CHECK(enif_inspect_binary(vm_env(p), vm_result(p), &is));
+    CHECK(is.data == was.data && is.size == 1000);
     vm_free(p);
 }

@@ -173,7 +173,6 @@ vm_term vm_bits(ErlNifEnv *env, const void *data, size_t size, unsigned bit);
 vm_term vm_binary(ErlNifEnv *env, const void *data, size_t size);
 /* [0, 1 band 255, 2 band 255, ...] with that tail. */
 vm_term vm_byte_list(ErlNifEnv *env, size_t length, vm_term tail);
-bool vm_is_binary(vm_term term, const unsigned char **data, size_t *size);
 #define VM_NIL ((vm_term)-5)
 
 /* -- faults -------------------------------------------------------------- */

@@ -287,14 +287,3 @@ vm_term vm__bitstring(ErlNifEnv *env, size_t bytes, unsigned bits)
     memset(enif_make_new_binary(env, bytes + 1, &t), 0x55, bytes + 1);
     return make_subbin(env->heap, t, 0, bytes, 0, bits);
 }
-
-bool vm_is_binary(vm_term term, const unsigned char **data, size_t *size)
-{
-    struct vm_span s;
-
-    if (!vm__span(term, &s) || s.bits || s.bit)
-        return false;
-    *data = s.data;
-    *size = s.size;
-    return true;
-}

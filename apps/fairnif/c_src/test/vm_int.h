@@ -225,14 +225,14 @@ void vm__env_check(ErlNifEnv *env, const char *who);
 void vm__slice_check(ErlNifEnv *env, const char *who);
 void vm__temporary(ErlNifEnv *env, void *p);
 void vm__free_temporary(ErlNifEnv *env);
-vm_proc *vm__proc_nth(size_t index);
+/* False past the last; NULL where one was freed. */
+bool vm__proc_at(size_t index, vm_proc **p);
 /* The process with its lock held, or NULL when it is dead. */
 vm_proc *vm__proc_locked(vm_term pid);
 bool vm__proc_gone(const vm_proc *p);   /* for others; with its lock held */
 void vm__call(vm_proc *p, vm_lib *lib, const char *name, int argc,
               const vm_term argv[]);
 void vm__begin(vm_proc *p, enum vm_state state);
-size_t vm__procs(void);
 void vm__owned(ErlNifEnv *env, vm_term t, const char *who);
 
 /* vm_send.c */

@@ -56,10 +56,8 @@ static ErlNifResourceType *find_type(const char *module, const char *name)
 
 static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
                                      const ErlNifResourceTypeInit *init,
-                                     ErlNifResourceFlags flags,
-                                     ErlNifResourceFlags *tried)
+                                     ErlNifResourceFlags flags)
 {
-    ErlNifResourceFlags tries = flags;
     ErlNifResourceType *t;
 
     vm__slice_check(env, "opening a resource type");
@@ -71,12 +69,9 @@ static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
                   name);
     pthread_mutex_lock(&lock);
     t = find_type(env->lib->name, name);
-    if (t && !(flags & ERL_NIF_RT_TAKEOVER)) {
-        t = NULL;
-    } else if (t) {
-        tries = ERL_NIF_RT_TAKEOVER;
-    } else if (flags & ERL_NIF_RT_CREATE) {
-        tries = ERL_NIF_RT_CREATE;
+    if (t && !(flags & ERL_NIF_RT_TAKEOVER))
+        vm_misuse("resource type %s opened a second time", name);
+    if (!t) {
         t = vm__malloc(sizeof *t);
         memset(t, 0, sizeof *t);
         snprintf(t->module, sizeof t->module, "%s", env->lib->name);
@@ -84,14 +79,10 @@ static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
         t->next = types;
         types = t;
     }
-    if (t) {
-        t->pending = true;
-        t->new_owner = env->lib;
-        t->new_fn = *init;
-    }
+    t->pending = true;
+    t->new_owner = env->lib;
+    t->new_fn = *init;
     pthread_mutex_unlock(&lock);
-    if (tried)
-        *tried = tries;
     return t;
 }
 
@@ -102,9 +93,9 @@ ErlNifResourceType *enif_open_resource_type(
 {
     ErlNifResourceTypeInit init = {dtor, NULL, NULL, 1, NULL};
 
-    if (module)
-        vm_misuse("enif_open_resource_type: module_str must be NULL");
-    return open_type(env, name, &init, flags, tried);
+    if (module || tried)
+        vm_misuse("enif_open_resource_type: what is not here");
+    return open_type(env, name, &init, flags);
 }
 
 ErlNifResourceType *enif_init_resource_type(
@@ -119,7 +110,9 @@ ErlNifResourceType *enif_init_resource_type(
     init.stop = given->members > 1 ? given->stop : NULL;
     init.down = given->members > 2 ? given->down : NULL;
     init.dyncall = given->members > 3 ? given->dyncall : NULL;
-    return open_type(env, name, &init, flags, tried);
+    if (tried)
+        vm_misuse("enif_init_resource_type: what is not here");
+    return open_type(env, name, &init, flags);
 }
 
 /* -- objects ------------------------------------------------------------- */
@@ -391,9 +384,9 @@ static void unload(void *arg)
 
 void vm_purge(vm_lib *lib)
 {
-    for (size_t i = 0; i < vm__procs(); i++) {
-        vm_proc *p = vm__proc_nth(i);
+    vm_proc *p;
 
+    for (size_t i = 0; vm__proc_at(i, &p); i++) {
         if (p && p->lib == lib && vm_state(p) == VM_READY)
             vm_kill(p);
         else if (p && p->lib == lib && vm_state(p) == VM_RUNNING)

@@ -28,11 +28,11 @@ int enif_get_local_pid(ErlNifEnv *env, vm_term term, ErlNifPid *pid)
 
 int enif_whereis_pid(ErlNifEnv *env, vm_term name, ErlNifPid *pid)
 {
+    vm_proc *p;
+
     if (env)
         vm__env_check(env, __func__);
-    for (size_t i = 0; i < vm__procs(); i++) {
-        vm_proc *p = vm__proc_nth(i);
-
+    for (size_t i = 0; vm__proc_at(i, &p); i++) {
         if (p && p->name == name) {
             pid->pid = p->pid;
             return 1;

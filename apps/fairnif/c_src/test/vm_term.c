@@ -15,26 +15,18 @@ static pthread_mutex_t atom_lock = PTHREAD_MUTEX_INITIALIZER;
 static char atoms[MAX_ATOMS][256];
 static size_t atom_count;
 
-static long find_atom(const char *name, size_t length)
-{
-    for (size_t i = 0; i < atom_count; i++)
-        if (strlen(atoms[i]) == length && !memcmp(atoms[i], name, length))
-            return (long)i;
-    return -1;
-}
-
 vm_term vm__atom(const char *name, size_t length)
 {
-    long i;
+    size_t i;
 
     pthread_mutex_lock(&atom_lock);
-    i = find_atom(name, length);
-    if (i < 0) {
-        if (atom_count == MAX_ATOMS)
-            vm_misuse("too many atoms");
-        i = (long)atom_count;
-        memcpy(atoms[i], name, length);
-        atom_count++;
+    for (i = 0; i < atom_count; i++)
+        if (strlen(atoms[i]) == length && !memcmp(atoms[i], name, length))
+            break;
+    if (i == atom_count) {
+        if (atom_count == MAX_ATOMS || length > 255)
+            vm_misuse("too many atoms, or one that is too long");
+        memcpy(atoms[atom_count++], name, length);
     }
     pthread_mutex_unlock(&atom_lock);
     return ATOM(i);
@@ -45,17 +37,10 @@ const char *vm__atom_name(vm_term atom)
     return atoms[ATOM_INDEX(atom)];
 }
 
-vm_term enif_make_atom_len(ErlNifEnv *env, const char *name, size_t length)
-{
-    vm__env_check(env, __func__);
-    if (length > 255)
-        return enif_make_badarg(env);
-    return vm__atom(name, length);
-}
-
 vm_term enif_make_atom(ErlNifEnv *env, const char *name)
 {
-    return enif_make_atom_len(env, name, strlen(name));
+    vm__env_check(env, __func__);
+    return vm__atom(name, strlen(name));
 }
 
 int enif_get_atom(ErlNifEnv *env, vm_term term, char *buf, unsigned size,
