@@ -167,6 +167,8 @@ TEST(as_needed, "threads start as work comes, up to their number; the rest is "
         CHECK(vm_state(procs[i]) == VM_WAITING);
     }
     CHECK_NUMBERS(node_info("threads_busy"), ==, 3);
+    for (int i = 0; i < 20; i++)        /* a step of the coarse clock */
+        nap();
     gate_open();
     for (int i = 0; i < 10; i++)
         ends_well(i);
