@@ -48,7 +48,7 @@ ct            = $(REBAR) ct --suite $(call commas,$(1))
 	test-examples test-examples-beside test-examples-alone test-elixir test-elixir-beside test-elixir-alone \
 	test-stranger test-stranger-beside test-stranger-alone test-otp test-newest \
 	test-erlang test-erlang-eunit test-erlang-ct \
-	bench bench-json zoo manners soak sanitize lint lint-fast \
+	bench bench-json zoo manners soak sanitize coverage lint lint-fast \
 	docs site clean
 
 # Most targets meet in the same build directories. tools/abreast runs those that do not.
@@ -173,6 +173,9 @@ sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer 
 	@tools/setup sanitize
 	$(MAKE) -C apps/fairnif/c_src sanitize
 	WATCH_STORM=4 $(MAKE) -C apps/fairnif_watch/c_src/test test
+
+coverage: deps-test deps-http all  ## which lines the C tests and EUnit run, by folder and application
+	@tools/coverage
 
 compile: deps   ## the applications
 	@$(REBAR) compile >&2

@@ -244,7 +244,6 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("nif_wait_dirty_io", 3, wait_body,
              FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_AWAITED),
     FAIR_NIF("nif_wait_threaded", 3, wait_body, FAIR_THREADED),
-    FAIR_NIF("wait_not_awaited", 3, wait_body, FAIR_AUTO),
     FAIR_NIF("nif_take", 2, take, FAIR_AUTO | FAIR_AWAITED),
     FAIR_NIF("nif_take_threaded", 2, take, FAIR_THREADED),
     FAIR_NIF("nif_sleeps", 2, sleeps, FAIR_AUTO | FAIR_AWAITED),

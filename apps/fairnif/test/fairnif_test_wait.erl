@@ -35,7 +35,6 @@ nif_wait_normal(_Fd, _Events, _Ms) -> ?NIF.
 nif_wait_dirty_cpu(_Fd, _Events, _Ms) -> ?NIF.
 nif_wait_dirty_io(_Fd, _Events, _Ms) -> ?NIF.
 nif_wait_threaded(_Fd, _Events, _Ms) -> ?NIF.
-wait_not_awaited(_Fd, _Events, _Ms) -> ?NIF.
 nif_take(_Fd, _N) -> ?NIF.
 nif_take_threaded(_Fd, _N) -> ?NIF.
 nif_sleeps(_N, _Ms) -> ?NIF.

@@ -2,7 +2,7 @@
 %% answers what is to be shown.
 -module(fairnif_test_wait_cases).
 
--export([every_mode/0, deadlines/0, not_awaited/0, busy/0, same_number/0, closed/0, owner_dies/0,
+-export([every_mode/0, deadlines/0, busy/0, same_number/0, closed/0, owner_dies/0,
          garbage/0, used/0, dropped/0, killed/1, mailbox/1, both/0, races/1, reloaded/0, purged/0,
          no_descriptors/0, left/1, shown/0, until_halt/1, threaded/0, mass/1]).
 %% For other processes of these.
@@ -68,16 +68,6 @@ deadlines() ->
     0 = ?T:wait(T, ?READ, 10),
     ?READ = later(fun() -> ?T:add(?T:number(T), 1) end, fun() -> ?T:wait(T, ?READ, -1) end),
     no_messages().
-
-not_awaited() ->
-    E = ?T:event(0),
-    0 = ?T:wait_not_awaited(E, ?READ, 0),
-    {fairnif, {not_awaited, {?T, wait_not_awaited, 3}}} =
-        try ?T:wait_not_awaited(E, ?READ, 10) catch error:Why -> Why end,
-    %% Nothing of it is left.
-    0 = ?T:wait(E, ?READ, 10),
-    _ = ?T:add(E, 1),
-    ?READ = ?T:wait_not_awaited(E, ?READ, -1).
 
 %% -- one task at a time --------------------------------------------------------
 

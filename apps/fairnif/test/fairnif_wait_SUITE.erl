@@ -5,7 +5,6 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([each_mode_waits_for_what_it_is_told_to/1,
          a_wait_ends_when_its_time_is_up_and_not_before/1,
-         a_body_that_is_not_awaited_may_look_and_not_wait/1,
          a_second_task_that_waits_for_the_same_event_gets_busy/1,
          another_file_with_the_same_number_is_not_busy/1,
          who_waits_for_a_descriptor_that_is_closed_gets_ebadf/1,
@@ -44,7 +43,6 @@ end_per_suite(_Config) ->
 
 each_mode_waits_for_what_it_is_told_to(_) -> ok = in_peer(every_mode, []).
 a_wait_ends_when_its_time_is_up_and_not_before(_) -> ok = in_peer(deadlines, []).
-a_body_that_is_not_awaited_may_look_and_not_wait(_) -> 1 = in_peer(not_awaited, []).
 a_second_task_that_waits_for_the_same_event_gets_busy(_) -> ok = in_peer(busy, []).
 another_file_with_the_same_number_is_not_busy(_) -> ok = in_peer(same_number, []).
 who_waits_for_a_descriptor_that_is_closed_gets_ebadf(_) -> ok = in_peer(closed, []).

@@ -62,6 +62,12 @@ void check_call(const char *name, const char *args, const char *should,
  * comes is a term as Erlang writes it, or error:Reason. */
 #define CHECK_CALL(NAME, ARGS, SHOULD)                                      \
     check_call((NAME), (ARGS), (SHOULD), __FILE__, __LINE__)
+/* The same in each of the six modes, without pauses and with one at every
+ * tick. */
+void check_everywhere(const char *name, const char *args, const char *should,
+                      const char *file, int line);
+#define CHECK_EVERYWHERE(NAME, ARGS, SHOULD)                                \
+    check_everywhere((NAME), (ARGS), (SHOULD), __FILE__, __LINE__)
 int check_failures(void);
 
 /* -- the node ------------------------------------------------------------ */

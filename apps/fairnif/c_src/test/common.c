@@ -216,3 +216,13 @@ void check_call(const char *name, const char *args, const char *should,
     check_that(!strcmp(is, should), file, line, "%s(%.200s) is %s instead of "
                "%s", name, args, is, should);
 }
+
+void check_everywhere(const char *name, const char *args, const char *should,
+                      const char *file, int line)
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (int i = 0; i < 6; i++)
+            check_call(in_mode(name, &modes[i]), args, should, file, line);
+    }
+}

@@ -432,7 +432,5 @@ TEST(until_the_end, "binaries are there until the deferred functions have run")
 
 TEST(two_at_once, "input and output are held together")
 {
-    node_set("pause_every_tick", 1);
-    for (int i = 0; i < 6; i++)
-        CHECK_CALL(in_mode("doubled", &modes[i]), "<<1,2>>", "<<1,2,1,2>>");
+    CHECK_EVERYWHERE("doubled", "<<1,2>>", "<<1,2,1,2>>");
 }

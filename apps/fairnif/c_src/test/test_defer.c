@@ -147,9 +147,9 @@ static void check_notes(const char *should, const char *name, int line)
     clear_notes();
 }
 
-/* Runs to the end, with and without pauses, in modes where `fits`. */
-static void in_all_modes(const char *name, const char *should, bool plain_too,
-                         int line)
+/* Runs to the end, with and without pauses, in all modes or in those where a
+ * body can be stopped. */
+static void in_all_modes(const char *name, const char *should, bool plain_too)
 {
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);
@@ -161,40 +161,30 @@ static void in_all_modes(const char *name, const char *should, bool plain_too,
             if (!plain_too && m->first == 'n' && !m->yields)
                 continue;
             finished(spawn_call(in_mode(name, m), ""));
-            check_notes(should, in_mode(name, m), line);
+            check_notes(should, in_mode(name, m), __LINE__);
         }
     }
 }
 
-TEST(on_return, "they run after the body has returned")
+/* When the body has returned or raised, its caller alive or dead; when the
+ * caller dies, no further than a slice's ticks or fair_call; fair_undefer takes
+ * back the latest of its kind; there may be hundreds. */
+TEST(ends, "they run in reverse order, once, however the body ends, but for "
+     "those that were taken back")
 {
-    in_all_modes("returns", "returned:fedcba", true, __LINE__);
-}
+    static const struct { const char *name, *should; bool plain_too; } bodies[] = {
+        {"returns", "returned:fedcba", true},
+        {"raises", "raised:fedcba", true},
+        {"dies_and_returns", "returned:fedcba", true},
+        {"dies_and_ticks", "fedcba", false},
+        {"dies_in_call", "fedcba", false},
+        {"dies_blocking", "fedcba", true},
+        {"takes_back", "gedc", true},
+        {"hundreds", "", true},
+    };
 
-TEST(on_badarg, "they run after the body has raised")
-{
-    in_all_modes("raises", "raised:fedcba", true, __LINE__);
-}
-
-TEST(on_return_to_nobody, "they run when the caller died and the body returns")
-{
-    in_all_modes("dies_and_returns", "returned:fedcba", true, __LINE__);
-}
-
-TEST(on_tick, "a body whose caller died goes no further than a slice's ticks")
-{
-    in_all_modes("dies_and_ticks", "fedcba", false, __LINE__);
-}
-
-TEST(in_call, "a body whose caller died during fair_call goes no further")
-{
-    in_all_modes("dies_in_call", "fedcba", false, __LINE__);
-}
-
-TEST(in_blocking, "a body whose caller died during fair_call goes no "
-     "further")
-{
-    in_all_modes("dies_blocking", "fedcba", true, __LINE__);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        in_all_modes(bodies[i].name, bodies[i].should, bodies[i].plain_too);
 }
 
 /* The nth slice, then the caller's death; on each kind of thread. */
@@ -323,14 +313,4 @@ TEST(running, "they run when the caller is killed while running dirty, and "
         CHECK_NUMBERS(node_stacks(), ==, 0);
         vm_free(doomed);
     }
-}
-
-TEST(undefer, "fair_undefer takes back the latest of its kind")
-{
-    in_all_modes("takes_back", "gedc", true, __LINE__);
-}
-
-TEST(many, "there may be hundreds")
-{
-    in_all_modes("hundreds", "", true, __LINE__);
 }

@@ -398,34 +398,37 @@ static const char *learned(void)
     vm_print(vm_result(p), text, sizeof text);
     vm_free(p);
     at = strstr(text, "function=>{test_fair_call,call_auto,2}");
-    while (at > text && strncmp(at, "#{", 2))
-        at--;
-    at = strstr(at, "fair_call_cutoff_units");
-    end = at ? strstr(at, "],") : NULL;
+    at = at ? strstr(at, "fair_call_unit_ns") : NULL;
+    end = at ? strstr(at, "cutoff_units=>") : NULL;
     if (!end)
         return text;
-    end[1] = 0;
-    return at;
+    end += strlen("cutoff_units=>");
+    end[strcspn(end, ",}")] = 0;
+    return at + strlen("fair_call_");
 }
 
 TEST(shown, "info shows what was learned, and from where calls go dirty")
 {
+    static const struct {
+        uint64_t units, ns;
+        const char *unit_ns, *cutoff;
+    } calls[] = {
+        {64, 640, "{64,10}", "128"},
+        {16384, 32768, "{64,10},{16384,2}", "128"},
+        {8192, 8192, "{64,10},{8192,1},{16384,2}", "16384"},
+        {32768, 16384, "{64,10},{8192,1},{16384,2},{32768,0.5}", "16384"},
+        {16384, 10240, "{64,10},{8192,1},{16384,0.625},{32768,0.5}", "32000"},
+    };
+
     start();
-    CHECK_TEXT(learned(), "fair_call_cutoff_units=>1,fair_call_unit_ns=>[]");
-    ran_times(1, 64, 640 - LOOK);
-    CHECK_TEXT(learned(), "fair_call_cutoff_units=>128,"
-               "fair_call_unit_ns=>[{64,10}]");
-    ran_times(1, 16384, 32768 - LOOK);
-    CHECK_TEXT(learned(), "fair_call_cutoff_units=>128,"
-               "fair_call_unit_ns=>[{64,10},{16384,2}]");
-    ran_times(1, 8192, 8192 - LOOK);
-    CHECK_TEXT(learned(), "fair_call_cutoff_units=>16384,"
-               "fair_call_unit_ns=>[{64,10},{8192,1},{16384,2}]");
-    ran_times(1, 32768, 16384 - LOOK);
-    CHECK_TEXT(learned(), "fair_call_cutoff_units=>16384,"
-               "fair_call_unit_ns=>[{64,10},{8192,1},{16384,2},{32768,0.5}]");
-    ran_times(1, 16384, 10240 - LOOK);
-    CHECK_TEXT(learned(), "fair_call_cutoff_units=>32000,"
-               "fair_call_unit_ns=>[{64,10},{8192,1},{16384,0.625},"
-               "{32768,0.5}]");
+    CHECK_TEXT(learned(), "unit_ns=>[],fair_call_cutoff_units=>1");
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char should[256];
+
+        ran_times(1, calls[i].units, calls[i].ns - LOOK);
+        snprintf(should, sizeof should,
+                 "unit_ns=>[%s],fair_call_cutoff_units=>%s", calls[i].unit_ns,
+                 calls[i].cutoff);
+        CHECK_TEXT(learned(), should);
+    }
 }

@@ -1,10 +1,34 @@
 /*
  * test_harness.c - the stand-in for the VM notices what it is there to
- * notice: bodies that break the rules, leaks, lost registers.
+ * notice: bodies that break the rules, leaks, lost registers, environments and
+ * descriptors that are not the caller's.
  */
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "check.h"
+
+static ErlNifResourceType *type, *stopless_type;
+
+static void stop(ErlNifEnv *env, void *obj, ErlNifEvent fd, int direct)
+{
+    (void)env, (void)obj, (void)direct;
+    close(fd);
+}
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    ErlNifResourceTypeInit with = {NULL, stop, NULL, 2, NULL};
+    ErlNifResourceTypeInit without = {NULL, NULL, NULL, 1, NULL};
+
+    (void)priv, (void)info;
+    type = enif_init_resource_type(env, "with", &with, ERL_NIF_RT_CREATE,
+                                   NULL);
+    stopless_type = enif_init_resource_type(env, "without", &without,
+                                            ERL_NIF_RT_CREATE, NULL);
+    return 0;
+}
 
 static ERL_NIF_TERM keeps_a_term(fair_task *t)
 {
@@ -79,16 +103,34 @@ static ERL_NIF_TERM leaks_malloc(ErlNifEnv *env, int argc,
     return argv[0];
 }
 
+static void *uses_env(void *env)
+{
+    enif_make_atom(env, "a");
+    return NULL;
+}
+
+static ERL_NIF_TERM lends_env(ErlNifEnv *env, int argc,
+                              const ERL_NIF_TERM argv[])
+{
+    ErlNifTid id;
+
+    (void)argc;
+    enif_thread_create("x", &id, uses_env, env, NULL);
+    enif_thread_join(id, NULL);
+    return argv[0];
+}
+
 static ErlNifFunc nifs[] = {
     FAIR_NIF("keeps_a_term", 1, keeps_a_term, FAIR_NORMAL),
     FAIR_NIF("keeps_the_env", 1, keeps_the_env, FAIR_NORMAL),
     FAIR_NIF("keeps_a_pointer", 1, keeps_a_pointer, FAIR_NORMAL),
     FAIR_NIF("keeps_a_mutex", 1, keeps_a_mutex, FAIR_NORMAL),
     {"loses_rbx", 1, loses_rbx, 0},
+    {"lends_env", 1, lends_env, 0},
     {"leaks", 1, leaks, 0},
     {"leaks_malloc", 1, leaks_malloc, 0},
 };
-FAIR_NIF_INIT(test_harness, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(test_harness, nifs, load, NULL, NULL, NULL)
 
 static void pausing(const char *name)
 {
@@ -147,3 +189,70 @@ TEST_DIES(leak_malloc, "memory that is not freed is noticed",
     finished(spawn_call("leaks_malloc", "1"));
 }
 #endif
+
+/* -- environments ---------------------------------------------------------- */
+
+TEST_DIES(env_elsewhere, "a process's environment on a library's thread is "
+          "caught", "another thread's environment")
+{
+    finished(spawn_call("lends_env", "1"));
+}
+
+TEST_DIES(alive, "asking an environment of its own for its process is caught",
+          "enif_is_current_process_alive: only with")
+{
+    enif_is_current_process_alive(enif_alloc_env());
+}
+
+TEST_DIES(priv, "asking an environment of its own for its library is caught",
+          "no library's environment")
+{
+    enif_priv_data(enif_alloc_env());
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST_DIES(sent_term, "a term used after it was sent away is caught",
+          "is no term of this environment")
+{
+    ErlNifPid pid = pid_of(vm_spawn());
+    ErlNifEnv *env = enif_alloc_env();
+    ERL_NIF_TERM t = vm_parse(env, "{1}");
+
+    enif_send(NULL, &pid, env, t);
+    enif_make_list1(env, t);
+}
+#endif
+
+/* -- descriptors ----------------------------------------------------------- */
+
+static void select_with(ErlNifResourceType *of, int fd)
+{
+    ErlNifPid pid = pid_of(vm_spawn());
+
+    enif_select_x(NULL, fd, ERL_NIF_SELECT_READ | ERL_NIF_SELECT_CUSTOM_MSG,
+                  enif_alloc_resource(of, 1), &pid, VM_NIL, NULL);
+}
+
+TEST_DIES(stolen, "a descriptor that a second object selects is caught",
+          "stealing descriptor")
+{
+    int fd = eventfd(0, EFD_NONBLOCK);
+
+    select_with(type, fd);
+    select_with(type, fd);
+}
+
+TEST_DIES(closed, "closing a selected descriptor is caught",
+          "which is selected")
+{
+    int fd = eventfd(0, EFD_NONBLOCK);
+
+    select_with(type, fd);
+    close(fd);
+}
+
+TEST_DIES(stopless, "selecting with a type without a stop callback is caught",
+          "no stop callback")
+{
+    select_with(stopless_type, eventfd(0, EFD_NONBLOCK));
+}

@@ -126,71 +126,61 @@ static ErlNifFunc nifs[] = {
 };
 FAIR_NIF_INIT(test_list, nifs, NULL, NULL, NULL, NULL)
 
-static void in_all_modes(const char *name, const char *args,
-                         const char *should)
-{
-    for (unsigned pause = 0; pause < 2; pause++) {
-        node_set("pause_every_tick", pause);
-        for (int i = 0; i < 6; i++)
-            CHECK_CALL(in_mode(name, &modes[i]), args, should);
-    }
-}
-
 TEST(walked, "lists are walked and built with a pause at each element")
 {
-    in_all_modes("copy", "[]", "[]");
-    in_all_modes("copy", "[1,{2},<<3>>,[4]]", "[1,{2},<<3>>,[4]]");
-    in_all_modes("copy", "[1,2|three]", "{[1,2],three}");
-    in_all_modes("copy", "atom", "{[],atom}");
-    in_all_modes("odd_roots", "<<1>>", "[<<1>>,<<1>>]");
+    CHECK_EVERYWHERE("copy", "[]", "[]");
+    CHECK_EVERYWHERE("copy", "[1,{2},<<3>>,[4]]", "[1,{2},<<3>>,[4]]");
+    CHECK_EVERYWHERE("copy", "[1,2|three]", "{[1,2],three}");
+    CHECK_EVERYWHERE("copy", "atom", "{[],atom}");
+    CHECK_EVERYWHERE("odd_roots", "<<1>>", "[<<1>>,<<1>>]");
 }
 
 TEST(reversed, "proper lists are reversed, others are not")
 {
-    in_all_modes("reverse", "[]", "{1,[]}");
-    in_all_modes("reverse", "[a]", "{1,[a]}");
-    in_all_modes("reverse", "[1,{2},[3]]", "{1,[[3],{2},1]}");
-    in_all_modes("reverse", "[1,2|3]", "{0,[]}");
-    in_all_modes("reverse", "{}", "{0,[]}");
+    CHECK_EVERYWHERE("reverse", "[]", "{1,[]}");
+    CHECK_EVERYWHERE("reverse", "[a]", "{1,[a]}");
+    CHECK_EVERYWHERE("reverse", "[1,{2},[3]]", "{1,[[3],{2},1]}");
+    CHECK_EVERYWHERE("reverse", "[1,2|3]", "{0,[]}");
+    CHECK_EVERYWHERE("reverse", "{}", "{0,[]}");
 }
 
 TEST(measured, "only proper lists have a length")
 {
-    in_all_modes("length", "[]", "0");
-    in_all_modes("length", "[a,b,c]", "3");
-    in_all_modes("length", "[a,b|c]", "error:badarg");
-    in_all_modes("length", "<<>>", "error:badarg");
+    CHECK_EVERYWHERE("length", "[]", "0");
+    CHECK_EVERYWHERE("length", "[a,b,c]", "3");
+    CHECK_EVERYWHERE("length", "[a,b|c]", "error:badarg");
+    CHECK_EVERYWHERE("length", "<<>>", "error:badarg");
 }
 
 TEST(strings, "strings are lists of bytes")
 {
-    in_all_modes("string", "[]", "{0,[]}");
-    in_all_modes("string", "[0,255,128]", "{3,[0,255,128]}");
-    in_all_modes("string", "[0,256]", "error:badarg");
-    in_all_modes("string", "[-1]", "error:badarg");
-    in_all_modes("string", "[1|2]", "error:badarg");
-    in_all_modes("string", "[1.0]", "error:badarg");
-    in_all_modes("string", "[[1]]", "error:badarg");
-    in_all_modes("string", "<<1>>", "error:badarg");
+    CHECK_EVERYWHERE("string", "[]", "{0,[]}");
+    CHECK_EVERYWHERE("string", "[0,255,128]", "{3,[0,255,128]}");
+    CHECK_EVERYWHERE("string", "[0,256]", "error:badarg");
+    CHECK_EVERYWHERE("string", "[-1]", "error:badarg");
+    CHECK_EVERYWHERE("string", "[1|2]", "error:badarg");
+    CHECK_EVERYWHERE("string", "[1.0]", "error:badarg");
+    CHECK_EVERYWHERE("string", "[[1]]", "error:badarg");
+    CHECK_EVERYWHERE("string", "<<1>>", "error:badarg");
 }
 
 TEST(iolists, "iolists of any shape become one binary")
 {
-    in_all_modes("iolist", "<<1,2>>", "<<1,2>>");
-    in_all_modes("iolist", "[]", "<<>>");
-    in_all_modes("iolist", "[[[]],[[[[]]]]]", "<<>>");
-    in_all_modes("iolist", "[1,[2,[3,<<4,5>>],6],<<7>>|<<8>>]",
-                 "<<1,2,3,4,5,6,7,8>>");
-    in_all_modes("iolist", "[<<1,2/3>>|<<3,4/7>>]", "<<1,2,3,4>>");
-    in_all_modes("iolist", "[[<<>>|<<1>>]|<<>>]", "<<1>>");
-    in_all_modes("iolist", "[[1|<<2>>],3]", "<<1,2,3>>");
-    in_all_modes("iolist", "[1|2]", "error:badarg");
-    in_all_modes("iolist", "[[1|2],3]", "error:badarg");
-    in_all_modes("iolist", "[256]", "error:badarg");
-    in_all_modes("iolist", "[a]", "error:badarg");
-    in_all_modes("iolist", "[<<1:3>>]", "error:badarg");
-    in_all_modes("iolist", "[{}]", "error:badarg");
-    in_all_modes("iolist", "{}", "error:badarg");
+    CHECK_EVERYWHERE("iolist", "<<1,2>>", "<<1,2>>");
+    CHECK_EVERYWHERE("iolist", "[]", "<<>>");
+    CHECK_EVERYWHERE("iolist", "[[[]],[[[[]]]]]", "<<>>");
+    CHECK_EVERYWHERE("iolist", "[1,[2,[3,<<4,5>>],6],<<7>>|<<8>>]",
+                     "<<1,2,3,4,5,6,7,8>>");
+    CHECK_EVERYWHERE("iolist", "[<<1,2/3>>|<<3,4/7>>]", "<<1,2,3,4>>");
+    CHECK_EVERYWHERE("iolist", "[[<<>>|<<1>>]|<<>>]", "<<1>>");
+    CHECK_EVERYWHERE("iolist", "[[1|<<2>>],3]", "<<1,2,3>>");
+    CHECK_EVERYWHERE("iolist", "[1|2]", "error:badarg");
+    CHECK_EVERYWHERE("iolist", "[[1|2],3]", "error:badarg");
+    CHECK_EVERYWHERE("iolist", "[256]", "error:badarg");
+    CHECK_EVERYWHERE("iolist", "[a]", "error:badarg");
+    CHECK_EVERYWHERE("iolist", "[<<1:3>>]", "error:badarg");
+    CHECK_EVERYWHERE("iolist", "[{}]", "error:badarg");
+    CHECK_EVERYWHERE("iolist", "{}", "error:badarg");
 }
 
 /* Long ones: no slice longer than twice the slice, and no single call of

@@ -139,8 +139,7 @@ static void begin(char letter, const char *name)
 
     snprintf(arg, sizeof arg, "%d", letter);
     *p = spawn_await(name, arg);
-    while (vm_state(*p) == VM_READY)
-        vm_step(*p);
+    until_waiting(*p);
 }
 
 static vm_proc *of(char letter)

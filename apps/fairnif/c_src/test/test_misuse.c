@@ -11,47 +11,25 @@
 
 /* -- what is refused ------------------------------------------------------- */
 
-/* Each has the root 0, and names another. */
-static ERL_NIF_TERM keeps_no_root(fair_task *t)
+/* no_root(How, What): has the root 0, and names another */
+static ERL_NIF_TERM no_root(fair_task *t)
 {
-    fair_keep(t, fair_root(t, fair_arg(t, 0)) + 1, fair_arg(t, 0));
-    note("went on");
-    return fair_arg(t, 0);
-}
-
-static ERL_NIF_TERM kept_of_none(fair_task *t)
-{
-    fair_root(t, fair_arg(t, 0));
-    return fair_kept(t, (unsigned)-1);
-}
-
-static ERL_NIF_TERM pushes_to_none(fair_task *t)
-{
-    fair_list_push(t, fair_root(t, fair_arg(t, 0)) + 1, fair_arg(t, 0));
-    return fair_arg(t, 0);
-}
-
-static ERL_NIF_TERM next_of_none(fair_task *t)
-{
+    unsigned other = fair_root(t, fair_arg(t, 1)) + 1;
     ERL_NIF_TERM head;
+    int how;
 
-    return fair_list_next(t, fair_root(t, fair_arg(t, 0)) + 1, &head)
-        ? head : fair_arg(t, 0);
-}
-
-static ERL_NIF_TERM reverses_none(fair_task *t)
-{
-    return fair_list_reverse(t, fair_root(t, fair_arg(t, 0)) + 1)
-        ? fair_arg(t, 0) : fair_badarg(t);
-}
-
-static ERL_NIF_TERM unroots_twice(fair_task *t)
-{
-    unsigned root = fair_root(t, fair_arg(t, 0));
-
-    fair_unroot(t, root);
-    fair_unroot(t, root);
-    return fair_arg(t, 0);
+    if (!fair_get_int(t, fair_arg(t, 0), &how))
+        return fair_badarg(t);
+    switch (how) {
+    case 0: fair_keep(t, other, fair_arg(t, 1)); break;
+    case 1: return fair_kept(t, (unsigned)-1);
+    case 2: fair_list_push(t, other, fair_arg(t, 1)); break;
+    case 3: return fair_list_next(t, other, &head) ? head : fair_arg(t, 1);
+    case 4: fair_list_reverse(t, other); return fair_arg(t, 1);
+    case 5: fair_unroot(t, other - 1); fair_unroot(t, other - 1);
+    }
+    note("went on");
+    return fair_arg(t, 1);
 }
 
 /* twice(Binary, What): what is done with a binary that was let go */
@@ -192,12 +170,7 @@ static ERL_NIF_TERM ticks_on(fair_task *t)
 }
 
 static ErlNifFunc nifs[] = {
-    ALL_MODES("keeps_no_root", 1, keeps_no_root),
-    FAIR_NIF("kept_of_none", 1, kept_of_none, FAIR_AUTO),
-    FAIR_NIF("unroots_twice", 1, unroots_twice, FAIR_AUTO),
-    FAIR_NIF("pushes_to_none", 1, pushes_to_none, FAIR_AUTO),
-    FAIR_NIF("next_of_none", 1, next_of_none, FAIR_AUTO),
-    FAIR_NIF("reverses_none", 1, reverses_none, FAIR_AUTO),
+    ALL_MODES("no_root", 2, no_root),
     ALL_MODES("twice", 2, twice),
     FAIR_NIF("moves", 1, moves, FAIR_AUTO),
     FAIR_NIF("calls_in", 1, calls_in, FAIR_AUTO),
@@ -214,24 +187,19 @@ FAIR_NIF_INIT(test_misuse, nifs, NULL, NULL, NULL, NULL)
 
 TEST(roots, "a root that there is not is an error")
 {
-    static const char *const names[] = {"kept_of_none", "pushes_to_none",
-                                        "next_of_none", "reverses_none",
-                                        "unroots_twice"};
-    char should[128];
+    static const char *const args[] = {"0,{1}", "1,{1}", "2,{1}", "3,{1}",
+                                       "4,{1}", "5,{1}"};
 
     for (int i = 0; i < 6; i++) {
-        const char *name = in_mode("keeps_no_root", &modes[i]);
+        const char *name = in_mode("no_root", &modes[i]);
+        char should[128];
 
-        snprintf(should, sizeof should, REFUSED("bad_root", "%s", "1"), name);
-        CHECK_CALL(name, "{1}", should);
-        CHECK_NUMBERS(node_counter(name, "misuses"), ==, 1);
+        snprintf(should, sizeof should, REFUSED("bad_root", "%s", "2"), name);
+        for (int how = 0; how < 6; how++)
+            CHECK_CALL(name, args[how], should);
+        CHECK_NUMBERS(node_counter(name, "misuses"), ==, 6);
     }
     CHECK_TEXT(notes(), "");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(should, sizeof should, REFUSED("bad_root", "%s", "1"),
-                 names[i]);
-        CHECK_CALL(names[i], "{1}", should);
-    }
 }
 
 TEST(released, "a binary that was let go is not used again")
@@ -297,12 +265,10 @@ TEST(unlocked, "who waits for a lock that such a function has gets it")
 {
     vm_proc *p = spawn_await("unlocks_away", ""), *q;
 
-    while (vm_state(p) == VM_READY)
-        vm_step(p);
+    until_waiting(p);
     EVENTUALLY(gate_waiting() == 1);
     q = spawn_await("waits_for_lock", "");
-    while (vm_state(q) == VM_READY)
-        vm_step(q);
+    until_waiting(q);
     CHECK(vm_state(q) == VM_WAITING);
     gate_open();
     CHECK_TEXT(finished(q), "ok");

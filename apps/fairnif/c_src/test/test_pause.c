@@ -283,44 +283,29 @@ static const char eight[] = "<<1,2,3>>, [1,2|x], {a,{b,<<4/3>>}}, 1.5, "
 
 TEST(yields, "a body pauses at every tick when told to, and says how often")
 {
+    const struct mode io = {"io", modes[4].yields, 'i', true};
+
     vm_options.virtual_time = true;
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);
-        for (int i = 0; i < 6; i++) {
-            vm_proc *p = spawn_call(in_mode("count", &modes[i]), "100");
-            bool yields = modes[i].yields && pause;
+        for (int i = 0; i < 7; i++) {
+            const struct mode *m = i < 6 ? &modes[i] : &io;
+            vm_proc *p = spawn_call(in_mode("count", m), "100");
+            bool yields = m->yields && pause;
 
             vm_finish(p);
             CHECK_TEXT(outcome(p), yields ? "{100,5050}" : "{0,5050}");
             CHECK_NUMBERS(vm_slices(p), ==,
-                          1 + modes[i].queued + (yields ? 100 : 0));
+                          1 + m->queued + (yields ? 100 : 0));
+            CHECK_NUMBERS(vm_kinds(p)[m->queued], ==, m->first);
             vm_free(p);
         }
     }
 }
 
-TEST(dirty_io, "a body on a dirty I/O scheduler gives way as well")
-{
-    const struct mode io = {"io", modes[4].yields, 'i', true};
-    vm_proc *p;
-
-    vm_options.virtual_time = true;
-    node_set("pause_every_tick", 1);
-    p = spawn_call(in_mode("count", &io), "100");
-    vm_finish(p);
-    CHECK_TEXT(outcome(p), io.yields ? "{100,5050}" : "{0,5050}");
-    CHECK_NUMBERS(vm_slices(p), ==, io.yields ? 102 : 2);
-    CHECK_NUMBERS(vm_kinds(p)[1], ==, 'i');
-    vm_free(p);
-}
-
 TEST(roots_nest, "roots nest: each helper lets go of its own")
 {
-    for (unsigned pause = 0; pause < 2; pause++) {
-        node_set("pause_every_tick", pause);
-        for (int i = 0; i < 6; i++)
-            CHECK_CALL(in_mode("helpers", &modes[i]), "60", "1830");
-    }
+    CHECK_EVERYWHERE("helpers", "60", "1830");
 }
 
 TEST(roots_killed, "a caller that is killed leaves none of its roots, "
@@ -343,23 +328,15 @@ TEST(roots_killed, "a caller that is killed leaves none of its roots, "
 
 TEST(same_answers, "with a pause at every tick the answers stay the same")
 {
-    for (unsigned pause = 0; pause < 2; pause++) {
-        node_set("pause_every_tick", pause);
-        for (int i = 0; i < 6; i++) {
-            const struct mode *m = &modes[i];
-
-            CHECK_CALL(in_mode("again", m), "{x,[<<1,2,3>>|y]}",
-                       "{{x,[<<1,2,3>>|y]}}");
-            CHECK_CALL(in_mode("again", m), eight,
-                       "{<<1,2,3>>,[1,2|x],{a,{b,<<4>>}},1.5,#{k=>[v]},"
-                       "123456789012345678901234567890,[116,101,120,116],"
-                       "#{}}");
-            CHECK_CALL(in_mode("roots", m), "<<7>>",
-                       "[1,{<<7>>,0},3,{<<7>>,2},5,{<<7>>,4},7,{<<7>>,6}]");
-            CHECK_CALL(in_mode("deep", m), "", "41");
-            CHECK_CALL(in_mode("memory", m), "", "ok");
-        }
-    }
+    CHECK_EVERYWHERE("again", "{x,[<<1,2,3>>|y]}", "{{x,[<<1,2,3>>|y]}}");
+    CHECK_EVERYWHERE("again", eight,
+                     "{<<1,2,3>>,[1,2|x],{a,{b,<<4>>}},1.5,#{k=>[v]},"
+                     "123456789012345678901234567890,[116,101,120,116],"
+                     "#{}}");
+    CHECK_EVERYWHERE("roots", "<<7>>",
+                     "[1,{<<7>>,0},3,{<<7>>,2},5,{<<7>>,4},7,{<<7>>,6}]");
+    CHECK_EVERYWHERE("deep", "", "41");
+    CHECK_EVERYWHERE("memory", "", "ok");
 }
 
 TEST(threads, "each slice runs on another thread, and takes its place there")
@@ -418,33 +395,6 @@ TEST(resource_killed, "deferred functions still find the resource objects")
     vm_free(p);
     CHECK_TEXT(notes(), "4711 ");
     CHECK_NUMBERS(counted_alive, ==, 0);
-}
-
-TEST(many, "many tasks of one process, and of many, are suspended at once")
-{
-    enum { MANY = 300 };
-    vm_proc *p[MANY];
-
-    node_set("pause_every_tick", 1);
-    for (int i = 0; i < MANY; i++) {
-        char args[16];
-
-        sprintf(args, "%d", i);
-        p[i] = spawn_call(in_mode("count", &modes[i % 6]), args);
-    }
-    for (int round = 0; round < MANY; round++)
-        for (int i = MANY; i-- > 0; )
-            if (vm_state(p[i]) == VM_READY && (i + round) % 2)
-                vm_step(p[i]);
-    for (int i = 0; i < MANY; i++) {
-        char should[32];
-
-        vm_finish(p[i]);
-        sprintf(should, "{%d,%d}", modes[i % 6].yields ? i : 0,
-                i * (i + 1) / 2);
-        CHECK_TEXT(outcome(p[i]), should);
-        vm_free(p[i]);
-    }
 }
 
 TEST(widest, "a function of the most arguments keeps them, and all roots")

@@ -140,8 +140,7 @@ static void begin(int n, const char *name)
 
     snprintf(arg, sizeof arg, "%d", n);
     procs[n] = spawn_await(name, arg);
-    while (vm_state(procs[n]) == VM_READY)
-        vm_step(procs[n]);
+    until_waiting(procs[n]);
 }
 
 static void ends_well(int n)
@@ -168,6 +167,8 @@ TEST(as_needed, "threads start as work comes, up to their number; the rest is "
         CHECK(vm_state(procs[i]) == VM_WAITING);
     }
     CHECK_NUMBERS(node_info("threads_busy"), ==, 3);
+    for (int i = 0; i < 20; i++)        /* a step of the coarse clock */
+        nap();
     gate_open();
     for (int i = 0; i < 10; i++)
         ends_well(i);
@@ -199,8 +200,7 @@ TEST(in_order, "what is queued is done in its order")
 
         snprintf(arg, sizeof arg, "%d", 'a' + i - 1);
         procs[i] = spawn_await("notes_it", arg);
-        while (vm_state(procs[i]) == VM_READY)
-            vm_step(procs[i]);
+        until_waiting(procs[i]);
     }
     vm_kill(procs[5]);
     gate_open();
@@ -435,8 +435,7 @@ TEST(shares, "a threaded body that ticks gives its thread to work that waits")
 
     gate_open();
     node_set("threads", 1);
-    while (vm_state(p) == VM_READY)
-        vm_step(p);
+    until_waiting(p);
     begin(0, "gated");
     ends_well(0);
     begin(1, "blocks");
@@ -454,8 +453,7 @@ TEST(stops, "a threaded body that ticks stops when its caller dies")
         long then;
 
         node_set("pause_every_tick", (uint64_t)every);
-        while (vm_state(p) == VM_READY)
-            vm_step(p);
+        until_waiting(p);
         then = __atomic_load_n(&rounds, __ATOMIC_RELAXED);
         EVENTUALLY(__atomic_load_n(&rounds, __ATOMIC_RELAXED) > then);
         vm_free(p);
@@ -529,13 +527,13 @@ TEST(binaries, "a large binary goes to a thread and back without a copy")
     vm_proc *p = vm_spawn();
     unsigned char bytes[1000] = {1};
     vm_term bin = vm_binary(vm_env(p), bytes, sizeof bytes);
-    const unsigned char *was, *is;
-    size_t size;
+    ErlNifBinary was, is;
 
     gate_open();
-    vm_is_binary(bin, &was, &size);
+    CHECK(enif_inspect_binary(vm_env(p), bin, &was));
     node_await(p, "blocks", 1, &bin);
     vm_finish(p);
-    CHECK(vm_is_binary(vm_result(p), &is, &size) && is == was && size == 1000);
+    CHECK(enif_inspect_binary(vm_env(p), vm_result(p), &is));
+    CHECK(is.data == was.data && is.size == 1000);
     vm_free(p);
 }

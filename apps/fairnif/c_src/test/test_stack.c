@@ -157,24 +157,15 @@ static ErlNifFunc nifs[] = {
 };
 FAIR_NIF_INIT(test_stack, nifs, NULL, NULL, NULL, NULL)
 
-static void in_all_modes(const char *name, const char *args)
-{
-    for (unsigned pause = 0; pause < 2; pause++) {
-        node_set("pause_every_tick", pause);
-        for (int i = 0; i < 6; i++)
-            CHECK_CALL(in_mode(name, &modes[i]), args, "ok");
-    }
-}
-
 TEST(alignment, "a body begins and goes on with an aligned stack")
 {
-    in_all_modes("aligned", "");
+    CHECK_EVERYWHERE("aligned", "", "ok");
     CHECK_CALL("small", "", "ok");
 }
 
 TEST(kept_registers, "callee-saved registers survive pauses, on both sides")
 {
-    in_all_modes("registers", "");
+    CHECK_EVERYWHERE("registers", "", "ok");
 }
 
 TEST(kept_rounding, "a body's floating point mode survives pauses, and does "
@@ -182,8 +173,8 @@ TEST(kept_rounding, "a body's floating point mode survives pauses, and does "
 {
     vm_proc *p;
 
-    in_all_modes("rounding", "");
-    in_all_modes("rounding", "x");
+    CHECK_EVERYWHERE("rounding", "", "ok");
+    CHECK_EVERYWHERE("rounding", "x", "ok");
     node_set("pause_every_tick", 1);
     p = spawn_call("rounding_yielding", "");
     vm_step(p);                         /* vm_slice checks */

@@ -271,7 +271,7 @@ TEST(others_stay, "other modes stay where they are, however they tick")
     vm_free(p);
 }
 
-static void check_odd(const char *tick, long most_ns, int line)
+static void check_odd(const char *tick, long most_ns)
 {
     for (int i = 0; i < 6; i++) {
         char args[64];
@@ -290,55 +290,44 @@ static void check_odd(const char *tick, long most_ns, int line)
 
             while (vm_state(p) == VM_READY && vm_slices(p) < 800)
                 vm_step(p);
-            check_that(!strcmp(outcome(p), "ok"), __FILE__, line,
+            check_that(!strcmp(outcome(p), "ok"), __FILE__, __LINE__,
                        "%s(%s): %s after %d slices",
                        in_mode("odd", &modes[i]), args, outcome(p),
                        vm_slices(p));
             vm_free(p);
         }
         if (modes[i].first == 'n' && modes[i].yields)
-            check_that(vm_counts().max_slice_ns <= most_ns, __FILE__, line,
+            check_that(vm_counts().max_slice_ns <= most_ns, __FILE__, __LINE__,
                        "%s(%s): a slice of %ld ns",
                        in_mode("odd", &modes[i]), args,
                        vm_counts().max_slice_ns);
         counted = node_counter(in_mode("odd", &modes[i]), "normal_ns")
             - counted;
-        check_that(counted <= 20 * MS, __FILE__, line, "%s(%s): %ld ns "
+        check_that(counted <= 20 * MS, __FILE__, __LINE__, "%s(%s): %ld ns "
                    "counted of 10 ms", in_mode("odd", &modes[i]), args,
                    counted);
     }
 }
 
-TEST(zero_ticks, "a tick of nothing is harmless")
-{
-    virtual();
-    check_odd("0", 3 * SLICE, __LINE__);
-}
-
-TEST(negative_ticks, "a negative tick is harmless")
-{
-    virtual();
-    check_odd("18446744073709551615", 3 * SLICE, __LINE__);
-    check_odd("18446744073709551516", 3 * SLICE, __LINE__);
-    check_odd("9223372036854775808", 3 * SLICE, __LINE__);
-}
-
-TEST(huge_ticks, "a huge tick is harmless")
-{
-    virtual();
-    check_odd("4294967296", 3 * SLICE, __LINE__);
-    check_odd("1099511627776", 3 * SLICE, __LINE__);
-}
-
 /* What a tick says is believed, up to a point: so slices may be too long for a
- * moment.  But what the call is charged for is time that has passed. */
-TEST(large_ticks, "a tick that is far too large does not hold up its call")
+ * moment after one that is far too large.  But what the call is charged for is
+ * time that has passed. */
+TEST(odd_ticks, "a tick of nothing, a negative one, a huge one is harmless; one "
+     "that is far too large does not hold up its call")
 {
+    static const struct { const char *tick; long most_ns; } ticks[] = {
+        {"0", 3 * SLICE},
+        {"18446744073709551615", 3 * SLICE},
+        {"18446744073709551516", 3 * SLICE},
+        {"9223372036854775808", 3 * SLICE},
+        {"4294967296", 3 * SLICE}, {"1099511627776", 3 * SLICE},
+        {"2147483648", 5 * MS}, {"2000000000", 5 * MS},
+        {"1000000", 5 * MS}, {"1000", 5 * MS},
+    };
+
     virtual();
-    check_odd("2147483648", 5 * MS, __LINE__);
-    check_odd("2000000000", 5 * MS, __LINE__);
-    check_odd("1000000", 5 * MS, __LINE__);
-    check_odd("1000", 5 * MS, __LINE__);
+    for (size_t i = 0; i < sizeof ticks / sizeof *ticks; i++)
+        check_odd(ticks[i].tick, ticks[i].most_ns);
 }
 
 TEST(huge_first, "a huge tick as the very first is harmless")

@@ -152,10 +152,6 @@ void vm_register(vm_proc *p, const char *name);
 int vm_messages(vm_proc *p);
 /* The nth message in Erlang's notation. */
 const char *vm_message(vm_proc *p, int n, char *buf, size_t size);
-/* receive: takes the first message that is a tuple beginning with *ref, with
- * NULL the first of all, waiting for it as long; a term of vm_env(p) then.
- * For a process that is not in a call. */
-bool vm_receive(vm_proc *p, const vm_term *ref, int ms, vm_term *message);
 vm_term vm_pid(const vm_proc *p);
 static inline ErlNifPid pid_of(const vm_proc *p)
 {
@@ -174,12 +170,9 @@ char *vm_print(vm_term term, char *buf, size_t size);
 
 /* A binary that starts `bit` bits into a byte. */
 vm_term vm_bits(ErlNifEnv *env, const void *data, size_t size, unsigned bit);
-/* Not whole bytes: a bitstring that is no binary. */
-vm_term vm_bitstring(ErlNifEnv *env, size_t bits);
 vm_term vm_binary(ErlNifEnv *env, const void *data, size_t size);
 /* [0, 1 band 255, 2 band 255, ...] with that tail. */
 vm_term vm_byte_list(ErlNifEnv *env, size_t length, vm_term tail);
-bool vm_is_binary(vm_term term, const unsigned char **data, size_t *size);
 #define VM_NIL ((vm_term)-5)
 
 /* -- faults -------------------------------------------------------------- */

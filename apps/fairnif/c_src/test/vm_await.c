@@ -1,24 +1,5 @@
 /*
- * vm_await.c - fairnif:await/1, as the Erlang module has it:
- *
- *     await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
- *                         element(1, Pending) =:= fairnif_pending ->
- *         Ref = make_ref(),
- *         case nif_await(Pending, Ref) of
- *             {Ref, Timeout} ->
- *                 receive
- *                     {Ref, go} -> await(Pending);
- *                     {Ref, settle} ->
- *                         flush(Ref, nif_settle(Pending)), await(Pending);
- *                     {Ref, value, Result} -> Result;
- *                     {Ref, raise, Reason} -> error(Reason)
- *                 after Timeout ->
- *                     flush(Ref, nif_expire(Pending)),
- *                     await(Pending)
- *                 end;
- *             Value -> await(Value)
- *         end;
- *     await(Value) -> Value.
+ * vm_await.c - fairnif:await/1, as fairnif.erl has it.
  *
  * What stands between the calls of NIFs is run by whoever ran the last one,
  * or found the message: the process is VM_RUNNING then, and its heap moves
@@ -78,7 +59,7 @@ static enum vm_state asked(vm_proc *p, vm_term answer)
     __int128 ms;
 
     if (!vm__is(answer, T_TUPLE) || HSIZE(PTR(answer)[0]) != 2
-        || vm__compare(PTR(answer)[1], p->await.regs[1]))
+        || !vm__same(PTR(answer)[1], p->await.regs[1]))
         return await(p, answer);
     answer = PTR(answer)[2];
     if (vm__integer(answer, &ms) && ms >= 0 && ms <= UINT32_MAX)

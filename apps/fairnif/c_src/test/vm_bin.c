@@ -261,63 +261,6 @@ int enif_inspect_binary(ErlNifEnv *env, vm_term term, ErlNifBinary *bin)
     return 1;
 }
 
-/* The size of an iolist, its bytes in `to` if that is not NULL; -1 when it
- * is none. */
-static long flatten(vm_term t, unsigned char *to)
-{
-    long size = 0, more;
-    struct vm_span s;
-
-    for (;; t = PTR(t)[1]) {
-        vm_term head = TAG(t) == TAG_CONS ? PTR(t)[0] : t;
-
-        vm__walked(1);
-        if (t == VM_NIL)
-            return size;
-        if (TAG(t) == TAG_CONS && IS_SMALL(head) && SMALL_VALUE(head) >= 0
-            && SMALL_VALUE(head) < 256) {
-            if (to)
-                to[size] = (unsigned char)SMALL_VALUE(head);
-            size++;
-            continue;
-        }
-        if (vm__span(head, &s) && !s.bits) {
-            if (to)
-                vm__span_copy(&s, to + size);
-            vm__walked(s.size / sizeof(vm_term));
-            size += (long)s.size;
-        } else if (TAG(t) == TAG_CONS
-                   && (head == VM_NIL || TAG(head) == TAG_CONS)) {
-            more = flatten(head, to ? to + size : NULL);
-            if (more < 0)
-                return -1;
-            size += more;
-        } else {
-            return -1;
-        }
-        if (TAG(t) != TAG_CONS)
-            return size;
-    }
-}
-
-int enif_inspect_iolist_as_binary(ErlNifEnv *env, vm_term term,
-                                  ErlNifBinary *bin)
-{
-    long size;
-
-    if (enif_is_binary(env, term))
-        return enif_inspect_binary(env, term, bin);
-    size = TAG(term) == TAG_CONS || term == VM_NIL ? flatten(term, NULL) : -1;
-    if (size < 0)
-        return 0;
-    bin->size = (size_t)size;
-    bin->ref_bin = NULL;
-    bin->data = vm__malloc(bin->size + 1);
-    flatten(term, bin->data);
-    vm__temporary(env, bin->data);
-    return 1;
-}
-
 /* -- for tests ----------------------------------------------------------- */
 
 vm_term vm_bits(ErlNifEnv *env, const void *data, size_t size, unsigned bit)
@@ -337,21 +280,10 @@ vm_term vm_bits(ErlNifEnv *env, const void *data, size_t size, unsigned bit)
     return make_subbin(env->heap, t, 0, size, bit, 0);
 }
 
-vm_term vm_bitstring(ErlNifEnv *env, size_t bits)
+vm_term vm__bitstring(ErlNifEnv *env, size_t bytes, unsigned bits)
 {
     vm_term t;
 
-    memset(enif_make_new_binary(env, bits / 8 + 1, &t), 0x55, bits / 8 + 1);
-    return bits % 8 ? make_subbin(env->heap, t, 0, bits / 8, 0, bits % 8) : t;
-}
-
-bool vm_is_binary(vm_term term, const unsigned char **data, size_t *size)
-{
-    struct vm_span s;
-
-    if (!vm__span(term, &s) || s.bits || s.bit)
-        return false;
-    *data = s.data;
-    *size = s.size;
-    return true;
+    memset(enif_make_new_binary(env, bytes + 1, &t), 0x55, bytes + 1);
+    return make_subbin(env->heap, t, 0, bytes, 0, bits);
 }

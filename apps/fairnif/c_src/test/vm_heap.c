@@ -115,9 +115,9 @@ size_t vm__boxed_words(vm_term header)
         vm_misuse("a boxed term without a header: %#lx", header);
     switch (SUBTAG(header)) {
     case T_TUPLE:
-    case T_BIG:
-    case T_BIGNEG:
         return 1 + n;
+    case T_BIG:
+        return 3;
     case T_HEAPBIN:
         return 1 + (n + sizeof(vm_term) - 1) / sizeof(vm_term);
     case T_REFCBIN:
@@ -242,50 +242,12 @@ static vm_term copy_list(struct vm_heap *to, vm_term t)
     return first;
 }
 
-static vm_term copy_subbin(struct vm_heap *to, const vm_term *from)
-{
-    struct vm_span s;
-    vm_term *sub, *bin;
-
-    vm__span(BOXED(from), &s);
-    if (SUBTAG(PTR(from[4])[0]) == T_REFCBIN) {
-        bin = vm__heap_alloc(to, 4);
-        memcpy(bin, PTR(from[4]), 4 * sizeof *bin);
-        vm__bin_keep((struct vm_bin *)bin[1]);
-        vm__heap_off(to, bin);
-        sub = vm__heap_alloc(to, 5);
-        memcpy(sub, from, 4 * sizeof *sub);
-        sub[4] = BOXED(bin);
-        return BOXED(sub);
-    }
-    /* of a heap binary: the part alone, at the same bit */
-    {
-        size_t bytes = s.size + (s.bit + s.bits > 0) + (s.bit + s.bits > 8);
-        unsigned char *data;
-        vm_term heapbin = vm__make_heapbin(to, bytes, &data);
-
-        memcpy(data, s.data, bytes);
-        vm__walked(bytes / sizeof(vm_term));
-        if (!s.bit && !s.bits)
-            return heapbin;
-        sub = vm__heap_alloc(to, 5);
-        sub[0] = from[0];
-        sub[1] = from[1];
-        sub[2] = 0;
-        sub[3] = from[3];
-        sub[4] = heapbin;
-        return BOXED(sub);
-    }
-}
-
 static vm_term copy_boxed(struct vm_heap *to, vm_term t)
 {
     const vm_term *from = PTR(t);
     size_t words = vm__boxed_words(from[0]);
     vm_term *p;
 
-    if (SUBTAG(from[0]) == T_SUBBIN)
-        return copy_subbin(to, from);
     p = vm__heap_alloc(to, words);
     memcpy(p, from, words * sizeof *p);
     vm__walked(words);
@@ -304,6 +266,9 @@ static vm_term copy_boxed(struct vm_heap *to, vm_term t)
     case T_MAGIC:
         vm__resource_keep((struct vm_resource *)p[1]);
         vm__heap_off(to, p);
+        break;
+    case T_SUBBIN:
+        p[4] = vm__copy(to, from[4]);
         break;
     default:
         break;

@@ -9,13 +9,13 @@
  *
  *     tuple     n elements follow
  *     float     8 bytes
- *     big, bignegative      n limbs
+ *     big       16 bytes, an __int128
  *     heapbin   n bytes, filled up to whole words
  *     refcbin   vm_bin *, offset, size
  *     subbin    size, offset, bitoffset | bitsize << 8, the binary
  *     ref       number
  *     magic     vm_resource *
- *     map       n keys and values: k, v, k, v, ... in term order of keys
+ *     map       n keys and values: k, v, k, v, ... as they came
  *     fun       number
  *
  * A collected boxed term leaves the new term in its header word (no header
@@ -30,8 +30,8 @@
 
 enum tag { TAG_HEADER, TAG_CONS, TAG_BOXED, TAG_IMMEDIATE };
 enum subtag {
-    T_TUPLE = 1, T_FLOAT, T_BIG, T_BIGNEG, T_HEAPBIN, T_REFCBIN, T_SUBBIN,
-    T_REF, T_MAGIC, T_MAP, T_FUN
+    T_TUPLE = 1, T_FLOAT, T_BIG, T_HEAPBIN, T_REFCBIN, T_SUBBIN, T_REF,
+    T_MAGIC, T_MAP, T_FUN
 };
 
 #define NON_VALUE ((vm_term)0)
@@ -85,7 +85,6 @@ struct vm_resource {
     long refs;
     size_t size;
     struct vm_resource *next_late;
-    struct vm_monitor *monitors;
     _Alignas(8) unsigned char data[];   /* to 8 only, as the real one */
 };
 
@@ -166,7 +165,6 @@ struct vm_proc {
     size_t kinds_size;
     const vm_thread *last;
     struct vm_message *messages, **last_message;
-    struct vm_monitor *monitors;
     struct vm_await await;
 };
 
@@ -207,6 +205,8 @@ bool vm__span(vm_term t, struct vm_span *s);
 void vm__bin_keep(struct vm_bin *b);
 void vm__bin_drop(struct vm_bin *b);
 unsigned char *vm__span_copy(const struct vm_span *s, unsigned char *to);
+/* One that is no binary: so many bytes, and less than another. */
+vm_term vm__bitstring(ErlNifEnv *env, size_t bytes, unsigned bits);
 vm_term vm__make_heapbin(struct vm_heap *h, size_t size,
                          unsigned char **data);
 
@@ -225,21 +225,21 @@ void vm__env_check(ErlNifEnv *env, const char *who);
 void vm__slice_check(ErlNifEnv *env, const char *who);
 void vm__temporary(ErlNifEnv *env, void *p);
 void vm__free_temporary(ErlNifEnv *env);
-vm_proc *vm__proc_nth(size_t index);
+/* False past the last; NULL where one was freed. */
+bool vm__proc_at(size_t index, vm_proc **p);
 /* The process with its lock held, or NULL when it is dead. */
 vm_proc *vm__proc_locked(vm_term pid);
 bool vm__proc_gone(const vm_proc *p);   /* for others; with its lock held */
 void vm__call(vm_proc *p, vm_lib *lib, const char *name, int argc,
               const vm_term argv[]);
 void vm__begin(vm_proc *p, enum vm_state state);
-size_t vm__procs(void);
 void vm__owned(ErlNifEnv *env, vm_term t, const char *who);
 
 /* vm_send.c */
 struct vm_message *vm__message(vm_term term);
 bool vm__deliver(vm_term pid, struct vm_message *m);    /* takes m over */
 void vm__message_free(struct vm_message *m);
-/* The first message {Ref, ...}, or of any kind, taken out; the lock held. */
+/* The first message {Ref, ...}, taken out; the lock held. */
 struct vm_message *vm__take_message(vm_proc *p, const vm_term *ref);
 bool vm__has_message(const vm_proc *p, const vm_term *ref);
 /* Waits for p->cond, until then (real ns) at the longest; the lock held. */
@@ -249,6 +249,9 @@ void vm__wait_until(vm_proc *p, uint64_t then);
 enum vm_state vm__await_answered(vm_proc *p, enum vm_state state);
 enum vm_state vm__await_received(vm_proc *p, struct vm_message *m);
 bool vm__await_due(const vm_proc *p);   /* of a waiting one; the lock held */
+
+/* vm_map.c */
+bool vm__same(vm_term a, vm_term b);
 
 /* vm_monitor.c */
 void vm__monitors_fire(vm_proc *p);
@@ -264,7 +267,6 @@ const char *vm__atom_name(vm_term atom);
 bool vm__integer(vm_term t, __int128 *value);
 vm_term vm__make_integer(struct vm_heap *h, __int128 value);
 bool vm__float(vm_term t, double *value);
-int vm__compare(vm_term a, vm_term b);
 
 /* vm_sys.c */
 extern struct vm_counts vm__counts;

@@ -156,24 +156,15 @@ vm_proc *vm_spawn(void)
     return p;
 }
 
-vm_proc *vm__proc_nth(size_t index)
+bool vm__proc_at(size_t index, vm_proc **p)
 {
-    vm_proc *p;
+    bool is;
 
     pthread_mutex_lock(&procs_lock);
-    p = index < proc_count ? procs[index] : NULL;
+    is = index < proc_count;
+    *p = is ? procs[index] : NULL;
     pthread_mutex_unlock(&procs_lock);
-    return p;
-}
-
-size_t vm__procs(void)
-{
-    size_t n;
-
-    pthread_mutex_lock(&procs_lock);
-    n = proc_count;
-    pthread_mutex_unlock(&procs_lock);
-    return n;
+    return is;
 }
 
 /* One that was killed in a dirty NIF has exited, for all others. */
@@ -541,12 +532,6 @@ int enif_has_pending_exception(ErlNifEnv *env, vm_term *reason)
     if (env->raised && reason)
         *reason = env->reason;
     return env->raised;
-}
-
-int enif_is_exception(ErlNifEnv *env, vm_term term)
-{
-    vm__env_check(env, __func__);
-    return env->raised && term == NON_VALUE;
 }
 
 int enif_thread_type(void)

@@ -56,10 +56,8 @@ static ErlNifResourceType *find_type(const char *module, const char *name)
 
 static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
                                      const ErlNifResourceTypeInit *init,
-                                     ErlNifResourceFlags flags,
-                                     ErlNifResourceFlags *tried)
+                                     ErlNifResourceFlags flags)
 {
-    ErlNifResourceFlags tries = flags;
     ErlNifResourceType *t;
 
     vm__slice_check(env, "opening a resource type");
@@ -71,12 +69,9 @@ static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
                   name);
     pthread_mutex_lock(&lock);
     t = find_type(env->lib->name, name);
-    if (t && !(flags & ERL_NIF_RT_TAKEOVER)) {
-        t = NULL;
-    } else if (t) {
-        tries = ERL_NIF_RT_TAKEOVER;
-    } else if (flags & ERL_NIF_RT_CREATE) {
-        tries = ERL_NIF_RT_CREATE;
+    if (t && !(flags & ERL_NIF_RT_TAKEOVER))
+        vm_misuse("resource type %s opened a second time", name);
+    if (!t) {
         t = vm__malloc(sizeof *t);
         memset(t, 0, sizeof *t);
         snprintf(t->module, sizeof t->module, "%s", env->lib->name);
@@ -84,14 +79,10 @@ static ErlNifResourceType *open_type(ErlNifEnv *env, const char *name,
         t->next = types;
         types = t;
     }
-    if (t) {
-        t->pending = true;
-        t->new_owner = env->lib;
-        t->new_fn = *init;
-    }
+    t->pending = true;
+    t->new_owner = env->lib;
+    t->new_fn = *init;
     pthread_mutex_unlock(&lock);
-    if (tried)
-        *tried = tries;
     return t;
 }
 
@@ -102,20 +93,9 @@ ErlNifResourceType *enif_open_resource_type(
 {
     ErlNifResourceTypeInit init = {dtor, NULL, NULL, 1, NULL};
 
-    if (module)
-        vm_misuse("enif_open_resource_type: module_str must be NULL");
-    return open_type(env, name, &init, flags, tried);
-}
-
-ErlNifResourceType *enif_open_resource_type_x(
-    ErlNifEnv *env, const char *name, const ErlNifResourceTypeInit *given,
-    ErlNifResourceFlags flags, ErlNifResourceFlags *tried)
-{
-    ErlNifResourceTypeInit init = *given;
-
-    init.dyncall = NULL;
-    init.members = 3;
-    return open_type(env, name, &init, flags, tried);
+    if (module || tried)
+        vm_misuse("enif_open_resource_type: what is not here");
+    return open_type(env, name, &init, flags);
 }
 
 ErlNifResourceType *enif_init_resource_type(
@@ -126,21 +106,13 @@ ErlNifResourceType *enif_init_resource_type(
 
     memset(&init, 0, sizeof init);
     init.members = given->members;
-    switch (given->members) {
-    case 4:
-        init.dyncall = given->dyncall;  /* fall through */
-    case 3:
-        init.down = given->down;        /* fall through */
-    case 2:
-        init.stop = given->stop;        /* fall through */
-    case 1:
-        init.dtor = given->dtor;        /* fall through */
-    case 0:
-        break;
-    default:
-        vm_misuse("enif_init_resource_type: %d members", given->members);
-    }
-    return open_type(env, name, &init, flags, tried);
+    init.dtor = given->dtor;
+    init.stop = given->members > 1 ? given->stop : NULL;
+    init.down = given->members > 2 ? given->down : NULL;
+    init.dyncall = given->members > 3 ? given->dyncall : NULL;
+    if (tried)
+        vm_misuse("enif_init_resource_type: what is not here");
+    return open_type(env, name, &init, flags);
 }
 
 /* -- objects ------------------------------------------------------------- */
@@ -156,7 +128,6 @@ void *enif_alloc_resource(ErlNifResourceType *type, size_t size)
                   "is gone");
     r = vm__malloc(sizeof *r + size);
     r->magic = LIVE;
-    r->monitors = NULL;
     r->type = type;
     r->refs = 1;
     r->size = size;
@@ -258,11 +229,6 @@ void enif_keep_resource(void *obj)
 void enif_release_resource(void *obj)
 {
     vm__resource_drop(of(obj));
-}
-
-size_t enif_sizeof_resource(void *obj)
-{
-    return of(obj)->size;
 }
 
 vm_term enif_make_resource(ErlNifEnv *env, void *obj)
@@ -416,9 +382,9 @@ static void unload(void *arg)
 
 void vm_purge(vm_lib *lib)
 {
-    for (size_t i = 0; i < vm__procs(); i++) {
-        vm_proc *p = vm__proc_nth(i);
+    vm_proc *p;
 
+    for (size_t i = 0; vm__proc_at(i, &p); i++) {
         if (p && p->lib == lib && vm_state(p) == VM_READY)
             vm_kill(p);
         else if (p && p->lib == lib && vm_state(p) == VM_RUNNING)

@@ -197,17 +197,3 @@ enum vm_state vm_finish(vm_proc *p)
 {
     return vm_run(p, -1);
 }
-
-void enif_system_info(ErlNifSysInfo *info, size_t size)
-{
-    ErlNifSysInfo all = {
-        .driver_major_version = 3, .driver_minor_version = 3,
-        .erts_version = "13.1.5", .otp_release = "25",
-        .thread_support = 1, .smp_support = 1, .async_threads = 1,
-        .scheduler_threads = thread_count[VM_NORMAL],
-        .nif_major_version = 2, .nif_minor_version = 16,
-        .dirty_scheduler_support = 1,
-    };
-
-    memcpy(info, &all, size < sizeof all ? size : sizeof all);
-}

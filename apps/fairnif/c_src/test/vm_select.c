@@ -3,9 +3,9 @@
  *
  * A descriptor belongs to the object it was first selected with until
  * ERL_NIF_SELECT_STOP, and that object is kept as long.  A selection is good
- * for one message.  What the message is was settled when it was asked for;
- * it is on its way, and can't be taken back, from the moment the poll saw the
- * event, which is before the process has it.
+ * for one message, which the caller makes (ERL_NIF_SELECT_CUSTOM_MSG): the
+ * runtime asks for no other.  It is on its way, and can't be taken back, from the
+ * moment the poll saw the event, which is before the process has it.
  *
  * Closing a descriptor before its stop callback runs ends the program.
  */
@@ -19,19 +19,14 @@
 
 #include "vm_int.h"
 
-enum { EVENTS = 3 };
+enum { EVENTS = 2 };
 
 static const struct {
     int flag, cancelled;
-    short asks, means;
-    const char *ready;
+    short asks;
 } events[EVENTS] = {
-    {ERL_NIF_SELECT_READ, ERL_NIF_SELECT_READ_CANCELLED, POLLIN,
-     POLLIN | POLLHUP | POLLERR, "ready_input"},
-    {ERL_NIF_SELECT_WRITE, ERL_NIF_SELECT_WRITE_CANCELLED, POLLOUT,
-     POLLOUT | POLLHUP | POLLERR, "ready_output"},
-    {ERL_NIF_SELECT_ERROR, ERL_NIF_SELECT_ERROR_CANCELLED, 0,
-     POLLERR, "ready_error"},
+    {ERL_NIF_SELECT_READ, ERL_NIF_SELECT_READ_CANCELLED, POLLIN},
+    {ERL_NIF_SELECT_WRITE, ERL_NIF_SELECT_WRITE_CANCELLED, POLLOUT},
 };
 
 struct armed {
@@ -182,7 +177,8 @@ static size_t collect(struct pollfd *fds, nfds_t n, struct armed **due)
         if (fds[i].revents & POLLNVAL)
             vm_misuse("descriptor %d was closed while it was selected", s->fd);
         for (int e = 0; e < EVENTS; e++)
-            if (s->armed[e].message && fds[i].revents & events[e].means)
+            if (s->armed[e].message
+                && fds[i].revents & (events[e].asks | POLLHUP | POLLERR))
                 (*due)[used++] = disarm(&s->armed[e]);
     }
     return used;
@@ -262,52 +258,40 @@ void vm__select_close(int fd)
 
 /* -- enif_select --------------------------------------------------------- */
 
-/* {select, Obj, Ref, ready_input}, or what the caller said. */
-static struct vm_message *make_message(int e, int flags, void *obj, vm_term t)
+static void forget(struct armed old[EVENTS])
 {
-    struct vm_message *m;
-    ErlNifEnv *env;
-
-    if (flags & ERL_NIF_SELECT_CUSTOM_MSG)
-        return vm__message(t);
-    env = vm__env_new(ENV_OWN, NULL, NULL);
-    m = vm__message(enif_make_tuple4(env, enif_make_atom(env, "select"),
-                                     enif_make_resource(env, obj),
-                                     enif_make_copy(env, t),
-                                     enif_make_atom(env, events[e].ready)));
-    vm__env_free(env);
-    return m;
+    for (int e = 0; e < EVENTS; e++)
+        if (old[e].message)
+            vm__message_free(old[e].message);
 }
 
-static void check_fd(int fd)
+static void check_selected(const struct selected *s,
+                           const struct vm_resource *r, int fd)
 {
-    if (fcntl(fd, F_GETFD) < 0)
-        vm_misuse("enif_select of descriptor %d, which is not open", fd);
-}
-
-static int select_on(int fd, int flags, void *obj, vm_term pid, vm_term t)
-{
-    struct vm_resource *r = vm__resource_of(obj);
-    struct armed old[EVENTS] = {{NULL, 0}};
-    struct selected *s;
-
-    check_fd(fd);
-    if (vm__fails(VM_F_SELECT))
-        return INT_MIN | ERL_NIF_SELECT_FAILED;
-    pthread_mutex_lock(&lock);
-    start();
-    s = *find(fd);
     if (s && s->r != r)
         vm_misuse("enif_select: stealing descriptor %d from another object",
                   fd);
     if (s && s->stopping)
         vm_misuse("enif_select of descriptor %d, which is being stopped", fd);
+}
+
+static int select_on(int fd, int flags, struct vm_resource *r, vm_term pid,
+                     vm_term t)
+{
+    struct armed old[EVENTS] = {{NULL, 0}};
+    struct selected *s;
+
+    if (fcntl(fd, F_GETFD) < 0)
+        vm_misuse("enif_select of descriptor %d, which is not open", fd);
+    if (vm__fails(VM_F_SELECT))
+        return INT_MIN | ERL_NIF_SELECT_FAILED;
+    pthread_mutex_lock(&lock);
+    start();
+    s = *find(fd);
+    check_selected(s, r, fd);
     if (!s) {
         s = vm__malloc(sizeof *s);
-        memset(s, 0, sizeof *s);
-        s->fd = fd;
-        s->r = r;
-        s->next = all;
+        *s = (struct selected){.fd = fd, .r = r, .next = all};
         all = s;
         vm__resource_keep(r);
         COUNT(selects, 1);
@@ -317,20 +301,17 @@ static int select_on(int fd, int flags, void *obj, vm_term pid, vm_term t)
             continue;
         old[e] = disarm(&s->armed[e]);
         s->armed[e].pid = pid;
-        s->armed[e].message = make_message(e, flags, obj, t);
+        s->armed[e].message = vm__message(t);
     }
     wake_poller();
     pthread_mutex_unlock(&lock);
-    for (int e = 0; e < EVENTS; e++)
-        if (old[e].message)
-            vm__message_free(old[e].message);
+    forget(old);
     return 0;
 }
 
 /* CANCEL and STOP. */
-static int select_off(int fd, int flags, void *obj)
+static int select_off(int fd, int flags, struct vm_resource *r)
 {
-    struct vm_resource *r = vm__resource_of(obj);
     struct armed old[EVENTS] = {{NULL, 0}};
     bool stops = flags & ERL_NIF_SELECT_STOP, late = vm_options.late_stops;
     struct selected *s;
@@ -338,10 +319,9 @@ static int select_off(int fd, int flags, void *obj)
 
     pthread_mutex_lock(&lock);
     s = *find(fd);
-    if (s && s->r != r)
-        vm_misuse("enif_select: descriptor %d is another object's", fd);
-    if (s && s->stopping)
-        vm_misuse("enif_select of descriptor %d, which is being stopped", fd);
+    check_selected(s, r, fd);
+    if (!s && stops)
+        vm_misuse("stop of descriptor %d, which was never selected", fd);
     for (int e = 0; s && e < EVENTS; e++) {
         if (!stops && !(flags & events[e].flag))
             continue;
@@ -349,27 +329,18 @@ static int select_off(int fd, int flags, void *obj)
         if (old[e].message)
             answer |= events[e].cancelled;
     }
-    if (s && stops && late) {
+    if (stops && late) {
         s->stopping = true;
         wake_poller();
-    } else if (s && stops) {
+    } else if (stops) {
         take_out(s);
     }
     pthread_mutex_unlock(&lock);
-    for (int e = 0; e < EVENTS; e++)
-        if (old[e].message)
-            vm__message_free(old[e].message);
+    forget(old);
     if (!stops)
         return answer;
-    if (s && late)
+    if (late)
         return answer | ERL_NIF_SELECT_STOP_SCHEDULED;
-    if (!s) {
-        s = vm__malloc(sizeof *s);
-        memset(s, 0, sizeof *s);
-        s->fd = fd;
-        s->r = r;
-        vm__resource_keep(r);
-    }
     stop(s, 1);
     return answer | ERL_NIF_SELECT_STOP_CALLED;
 }
@@ -378,40 +349,23 @@ int enif_select_x(ErlNifEnv *env, ErlNifEvent fd, enum ErlNifSelectFlags given,
                   void *obj, const ErlNifPid *pid, vm_term t,
                   ErlNifEnv *msg_env)
 {
-    const int all_events = ERL_NIF_SELECT_READ | ERL_NIF_SELECT_WRITE
-        | ERL_NIF_SELECT_ERROR;
-    int flags = (int)given, answer;
-    vm_term to;
+    struct vm_resource *r = vm__resource_of(obj);
+    int flags = (int)given;
 
     if (env)
         vm__env_check(env, __func__);
     else if (vm__self && vm__self->slice)
         vm_misuse("enif_select without environment from inside a NIF");
-    if (!vm__resource_calls(vm__resource_of(obj))->stop)
+    if (!vm__resource_calls(r)->stop)
         vm_misuse("enif_select with a type that has no stop callback");
     if (fd < 0)
         return INT_MIN | ERL_NIF_SELECT_INVALID_EVENT;
     if (flags & (ERL_NIF_SELECT_STOP | ERL_NIF_SELECT_CANCEL))
-        return select_off(fd, flags, obj);
-    if (!(flags & all_events))
-        vm_misuse("enif_select for nothing: flags %d", flags);
-    if (!pid && (!env || !env->proc))
-        vm_misuse("enif_select for no process");
-    to = pid ? pid->pid : env->proc->pid;
-    if (msg_env)
-        vm__owned(msg_env, t, __func__);
-    else if (env)
+        return select_off(fd, flags, r);
+    if (!(flags & (ERL_NIF_SELECT_READ | ERL_NIF_SELECT_WRITE))
+        || !(flags & ERL_NIF_SELECT_CUSTOM_MSG) || msg_env || !pid)
+        vm_misuse("enif_select for what is not here: flags %d", flags);
+    if (env)
         vm__owned(env, t, __func__);
-    answer = select_on(fd, flags, obj, to, t);
-    if (msg_env && answer >= 0)
-        enif_clear_env(msg_env);
-    return answer;
-}
-
-int enif_select(ErlNifEnv *env, ErlNifEvent fd, enum ErlNifSelectFlags flags,
-                void *obj, const ErlNifPid *pid, vm_term ref)
-{
-    if (flags & ERL_NIF_SELECT_CUSTOM_MSG)
-        vm_misuse("enif_select with a message: that is enif_select_x");
-    return enif_select_x(env, fd, flags, obj, pid, ref, NULL);
+    return select_on(fd, flags, r, pid->pid, t);
 }

@@ -26,33 +26,13 @@ int enif_get_local_pid(ErlNifEnv *env, vm_term term, ErlNifPid *pid)
     return 1;
 }
 
-void enif_set_pid_undefined(ErlNifPid *pid)
-{
-    pid->pid = vm__atom("undefined", 9);
-}
-
-int enif_is_pid_undefined(const ErlNifPid *pid)
-{
-    return pid->pid == vm__atom("undefined", 9);
-}
-
-int enif_is_process_alive(ErlNifEnv *env, ErlNifPid *pid)
-{
-    vm_proc *p = vm__proc_locked(pid->pid);
-
-    vm__env_check(env, __func__);
-    if (p)
-        pthread_mutex_unlock(&p->lock);
-    return p != NULL;
-}
-
 int enif_whereis_pid(ErlNifEnv *env, vm_term name, ErlNifPid *pid)
 {
+    vm_proc *p;
+
     if (env)
         vm__env_check(env, __func__);
-    for (size_t i = 0; i < vm__procs(); i++) {
-        vm_proc *p = vm__proc_nth(i);
-
+    for (size_t i = 0; vm__proc_at(i, &p); i++) {
         if (p && p->name == name) {
             pid->pid = p->pid;
             return 1;
@@ -136,8 +116,8 @@ int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
 
 static bool matches(const struct vm_message *m, const vm_term *ref)
 {
-    return !ref || (vm__is(m->term, T_TUPLE) && HSIZE(PTR(m->term)[0]) > 0
-                    && !vm__compare(PTR(m->term)[1], *ref));
+    return vm__is(m->term, T_TUPLE) && HSIZE(PTR(m->term)[0]) > 0
+        && vm__same(PTR(m->term)[1], *ref);
 }
 
 bool vm__has_message(const vm_proc *p, const vm_term *ref)
@@ -177,24 +157,6 @@ void vm__wait_until(vm_proc *p, uint64_t then)
     ts.tv_sec += (time_t)(then / 1000000000);
     ts.tv_nsec = (long)(then % 1000000000);
     pthread_cond_timedwait(&p->cond, &p->lock, &ts);
-}
-
-bool vm_receive(vm_proc *p, const vm_term *ref, int ms, vm_term *message)
-{
-    uint64_t end = ms < 0 ? UINT64_MAX
-        : vm__real_now() + (uint64_t)ms * 1000000;
-    struct vm_message *m = NULL;
-
-    pthread_mutex_lock(&p->lock);
-    while (p->state != VM_DEAD && !(m = vm__take_message(p, ref))
-           && vm__real_now() < end)
-        vm__wait_until(p, end);
-    pthread_mutex_unlock(&p->lock);
-    if (!m)
-        return false;
-    *message = vm__copy(&p->heap, m->term);
-    vm__message_free(m);
-    return true;
 }
 
 int vm_messages(vm_proc *p)

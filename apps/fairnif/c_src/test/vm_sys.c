@@ -17,36 +17,23 @@
 
 #include "vm_int.h"
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void __real_free(void *p);
-void *__real_mmap(void *, size_t, int, int, int, off_t);
-int __real_munmap(void *, size_t);
-int __real_mprotect(void *, size_t, int);
-int __real_madvise(void *, size_t, int);
-int __real_clock_gettime(clockid_t, struct timespec *);
-int __real_pthread_create(pthread_t *, const pthread_attr_t *,
-                          void *(*)(void *), void *);
-int __real_close(int);
-void *__real_memcpy(void *, const void *, size_t);
-void *__real_memmove(void *, const void *, size_t);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-char *__wrap_strdup(const char *s);
-void __wrap_free(void *p);
-void *__wrap_mmap(void *, size_t, int, int, int, off_t);
-int __wrap_munmap(void *, size_t);
-int __wrap_mprotect(void *, size_t, int);
-int __wrap_madvise(void *, size_t, int);
-int __wrap_clock_gettime(clockid_t, struct timespec *);
-int __wrap_pthread_create(pthread_t *, const pthread_attr_t *,
-                          void *(*)(void *), void *);
-int __wrap_close(int);
-void *__wrap_memcpy(void *, const void *, size_t);
-void *__wrap_memmove(void *, const void *, size_t);
+#define WRAPPED(TYPE, NAME, ...) \
+    TYPE __real_##NAME(__VA_ARGS__); TYPE __wrap_##NAME(__VA_ARGS__)
+WRAPPED(void *, malloc, size_t);
+WRAPPED(void *, calloc, size_t, size_t);
+WRAPPED(void *, realloc, void *, size_t);
+WRAPPED(char *, strdup, const char *);
+WRAPPED(void, free, void *);
+WRAPPED(void *, mmap, void *, size_t, int, int, int, off_t);
+WRAPPED(int, munmap, void *, size_t);
+WRAPPED(int, mprotect, void *, size_t, int);
+WRAPPED(int, madvise, void *, size_t, int);
+WRAPPED(int, clock_gettime, clockid_t, struct timespec *);
+WRAPPED(int, pthread_create, pthread_t *, const pthread_attr_t *,
+        void *(*)(void *), void *);
+WRAPPED(int, close, int);
+WRAPPED(void *, memcpy, void *, const void *, size_t);
+WRAPPED(void *, memmove, void *, const void *, size_t);
 
 enum { LOOK_NS = 20, WORD_NS = 1, BYTES_PER_NS = 8 };
 

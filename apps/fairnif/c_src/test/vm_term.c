@@ -15,26 +15,18 @@ static pthread_mutex_t atom_lock = PTHREAD_MUTEX_INITIALIZER;
 static char atoms[MAX_ATOMS][256];
 static size_t atom_count;
 
-static long find_atom(const char *name, size_t length)
-{
-    for (size_t i = 0; i < atom_count; i++)
-        if (strlen(atoms[i]) == length && !memcmp(atoms[i], name, length))
-            return (long)i;
-    return -1;
-}
-
 vm_term vm__atom(const char *name, size_t length)
 {
-    long i;
+    size_t i;
 
     pthread_mutex_lock(&atom_lock);
-    i = find_atom(name, length);
-    if (i < 0) {
-        if (atom_count == MAX_ATOMS)
-            vm_misuse("too many atoms");
-        i = (long)atom_count;
-        memcpy(atoms[i], name, length);
-        atom_count++;
+    for (i = 0; i < atom_count; i++)
+        if (strlen(atoms[i]) == length && !memcmp(atoms[i], name, length))
+            break;
+    if (i == atom_count) {
+        if (atom_count == MAX_ATOMS || length > 255)
+            vm_misuse("too many atoms, or one that is too long");
+        memcpy(atoms[atom_count++], name, length);
     }
     pthread_mutex_unlock(&atom_lock);
     return ATOM(i);
@@ -45,32 +37,10 @@ const char *vm__atom_name(vm_term atom)
     return atoms[ATOM_INDEX(atom)];
 }
 
-vm_term enif_make_atom_len(ErlNifEnv *env, const char *name, size_t length)
-{
-    vm__env_check(env, __func__);
-    if (length > 255)
-        return enif_make_badarg(env);
-    return vm__atom(name, length);
-}
-
 vm_term enif_make_atom(ErlNifEnv *env, const char *name)
 {
-    return enif_make_atom_len(env, name, strlen(name));
-}
-
-int enif_make_existing_atom(ErlNifEnv *env, const char *name, vm_term *atom,
-                            ErlNifCharEncoding encoding)
-{
-    long i;
-
-    (void)encoding;
     vm__env_check(env, __func__);
-    pthread_mutex_lock(&atom_lock);
-    i = find_atom(name, strlen(name));
-    pthread_mutex_unlock(&atom_lock);
-    if (i >= 0)
-        *atom = ATOM(i);
-    return i >= 0;
+    return vm__atom(name, strlen(name));
 }
 
 int enif_get_atom(ErlNifEnv *env, vm_term term, char *buf, unsigned size,
@@ -89,53 +59,29 @@ int enif_get_atom(ErlNifEnv *env, vm_term term, char *buf, unsigned size,
     return (int)length + 1;
 }
 
-int enif_get_atom_length(ErlNifEnv *env, vm_term term, unsigned *length,
-                         ErlNifCharEncoding encoding)
-{
-    (void)encoding;
-    vm__env_check(env, __func__);
-    if (!IS_ATOM(term))
-        return 0;
-    *length = (unsigned)strlen(vm__atom_name(term));
-    return 1;
-}
-
 /* -- numbers ------------------------------------------------------------- */
 
-/* The value of an integer of up to 127 bits; false for others. */
+/* The value of an integer; false for others. */
 bool vm__integer(vm_term t, __int128 *value)
 {
-    const vm_term *p = PTR(t);
-    unsigned __int128 n;
-
-    if (IS_SMALL(t)) {
+    if (IS_SMALL(t))
         *value = SMALL_VALUE(t);
-        return true;
-    }
-    if (!vm__is(t, T_BIG) && !vm__is(t, T_BIGNEG))
+    else if (vm__is(t, T_BIG))
+        memcpy(value, PTR(t) + 1, sizeof *value);
+    else
         return false;
-    if (HSIZE(p[0]) > 2 || (HSIZE(p[0]) == 2 && p[2] >> 62))
-        return false;
-    n = p[1];
-    if (HSIZE(p[0]) == 2)
-        n |= (unsigned __int128)p[2] << 64;
-    *value = vm__is(t, T_BIG) ? (__int128)n : -(__int128)n;
     return true;
 }
 
 vm_term vm__make_integer(struct vm_heap *h, __int128 value)
 {
-    unsigned __int128 n = (unsigned __int128)(value < 0 ? -value : value);
-    size_t limbs = n >> 64 ? 2 : 1;
     vm_term *p;
 
     if (value >= -((__int128)1 << 59) && value < (__int128)1 << 59)
         return SMALL((int64_t)value);
-    p = vm__heap_alloc(h, 1 + limbs);
-    p[0] = HEADER(value < 0 ? T_BIGNEG : T_BIG, limbs);
-    p[1] = (vm_term)n;
-    if (limbs == 2)
-        p[2] = (vm_term)(n >> 64);
+    p = vm__heap_alloc(h, 3);
+    p[0] = HEADER(T_BIG, 2);
+    memcpy(p + 1, &value, sizeof value);
     return BOXED(p);
 }
 
@@ -187,12 +133,6 @@ vm_term enif_make_double(ErlNifEnv *env, double value)
     return BOXED(p);
 }
 
-int enif_is_number(ErlNifEnv *env, vm_term term)
-{
-    return enif_term_type(env, term) == ERL_NIF_TERM_TYPE_INTEGER
-        || enif_term_type(env, term) == ERL_NIF_TERM_TYPE_FLOAT;
-}
-
 /* -- kinds of terms ------------------------------------------------------ */
 
 ErlNifTermType enif_term_type(ErlNifEnv *env, vm_term t)
@@ -214,7 +154,6 @@ ErlNifTermType enif_term_type(ErlNifEnv *env, vm_term t)
     case T_FLOAT:
         return ERL_NIF_TERM_TYPE_FLOAT;
     case T_BIG:
-    case T_BIGNEG:
         return ERL_NIF_TERM_TYPE_INTEGER;
     case T_HEAPBIN:
     case T_REFCBIN:
@@ -236,14 +175,8 @@ ErlNifTermType enif_term_type(ErlNifEnv *env, vm_term t)
     {                                                                       \
         return enif_term_type(env, term) == ERL_NIF_TERM_TYPE_##TYPE;       \
     }
-KIND(atom, ATOM)
 KIND(ref, REFERENCE)
-KIND(fun, FUN)
-KIND(pid, PID)
-KIND(port, PORT)
 KIND(list, LIST)
-KIND(tuple, TUPLE)
-KIND(map, MAP)
 
 /* -- tuples -------------------------------------------------------------- */
 
@@ -262,19 +195,23 @@ vm_term enif_make_tuple_from_array(ErlNifEnv *env, const vm_term array[],
     return BOXED(p);
 }
 
-vm_term enif_make_tuple(ErlNifEnv *env, unsigned n, ...)
-{
-    vm_term array[64];
-    va_list ap;
-
-    if (n > 64)
-        vm_misuse("enif_make_tuple of %u elements", n);
-    va_start(ap, n);
-    for (unsigned i = 0; i < n; i++)
-        array[i] = va_arg(ap, vm_term);
-    va_end(ap);
-    return enif_make_tuple_from_array(env, array, n);
-}
+/* Of those that come as so many arguments. */
+#define OF_ARGUMENTS(NAME)                                                  \
+    vm_term enif_make_##NAME(ErlNifEnv *env, unsigned n, ...)               \
+    {                                                                       \
+        vm_term array[64];                                                  \
+        va_list ap;                                                         \
+                                                                            \
+        if (n > 64)                                                         \
+            vm_misuse("enif_make_" #NAME " of %u elements", n);             \
+        va_start(ap, n);                                                    \
+        for (unsigned i = 0; i < n; i++)                                    \
+            array[i] = va_arg(ap, vm_term);                                 \
+        va_end(ap);                                                         \
+        return enif_make_##NAME##_from_array(env, array, n);                \
+    }
+OF_ARGUMENTS(tuple)
+OF_ARGUMENTS(list)
 
 int enif_get_tuple(ErlNifEnv *env, vm_term term, int *arity,
                    const vm_term **array)
@@ -311,20 +248,6 @@ vm_term enif_make_list_from_array(ErlNifEnv *env, const vm_term array[],
     while (n-- > 0)
         list = enif_make_list_cell(env, array[n], list);
     return list;
-}
-
-vm_term enif_make_list(ErlNifEnv *env, unsigned n, ...)
-{
-    vm_term array[64];
-    va_list ap;
-
-    if (n > 64)
-        vm_misuse("enif_make_list of %u elements", n);
-    va_start(ap, n);
-    for (unsigned i = 0; i < n; i++)
-        array[i] = va_arg(ap, vm_term);
-    va_end(ap);
-    return enif_make_list_from_array(env, array, n);
 }
 
 vm_term enif_make_string_len(ErlNifEnv *env, const char *chars, size_t n,
@@ -372,47 +295,6 @@ int enif_get_list_length(ErlNifEnv *env, vm_term term, unsigned *length)
     vm__walked(n);
     *length = n;
     return term == VM_NIL;
-}
-
-int enif_make_reverse_list(ErlNifEnv *env, vm_term term, vm_term *list)
-{
-    vm_term reversed = VM_NIL;
-
-    vm__env_check(env, __func__);
-    vm__owned(env, term, __func__);
-    for (; TAG(term) == TAG_CONS; term = PTR(term)[1]) {
-        reversed = enif_make_list_cell(env, PTR(term)[0], reversed);
-        vm__walked(1);
-    }
-    if (term != VM_NIL)
-        return 0;
-    *list = reversed;
-    return 1;
-}
-
-int enif_get_string(ErlNifEnv *env, vm_term term, char *buf, unsigned size,
-                    ErlNifCharEncoding encoding)
-{
-    unsigned n = 0;
-
-    (void)encoding;
-    vm__env_check(env, __func__);
-    if (!size)
-        return 0;
-    for (; TAG(term) == TAG_CONS; term = PTR(term)[1]) {
-        int64_t c = SMALL_VALUE(PTR(term)[0]);
-
-        if (!IS_SMALL(PTR(term)[0]) || c < 0 || c > 255)
-            return 0;
-        if (n == size - 1) {
-            buf[n] = 0;
-            return -(int)size;
-        }
-        buf[n++] = (char)c;
-    }
-    vm__walked(n);
-    buf[n] = 0;
-    return term == VM_NIL ? (int)n + 1 : 0;
 }
 
 /* -- references ---------------------------------------------------------- */

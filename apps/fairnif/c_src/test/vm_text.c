@@ -2,7 +2,6 @@
  * vm_text.c - terms as text, as Erlang writes them, and from text.
  */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,134 +9,102 @@
 
 /* -- printing ------------------------------------------------------------ */
 
-struct out {
-    char *buf;
-    size_t size, used;      /* used: as if nothing were cut short */
-};
+static void print(FILE *o, vm_term t);
 
-static void put(struct out *o, const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++, o->used++)
-        if (o->used + 1 < o->size)
-            o->buf[o->used] = text[i];
-    if (o->size)
-        o->buf[o->used < o->size ? o->used : o->size - 1] = 0;
-}
-
-static __attribute__((format(printf, 2, 3)))
-void putf(struct out *o, const char *format, ...)
-{
-    char text[64];
-    va_list ap;
-    int n;
-
-    va_start(ap, format);
-    n = vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
-    put(o, text, (size_t)n);
-}
-
-static void print(struct out *o, vm_term t);
-
-static void print_words(struct out *o, const vm_term *p, size_t n,
+static void print_words(FILE *o, const vm_term *p, size_t n,
                         const char *between)
 {
     for (size_t i = 0; i < n; i++) {
         if (i)
-            putf(o, "%s", i % 2 ? between : ",");
+            fputs(i % 2 ? between : ",", o);
         print(o, p[i]);
     }
 }
 
-static void print_list(struct out *o, vm_term t)
+static void print_list(FILE *o, vm_term t)
 {
-    put(o, "[", 1);
-    for (;;) {
+    fputc('[', o);
+    print(o, PTR(t)[0]);
+    for (t = PTR(t)[1]; TAG(t) == TAG_CONS; t = PTR(t)[1]) {
+        fputc(',', o);
         print(o, PTR(t)[0]);
-        t = PTR(t)[1];
-        if (TAG(t) != TAG_CONS || o->used >= o->size)
-            break;
-        put(o, ",", 1);
     }
     if (t != VM_NIL) {
-        put(o, "|", 1);
+        fputc('|', o);
         print(o, t);
     }
-    put(o, "]", 1);
+    fputc(']', o);
 }
 
-static void print_bits(struct out *o, const struct vm_span *s)
+static void print_bits(FILE *o, const struct vm_span *s)
 {
-    put(o, "<<", 2);
-    for (size_t i = 0; i < s->size && o->used < o->size; i++) {
+    fputs("<<", o);
+    for (size_t i = 0; i < s->size; i++) {
         struct vm_span one = {s->data + i, 1, s->bit, 0};
         unsigned char byte;
 
         vm__span_copy(&one, &byte);
-        putf(o, "%s%u", i ? "," : "", byte);
+        fprintf(o, "%s%u", i ? "," : "", byte);
     }
     if (s->bits)
-        putf(o, "%s:%u", s->size ? "," : "", s->bits);
-    put(o, ">>", 2);
+        fprintf(o, "%s:%u", s->size ? "," : "", s->bits);
+    fputs(">>", o);
 }
 
-static void print_integer(struct out *o, __int128 n)
+static void print_integer(FILE *o, __int128 n)
 {
-    char digits[48];
-    size_t i = sizeof digits;
+    char digits[48] = "";
+    size_t i = sizeof digits - 1;
     unsigned __int128 m = (unsigned __int128)(n < 0 ? -n : n);
 
     do
         digits[--i] = (char)('0' + (int)(m % 10));
     while (m /= 10);
-    if (n < 0)
-        digits[--i] = '-';
-    put(o, digits + i, sizeof digits - i);
+    fprintf(o, "%s%s", n < 0 ? "-" : "", digits + i);
 }
 
-static void print(struct out *o, vm_term t)
+static void print(FILE *o, vm_term t)
 {
     struct vm_span s;
     __int128 n;
     double x;
 
-    if (vm__integer(t, &n))
+    if (vm__integer(t, &n)) {
         print_integer(o, n);
-    else if (IS_ATOM(t))
-        put(o, vm__atom_name(t), strlen(vm__atom_name(t)));
-    else if (IS_PID(t))
-        putf(o, "<0.%zu.0>", PID_NUMBER(t));
-    else if (t == VM_NIL)
-        put(o, "[]", 2);
-    else if (TAG(t) == TAG_CONS)
+    } else if (IS_ATOM(t)) {
+        fputs(vm__atom_name(t), o);
+    } else if (IS_PID(t)) {
+        fprintf(o, "<0.%zu.0>", PID_NUMBER(t));
+    } else if (t == VM_NIL) {
+        fputs("[]", o);
+    } else if (TAG(t) == TAG_CONS) {
         print_list(o, t);
-    else if (TAG(t) != TAG_BOXED)
-        putf(o, "#no_term<%#lx>", t);
-    else if (vm__float(t, &x))
-        putf(o, "%.17g", x);
-    else if (vm__span(t, &s))
+    } else if (TAG(t) != TAG_BOXED) {
+        fprintf(o, "#no_term<%#lx>", t);
+    } else if (vm__float(t, &x)) {
+        fprintf(o, "%.17g", x);
+    } else if (vm__span(t, &s)) {
         print_bits(o, &s);
-    else if (vm__is(t, T_TUPLE)) {
-        put(o, "{", 1);
+    } else if (vm__is(t, T_TUPLE)) {
+        fputc('{', o);
         print_words(o, PTR(t) + 1, HSIZE(PTR(t)[0]), ",");
-        put(o, "}", 1);
+        fputc('}', o);
     } else if (vm__is(t, T_MAP)) {
-        put(o, "#{", 2);
+        fputs("#{", o);
         print_words(o, PTR(t) + 1, 2 * HSIZE(PTR(t)[0]), "=>");
-        put(o, "}", 1);
-    } else if (vm__is(t, T_FUN))
-        put(o, "#Fun", 4);
-    else if (vm__is(t, T_REF) || vm__is(t, T_MAGIC))
-        put(o, "#Ref", 4);
-    else
-        put(o, "#Big", 4);
+        fputc('}', o);
+    } else {
+        fputs(vm__is(t, T_FUN) ? "#Fun" : "#Ref", o);
+    }
 }
 
 char *vm_print(vm_term term, char *buf, size_t size)
 {
-    struct out o = {buf, size, 0};
+    FILE *o = fmemopen(buf, size, "w");
 
-    print(&o, term);
+    print(o, term);
+    fclose(o);
+    buf[size - 1] = 0;
     return buf;
 }
 
@@ -226,7 +193,7 @@ static vm_term bits(struct in *in)
             bit = (unsigned)strtoul(in->p, &end, 10);
             in->p = end;
             want(in, ">>");
-            return vm_bitstring(in->env, 8 * (n - 1) + bit);
+            return vm__bitstring(in->env, n - 1, bit);
         }
         if (next(in, "/")) {
             bit = (unsigned)strtoul(in->p, &end, 10);
@@ -332,97 +299,4 @@ vm_term vm_byte_list(ErlNifEnv *env, size_t length, vm_term tail)
     while (length-- > 0)
         tail = enif_make_list_cell(env, SMALL(length & 255), tail);
     return tail;
-}
-
-/* -- printf with %T, as enif_fprintf ------------------------------------- */
-
-static void convert(struct out *o, const char *spec, va_list *ap)
-{
-    char text[512];
-    size_t longs = 0;
-    const char *p;
-
-    for (p = spec; *p; p++)
-        longs += *p == 'l' || *p == 'z' || *p == 'j';
-    switch (p[-1]) {
-    case 'T':
-        print(o, va_arg(*ap, vm_term));
-        return;
-    case '%':
-        put(o, "%", 1);
-        return;
-    case 's':
-        snprintf(text, sizeof text, spec, va_arg(*ap, char *));
-        break;
-    case 'p':
-        snprintf(text, sizeof text, spec, va_arg(*ap, void *));
-        break;
-    case 'f':
-    case 'g':
-    case 'e':
-        snprintf(text, sizeof text, spec, va_arg(*ap, double));
-        break;
-    default:
-        if (longs)
-            snprintf(text, sizeof text, spec, va_arg(*ap, long));
-        else
-            snprintf(text, sizeof text, spec, va_arg(*ap, int));
-    }
-    put(o, text, strlen(text));
-}
-
-int enif_vsnprintf(char *buf, size_t size, const char *format, va_list given)
-{
-    struct out o = {buf, size, 0};
-    va_list ap;
-
-    va_copy(ap, given);
-    while (*format) {
-        size_t n = strcspn(format, "%");
-        char spec[32];
-
-        put(&o, format, n);
-        format += n;
-        if (!*format)
-            break;
-        n = 1 + strcspn(format + 1, "%TscdiuxXpfge");
-        if (n + 2 > sizeof spec)
-            vm_misuse("enif_vsnprintf: %s", format);
-        snprintf(spec, sizeof spec, "%.*s", (int)n + 1, format);
-        format += n + 1;
-        convert(&o, spec, &ap);
-    }
-    va_end(ap);
-    return (int)o.used;
-}
-
-int enif_snprintf(char *buf, size_t size, const char *format, ...)
-{
-    va_list ap;
-    int n;
-
-    va_start(ap, format);
-    n = enif_vsnprintf(buf, size, format, ap);
-    va_end(ap);
-    return n;
-}
-
-int enif_vfprintf(FILE *file, const char *format, va_list ap)
-{
-    char text[4096];
-    int n = enif_vsnprintf(text, sizeof text, format, ap);
-
-    fputs(text, file);
-    return n;
-}
-
-int enif_fprintf(FILE *file, const char *format, ...)
-{
-    va_list ap;
-    int n;
-
-    va_start(ap, format);
-    n = enif_vfprintf(file, format, ap);
-    va_end(ap);
-    return n;
 }

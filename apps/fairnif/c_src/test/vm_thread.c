@@ -1,74 +1,26 @@
 /*
- * vm_thread.c - threads that a library makes, and the VM's conditions.
+ * vm_thread.c - threads that a library makes, and the VM's locks.
  *
- * Nothing of the VM's runs on them: their type is 0, they have no process,
- * and environments of processes are not theirs to use.  One that is never
- * joined is counted.
+ * Nothing of the VM's runs on such threads: their type is 0, they have no
+ * process, and environments of processes are not theirs to use.  One that is
+ * never joined is counted.  Mutexes belong to threads: one that another thread
+ * unlocks ends the program.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "vm_int.h"
 
 struct ErlDrvTid_ {
     pthread_t id;
-    char name[32];
-    void *(*fn)(void *);
-    void *arg;
 };
-
-static __thread struct ErlDrvTid_ *self;
-
-ErlNifThreadOpts *enif_thread_opts_create(char *name)
-{
-    ErlNifThreadOpts *opts = vm__malloc(sizeof *opts);
-
-    (void)name;
-    opts->suggested_stack_size = -1;
-    return opts;
-}
-
-void enif_thread_opts_destroy(ErlNifThreadOpts *opts)
-{
-    vm__free(opts);
-}
-
-static void *serve(void *arg)
-{
-    self = arg;
-    return self->fn(self->arg);
-}
-
-/* The size of its stack in words of 1024, as the real one takes it; more
- * under the tools, whose frames are larger. */
-static void set_stack(pthread_attr_t *attributes, const ErlNifThreadOpts *opts)
-{
-    size_t words = opts ? (size_t)opts->suggested_stack_size : 0;
-
-    if (!opts || opts->suggested_stack_size < 0)
-        return;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    words *= 4;
-#endif
-    pthread_attr_setstacksize(attributes, (words + 16) * 1024 * sizeof(void *));
-}
 
 int enif_thread_create(char *name, ErlNifTid *tid, void *(*fn)(void *),
                        void *arg, ErlNifThreadOpts *opts)
 {
     ErlNifTid t = vm__malloc(sizeof *t);
-    pthread_attr_t attributes;
     int error;
 
-    memset(t, 0, sizeof *t);
-    snprintf(t->name, sizeof t->name, "%s", name ? name : "");
-    t->fn = fn;
-    t->arg = arg;
-    pthread_attr_init(&attributes);
-    set_stack(&attributes, opts);
+    (void)name, (void)opts;
     *tid = t;
-    error = pthread_create(&t->id, &attributes, serve, t);
-    pthread_attr_destroy(&attributes);
+    error = pthread_create(&t->id, NULL, fn, arg);
     if (error)
         vm__free(t);
     else
@@ -78,11 +30,8 @@ int enif_thread_create(char *name, ErlNifTid *tid, void *(*fn)(void *),
 
 int enif_thread_join(ErlNifTid t, void **answer)
 {
-    int error;
+    int error = pthread_join(t->id, answer);
 
-    if (t == self)
-        vm_misuse("a thread that joins itself");
-    error = pthread_join(t->id, answer);
     if (!error) {
         vm__free(t);
         COUNT(threads, -1);
@@ -90,24 +39,93 @@ int enif_thread_join(ErlNifTid t, void **answer)
     return error;
 }
 
-ErlNifTid enif_thread_self(void)
+struct ErlDrvMutex_ {
+    pthread_mutex_t lock;
+    pthread_t owner;
+    bool locked;
+};
+
+struct ErlDrvRWLock_ {
+    pthread_rwlock_t lock;
+};
+
+ErlNifMutex *enif_mutex_create(char *name)
 {
-    return self;
+    ErlNifMutex *m = vm__malloc(sizeof *m);
+
+    (void)name;
+    pthread_mutex_init(&m->lock, NULL);
+    m->locked = false;
+    COUNT(mutexes, 1);
+    return m;
 }
 
-int enif_equal_tids(ErlNifTid a, ErlNifTid b)
+void enif_mutex_destroy(ErlNifMutex *m)
 {
-    return a == b;
+    pthread_mutex_destroy(&m->lock);
+    vm__free(m);
+    COUNT(mutexes, -1);
 }
 
-char *enif_thread_name(ErlNifTid t)
+void enif_mutex_lock(ErlNifMutex *m)
 {
-    return t->name;
+    pthread_mutex_lock(&m->lock);
+    m->owner = pthread_self();
+    m->locked = true;
 }
 
-void enif_thread_exit(void *answer)
+int enif_mutex_trylock(ErlNifMutex *m)
 {
-    if (!self)
-        vm_misuse("enif_thread_exit: not a thread of enif_thread_create");
-    pthread_exit(answer);
+    int error = pthread_mutex_trylock(&m->lock);
+
+    if (!error) {
+        m->owner = pthread_self();
+        m->locked = true;
+    }
+    return error;
+}
+
+void enif_mutex_unlock(ErlNifMutex *m)
+{
+    if (!m->locked || !pthread_equal(m->owner, pthread_self()))
+        vm_misuse("enif_mutex_unlock by a thread that does not hold it");
+    m->locked = false;
+    pthread_mutex_unlock(&m->lock);
+}
+
+ErlNifRWLock *enif_rwlock_create(char *name)
+{
+    ErlNifRWLock *l = vm__malloc(sizeof *l);
+
+    (void)name;
+    pthread_rwlock_init(&l->lock, NULL);
+    COUNT(mutexes, 1);
+    return l;
+}
+
+void enif_rwlock_destroy(ErlNifRWLock *l)
+{
+    pthread_rwlock_destroy(&l->lock);
+    vm__free(l);
+    COUNT(mutexes, -1);
+}
+
+int enif_rwlock_tryrlock(ErlNifRWLock *l)
+{
+    return pthread_rwlock_tryrdlock(&l->lock);
+}
+
+void enif_rwlock_runlock(ErlNifRWLock *l)
+{
+    pthread_rwlock_unlock(&l->lock);
+}
+
+int enif_rwlock_tryrwlock(ErlNifRWLock *l)
+{
+    return pthread_rwlock_trywrlock(&l->lock);
+}
+
+void enif_rwlock_rwunlock(ErlNifRWLock *l)
+{
+    pthread_rwlock_unlock(&l->lock);
 }
