@@ -6,18 +6,41 @@
 
 #include "vm_int.h"
 
-/* Numbers and references by what they are, other terms by where they are: that
- * two which stand in different places are the same is more than anybody asks. */
+static bool same_each(const vm_term *p, const vm_term *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!vm__same(p[i], q[i]))
+            return false;
+    return true;
+}
+
+/* Numbers, references, lists, tuples and small binaries by what they are, other
+ * terms by where they are: that two which stand in different places are the same
+ * is more than anybody asks. */
 bool vm__same(vm_term a, vm_term b)
 {
     const vm_term *p = PTR(a), *q = PTR(b);
 
-    if (a == b || TAG(a) != TAG_BOXED || TAG(b) != TAG_BOXED || p[0] != q[0])
+    if (a == b || TAG(a) != TAG(b) || TAG(a) == TAG_IMMEDIATE)
         return a == b;
-    if (SUBTAG(p[0]) != T_REF && SUBTAG(p[0]) != T_MAGIC
-        && SUBTAG(p[0]) != T_BIG && SUBTAG(p[0]) != T_FLOAT)
+    if (TAG(a) == TAG_CONS)
+        return same_each(p, q, 2);
+    if (p[0] != q[0])
+        return false;
+    switch (SUBTAG(p[0])) {
+    case T_TUPLE:
+        return same_each(p + 1, q + 1, HSIZE(p[0]));
+    case T_HEAPBIN:
+        return !memcmp(p + 1, q + 1, HSIZE(p[0]));
+    case T_REF:
+    case T_MAGIC:
+    case T_BIG:
+    case T_FLOAT:
+        return !memcmp(p, q, vm__boxed_words(p[0]) * sizeof *p);
+    default:
         vm_misuse("enif_is_identical of two terms that are not looked into");
-    return !memcmp(p, q, vm__boxed_words(p[0]) * sizeof *p);
+    }
+    return false;
 }
 
 int enif_is_identical(vm_term a, vm_term b)
