@@ -175,7 +175,11 @@ static void begin_to_wait(void)
 {
     waiter = spawn_call("waits", "");
     CHECK(vm_finish(waiter) == VM_DONE);
+#ifdef FAIR_NO_TASKS
+    CHECK_TEXT(outcome(waiter), "0");   /* it has waited on its dirty scheduler */
+#else
     CHECK(strncmp(outcome(waiter), "{fairnif_pending,", 17) == 0);
+#endif
 }
 
 static void load_again(void (*between)(void))
