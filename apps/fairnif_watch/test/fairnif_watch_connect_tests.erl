@@ -54,17 +54,17 @@ without_a_cookie_file_none_is_made_test() ->
 
 %% Else a node that has the same version from another folder would be turned down.
 no_module_has_the_folder_of_its_build_in_it_test_() ->
-    _ = application:load(fairnif_watch),
-    {ok, Modules} = application:get_key(fairnif_watch, modules),
-    [{atom_to_list(M), ?_assertEqual(nomatch, binary:match(literals(M), folder(M)))}
-     || M <- Modules].
+    Beams = filelib:wildcard(filename:join(filename:dirname(code:which(fairnif_watch)), "*.beam")),
+    ?assert(length(Beams) > 20),
+    [{Beam, ?_assertEqual(nomatch, binary:match(literals(Beam), folder(Beam)))} || Beam <- Beams].
 
-literals(Module) ->
-    case beam_lib:chunks(code:which(Module), ["LitT"], [allow_missing_chunks]) of
+literals(Beam) ->
+    case beam_lib:chunks(Beam, ["LitT"], [allow_missing_chunks]) of
         {ok, {_, [{_, missing_chunk}]}} -> <<>>;
         {ok, {_, [{_, <<0:32, Plain/binary>>}]}} -> Plain;
         {ok, {_, [{_, <<_:32, Packed/binary>>}]}} -> zlib:uncompress(Packed)
     end.
 
-folder(Module) ->
-    list_to_binary(filename:dirname(proplists:get_value(source, Module:module_info(compile)))).
+folder(Beam) ->
+    {ok, {_, [{compile_info, Info}]}} = beam_lib:chunks(Beam, [compile_info]),
+    list_to_binary(filename:dirname(proplists:get_value(source, Info))).
