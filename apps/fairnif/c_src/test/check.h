@@ -85,6 +85,10 @@ vm_lib *node_upgrade(vm_init_fn init);
 /* Loads the runtime's module once more, on process p: as an upgrade, or, after
  * a purge and `between`, anew. */
 vm_lib *node_runtime_again(vm_proc *p, void (*between)(void), int *error);
+/* What a library that is no author's asks of the runtime, in a load of its own. */
+struct fair__visitor;
+void node_visit(struct fair__visitor *asks);
+
 /* The runtime's settings (nif.c), by name. */
 void node_set(const char *name, uint64_t value);
 /* What fairnif:info/0 shows of a function of the library, summed over its

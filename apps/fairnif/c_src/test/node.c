@@ -87,6 +87,45 @@ vm_lib *node_runtime_again(vm_proc *p, void (*between)(void), int *error)
     return again;
 }
 
+static struct fair__visitor *visitor;
+
+static int visitor_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    const ERL_NIF_TERM *elems;
+    int arity;
+
+    (void)priv;
+    enif_get_tuple(env, info, &arity, &elems);
+    CHECK(enif_dynamic_resource_call(
+        env, enif_make_atom(env, "fairnif"),
+        enif_make_atom(env, "fairnif_runtime"), elems[2], visitor) == 0);
+    return 0;
+}
+
+static ErlNifEntry *visitor_init(void)
+{
+    static ErlNifEntry entry = {
+        .major = 2, .minor = 16, .name = "visitor", .load = visitor_load,
+        .vm_variant = ERL_NIF_VM_VARIANT, .options = 1
+    };
+
+    return &entry;
+}
+
+void node_visit(struct fair__visitor *asks)
+{
+    vm_proc *p = vm_spawn();
+    int error = -1;
+    vm_lib *library;
+
+    visitor = asks;
+    library = vm_load(p, visitor_init, node_load_info(p, "x"), NULL, &error);
+    CHECK(library != NULL && error == 0);
+    if (library)
+        vm_purge(library);
+    vm_free(p);
+}
+
 const char *node_leftovers(void)
 {
     static char buf[512];

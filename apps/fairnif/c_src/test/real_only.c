@@ -38,6 +38,7 @@ STANDS_IN_ONLY(vm_on_unmap)
 STANDS_IN_ONLY(node_load_info)
 STANDS_IN_ONLY(node_upgrade)
 STANDS_IN_ONLY(node_runtime_again)
+STANDS_IN_ONLY(node_visit)
 /* registers at the switch */
 STANDS_IN_ONLY(vm__call_marked)
 STANDS_IN_ONLY(vm__fp_control)

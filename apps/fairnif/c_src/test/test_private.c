@@ -13,46 +13,15 @@
 static const struct fair__private *lent;
 static struct fair__visitor visitor;
 
-/* -- the application's library: gets the table in a load of its own -------- */
-
-static int visitor_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
-{
-    const ERL_NIF_TERM *elems;
-    int arity;
-
-    (void)priv;
-    enif_get_tuple(env, info, &arity, &elems);
-    CHECK(enif_dynamic_resource_call(
-        env, enif_make_atom(env, "fairnif"),
-        enif_make_atom(env, "fairnif_runtime"), elems[2], &visitor) == 0);
-    return 0;
-}
-
-static ErlNifEntry *visitor_init(void)
-{
-    static ErlNifEntry entry = {
-        .major = 2, .minor = 16, .name = "visitor", .load = visitor_load,
-        .vm_variant = ERL_NIF_VM_VARIANT, .options = 1
-    };
-
-    return &entry;
-}
+/* -- the application gets the table ---------------------------------------- */
 
 static void visit(unsigned which, unsigned major, unsigned minor)
 {
-    vm_proc *p = vm_spawn();
-    int error = -1;
-    vm_lib *library;
-
     visitor = (struct fair__visitor){
         .size = sizeof visitor, .abi_major = (uint16_t)major,
         .abi_minor = (uint16_t)minor, .which = which
     };
-    library = vm_load(p, visitor_init, node_load_info(p, "x"), NULL, &error);
-    CHECK(library != NULL && error == 0);
-    if (library)
-        vm_purge(library);
-    vm_free(p);
+    node_visit(&visitor);
 }
 
 static void borrow(void)

@@ -11,46 +11,15 @@
 static const struct fair__ops *ops;     /* as a watchdog has it */
 static struct fair__visitor watcher;
 
-/* -- the watchdog's library: gets the table in a load of its own ------------ */
-
-static int watcher_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
-{
-    const ERL_NIF_TERM *elems;
-    int arity;
-
-    (void)priv;
-    enif_get_tuple(env, info, &arity, &elems);
-    CHECK(enif_dynamic_resource_call(
-        env, enif_make_atom(env, "fairnif"),
-        enif_make_atom(env, "fairnif_runtime"), elems[2], &watcher) == 0);
-    ops = watcher.table;
-    return 0;
-}
-
-static ErlNifEntry *watcher_init(void)
-{
-    static ErlNifEntry entry = {
-        .major = 2, .minor = 16, .name = "watcher", .load = watcher_load,
-        .vm_variant = ERL_NIF_VM_VARIANT, .options = 1
-    };
-
-    return &entry;
-}
+/* -- the watchdog gets the table -------------------------------------------- */
 
 static void bind_watcher(unsigned major, unsigned minor)
 {
-    vm_proc *p = vm_spawn();
-    int error = -1;
-    vm_lib *library;
-
     watcher = (struct fair__visitor){.size = sizeof watcher,
                                      .abi_major = (uint16_t)major,
                                      .abi_minor = (uint16_t)minor};
-    library = vm_load(p, watcher_init, node_load_info(p, "x"), NULL, &error);
-    CHECK(library != NULL && error == 0);
-    if (library)
-        vm_purge(library);
-    vm_free(p);
+    node_visit(&watcher);
+    ops = watcher.table;
 }
 
 /* -- a function that is watched --------------------------------------------- */
