@@ -153,6 +153,9 @@ static ERL_NIF_TERM flags_of(ErlNifEnv *env, struct fair__func *f)
 {
     ERL_NIF_TERM flags = enif_make_list(env, 0);
 
+    if (GET(f->unwinds))
+        flags = enif_make_list_cell(env, enif_make_atom(env, "unwinds"),
+                                    flags);
     if (GET(f->awaited))
         flags = enif_make_list_cell(env, enif_make_atom(env, "awaited"),
                                     flags);
