@@ -136,8 +136,7 @@ static bool is_to_clean_up(const struct fair__task *t)
 
 void fair__cleaned_up(struct fair__task *t)
 {
-    ADD(t->stat->unwinds, 1);
-    RAISE_TO(t->stat->longest_unwind_ns, fair__now() - GET(t->cancelled_ns));
+    fair__cancel_over(t);
     t->exit = t->error ? X_RAISE : X_DROP;
 }
 

@@ -29,8 +29,12 @@ struct fair__escape {
  * has them. */
 extern FAIR_HIDDEN struct fair__ops fair__unwinding_ops, fair__cancelled_ops;
 
-/* By who is at the task. */
+/* So many bodies clean up now. */
+extern FAIR_HIDDEN fair__u64 fair__cancelled_now;
+
+/* By who is at the task; it is over when the body has returned. */
 FAIR_HIDDEN void fair__cancel(struct fair__task *t);
+FAIR_HIDDEN void fair__cancel_over(struct fair__task *t);
 /* From the task's stack: the function that the body called returns. */
 FAIR_HIDDEN __attribute__((noreturn)) void fair__escape(struct fair__task *t);
 
