@@ -58,7 +58,7 @@
 
 -type function_info() :: #{function := mfa(),
                            mode := mode(),
-                           flags := [no_yield | awaited],
+                           flags := [no_yield | awaited | unwinds],
                            atom() => term()}.
 %% One function: its counters (docs/manual/info.md lists them with their
 %% units), what the runtime has learned of it, and the histogram of its slices
@@ -67,7 +67,7 @@
 -type mode() :: normal | dirty_cpu | dirty_io | threaded | auto.
 
 -type task() :: #{function := mfa(),
-                  state := running | suspended | queued | waiting,
+                  state := running | suspended | queued | waiting | unwinding,
                   owner := pid(),
                   age_ns := non_neg_integer(),
                   yields := non_neg_integer(),
@@ -77,8 +77,9 @@
 %% on a normal scheduler; `queued': waits for a dirty scheduler; `running': now
 %% executes, on the scheduler or thread of the pool named; `waiting': holds no
 %% scheduler while its caller is in {@link await/1}, and `where' is what for
-%% (`await': nothing any more, the caller has to come).  `age_ns' is the time since the call, late
-%% by up to 4 ms.
+%% (`await': nothing any more, the caller has to come); `unwinding': its caller is dead, and its
+%% body is about to clean up (FAIR_UNWINDS) on a thread of the pool.  `age_ns' is the time since the
+%% call, late by up to 4 ms.
 
 -type place() :: normal | dirty_cpu | dirty_io | thread | other.
 

@@ -33,8 +33,8 @@ init_stop_is_as_fast_with_tasks_in_every_mode(_) -> halts(stop).
 halts(How) ->
     Without = lists:min([halt_us(instead(How), How) || _ <- lists:seq(1, 3)]),
     Times = [{Mode, in_time(Mode, How, Without)}
-             || Mode <- [yielding, dirty_cpu, dirty_io, yielding_dirty, auto, threaded, offloaded,
-                         waiting]],
+             || Mode <- [yielding, dirty_cpu, dirty_io, yielding_dirty, auto, unwinding, threaded,
+                         offloaded, waiting]],
     {comment, io_lib:format("us: ~p without tasks, ~p", [Without, Times])}.
 
 %% init:stop/0 is Erlang code, which shares the schedulers with what is at work. (In an idle node it
@@ -53,13 +53,18 @@ in_time(Mode, How, Without) ->
                                   end),
     erase(us).
 
+%% At halt nothing is cleaned up: a body would say so. init:stop/0 kills the callers first.
+tell(stop) -> [];
+tell(_) -> [{"FAIRNIF_TEST_HALTS", "1"}].
+
 %% From the call of halt to the end of the OS process.
 halt_us(Mode, How) ->
     Args = ["+S", "2:2", "+SDcpu", "2:2", "+SDio", "8", "-noshell"]
         ++ fairnif_test:erl_args()
         ++ ["-s", "fairnif_test_halt", "main", atom_to_list(Mode), atom_to_list(How)],
     Port = open_port({spawn_executable, os:find_executable("erl")},
-                     [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout]),
+                     [{args, Args}, {env, tell(How)}, {line, 1000}, exit_status,
+                      stderr_to_stdout]),
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     try await_end(Port, none)
     catch

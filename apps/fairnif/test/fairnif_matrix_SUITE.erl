@@ -55,7 +55,8 @@ suspending_and_resuming_the_caller_changes_nothing(_) -> cells(suspend_resume).
 %% The states with one scheduler run in a node of their own.
 cells(Act) ->
     Cells = [#{act => Act, mode => Mode, state => State}
-             || Mode <- fairnif_test_nif:modes(), State <- fairnif_test_cell:states(Mode)],
+             || Mode <- fairnif_test_nif:modes() ++ fairnif_test_nif:unwinding_modes(),
+                State <- fairnif_test_cell:states(Mode)],
     {Alone, Others} = lists:partition(fun(#{state := S}) -> S =:= waiting end, Cells),
     Wrong = run(Alone, waiting) ++ run(Others, others),
     Wrong =:= [] orelse ct:fail({length(Wrong), cells_of, length(Cells), Wrong}),

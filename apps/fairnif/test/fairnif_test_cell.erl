@@ -32,6 +32,8 @@ states(yielding) -> [suspended, waiting, first, running];
 states(dirty_cpu) -> [queued, first];
 states(dirty_io) -> [queued, first];
 states(yielding_dirty) -> [queued, requeued, first, running];
+states(unwinding) -> states(yielding);
+states(unwinding_dirty) -> states(yielding_dirty);
 states(auto) -> [suspended, waiting, first, running].
 
 peer_args(State) ->
@@ -150,8 +152,16 @@ check_slot(Cell, Slot) ->
             end,
     fairnif_test:eventually(Ended),
     Defers = 3 * Expected,
-    #{begun := Expected, ended := Expected, defers := Defers, disorder := 0} = ?PROBE:slot(Slot),
+    Cleaned = cleaned(Cell, Expected),
+    #{begun := Expected, ended := Expected, defers := Defers, disorder := 0, cleaned := Cleaned,
+      cleaned_normal := 0} = ?PROBE:slot(Slot),
     ok.
+
+%% A body that unwinds is told when its caller dies: once.
+cleaned(#{mode := Mode} = Cell, Begun) when Mode =:= unwinding; Mode =:= unwinding_dirty ->
+    case fate(Cell) of dies -> Begun; lives -> 0 end;
+cleaned(_, _) ->
+    0.
 
 %% Nothing is left, and the module is there again, in one version.
 clean(Result, #{pid := Pid}, Slot) ->
@@ -308,6 +318,7 @@ wait_for(Pid, Good) ->
 
 place(dirty_cpu) -> dirty_cpu;
 place(yielding_dirty) -> dirty_cpu;
+place(unwinding_dirty) -> dirty_cpu;
 place(dirty_io) -> dirty_io;
 place(_) -> normal.
 

@@ -41,6 +41,7 @@ fill(Mode) ->
 
 states(yielding) -> [running, suspended];
 states(auto) -> [running, suspended];
+states(unwinding) -> [running, suspended];
 states(dirty_io) -> [running];
 %% More threads than callers; no more of them compute than there are processors.
 states(threaded) ->

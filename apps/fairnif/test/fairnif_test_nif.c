@@ -176,6 +176,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF_OPTIONS("limited", 3, &at_most_two, FAIR_NORMAL),
     FAIR_NIF_OPTIONS("deep_enough", 1, &large_stack, FAIR_AUTO),
     FAIR_NIF_OPTIONS("long_slices", 3, &long_slices, FAIR_NORMAL),
+    FAIR_NIF("spin_unwinding", 3, spin, FAIR_NORMAL | FAIR_UNWINDS),
+    FAIR_NIF("spin_unwinding_dirty", 3, spin, FAIR_DIRTY_CPU | FAIR_UNWINDS),
     MODES(spin, 3), MODES(never_tick, 1), MODES(ticks, 2), MODES(echo, 1),
     MODES(kinds, 1), MODES(walk, 1), MODES(build, 1), MODES(reverse, 1),
     MODES(bytes, 1), MODES(text, 1), MODES(flip, 1), MODES(garbage, 2),

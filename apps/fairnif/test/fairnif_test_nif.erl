@@ -32,7 +32,11 @@ name(Body, Mode) ->
 modes() ->
     [normal, yielding, dirty_cpu, dirty_io, yielding_dirty, auto].
 
-%% @doc These, and those whose calls are awaited: FAIR_THREADED, and AUTO after a wait.
+%% @doc Two of them with FAIR_UNWINDS. Only `spin' is registered in these.
+unwinding_modes() ->
+    [unwinding, unwinding_dirty].
+
+%% @doc The first, and those whose calls are awaited: FAIR_THREADED, and AUTO after a wait.
 all_modes() ->
     modes() ++ [threaded, waited].
 
@@ -57,6 +61,8 @@ deep_dirty(_) -> ?NIF.
 keeps_term(_) -> ?NIF.
 holds_mutex() -> ?NIF.
 
+spin_unwinding(_, _, _) -> ?NIF.
+spin_unwinding_dirty(_, _, _) -> ?NIF.
 spin_normal(_, _, _) -> ?NIF.
 spin_yielding(_, _, _) -> ?NIF.
 spin_dirty_cpu(_, _, _) -> ?NIF.

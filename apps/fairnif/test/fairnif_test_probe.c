@@ -121,6 +121,8 @@ static ERL_NIF_TERM slot(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!get_slot(env, argv[0], &s))
         return enif_make_badarg(env);
     put(env, &map, "begun", s->begun);
+    put(env, &map, "cleaned", s->cleaned);
+    put(env, &map, "cleaned_normal", s->cleaned_normal);
     put(env, &map, "ended", s->ended);
     put(env, &map, "defers", s->defers);
     put(env, &map, "disorder", s->disorder);

@@ -18,6 +18,8 @@ struct slot {
     _Atomic long disorder;      /* defers not run in reverse order */
     _Atomic long finish;        /* asks endless bodies to return */
     _Atomic long end_ns;        /* when `ended` was counted */
+    _Atomic long cleaned;       /* bodies that cleaned up, cancelled */
+    _Atomic long cleaned_normal;    /* of them on a normal scheduler */
     _Atomic long works;         /* functions given to fair_call: returned */
     _Atomic long work_ns;       /* when the last of them did */
 };

@@ -88,6 +88,19 @@ static struct slot *count_ends(fair_task *t, unsigned arg)
 
 /* -- time ------------------------------------------------------------------ */
 
+/* A body with FAIR_UNWINDS: all that it would have to let go of is this.  Where
+ * a node halts it must not come to it. */
+static ERL_NIF_TERM clean_up(fair_task *t, struct slot *s)
+{
+    s->cleaned++;
+    if (enif_thread_type() == ERL_NIF_THR_NORMAL_SCHEDULER)
+        s->cleaned_normal++;
+    fair_tick(t, 1);
+    if (getenv("FAIRNIF_TEST_HALTS"))
+        fputs("cleaned up\n", stderr);
+    return 0;
+}
+
 /* spin(Slot, Us, Term) -> {Term, Yields}: works for Us microseconds of wall
  * time (0: until the slot's `finish`), holding memory of every kind. */
 static ERL_NIF_TERM spin(fair_task *t)
@@ -114,6 +127,8 @@ static ERL_NIF_TERM spin(fair_task *t)
     while (!s->finish && probe_now() < end) {
         work(1000);
         fair_tick(t, 1000);
+        if (fair_cancelled(t))
+            return clean_up(t, s);
     }
     if (memory[999] != 1 || bin.data[2999] != 2
         || (arg.size > 0 && arg.data[arg.size - 1] == 255)

@@ -494,6 +494,26 @@ TEST(refused, "where the runtime ends the call the body cleans up, and the error
     close(fds[1]);
 }
 
+TEST(overloaded, "one that gets no thread in time is told as well")
+{
+    vm_proc *p = spawn_await("calls_thread_yielding", "x"), *q;
+
+    node_set("threads", 1);
+    node_set("overload_ns", 1000000);
+    until_waiting(p);
+    EVENTUALLY(gate_waiting() == 1);
+    q = spawn_await("calls_thread_yielding", "x");
+    until_waiting(q);
+    EVENTUALLY(vm_run(q, 1) == VM_RAISED);
+    CHECK_TEXT(finished(q), "error:overloaded");
+    CHECK_TEXT(notes(), "");            /* the only thread is at its work */
+    vm_kill(p);
+    gate_open();
+    EVENTUALLY(node_stacks() == 0);
+    CHECK_TEXT(notes(), "?.?.");
+    vm_free(p);
+}
+
 /* At every place in turn.  What was begun is cleaned up, once. */
 TEST(no_memory, "where memory is out it cleans up, and the caller gets enomem")
 {
