@@ -58,9 +58,9 @@ listed(".beam") ->
 listed(_) ->
     [].
 
-%% What a finding needs on its way.
+%% What a finding needs on its way. json is there from OTP 27 on.
 otp() ->
-    [binary, calendar, filename, io, io_lib, io_lib_format, io_lib_pretty, logger_formatter,
+    [binary, calendar, filename, io, io_lib, io_lib_format, io_lib_pretty, json, logger_formatter,
      proplists, queue, string, unicode, unicode_util].
 
 %% @private

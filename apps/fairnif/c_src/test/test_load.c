@@ -34,30 +34,31 @@ static int make_odd(unsigned nth, struct fair__handshake *hs)
     case 0: return 0;
     case 1: hs->options_size -= 8; return 0;
     case 2: hs->ops_size -= 8; return 0;
-    case 3: hs->abi_major++; return FAIR_E_ABI;
-    case 4: hs->abi_major--; return FAIR_E_ABI;
-    case 5: hs->abi_minor++; return FAIR_E_ABI;
-    case 6: hs->task_size += 8; return FAIR_E_ABI;
-    case 7: hs->nif_size -= 8; return FAIR_E_ABI;
-    case 8: hs->options_size += 8; return FAIR_E_ABI;
-    case 9: hs->ops_size += 8; return FAIR_E_ABI;
-    case 10: hs->size += 16; return FAIR_E_ABI;
-    case 11: the_nif.mode = 0; return FAIR_E_NIFS;
-    case 12: the_nif.mode = FAIR_AUTO + 1; return FAIR_E_NIFS;
-    case 13: the_nif.mode = 0xFF; return FAIR_E_NIFS;
-    case 14: the_nif.body = NULL; return FAIR_E_NIFS;
-    case 15: the_nif.arity = 255; return FAIR_E_NIFS;
+    case 3: hs->task_size -= 8; return 0;       /* of 2.0 */
+    case 4: hs->abi_major++; return FAIR_E_ABI;
+    case 5: hs->abi_major--; return FAIR_E_ABI;
+    case 6: hs->abi_minor++; return FAIR_E_ABI;
+    case 7: hs->task_size += 8; return FAIR_E_ABI;
+    case 8: hs->nif_size -= 8; return FAIR_E_ABI;
+    case 9: hs->options_size += 8; return FAIR_E_ABI;
+    case 10: hs->ops_size += 8; return FAIR_E_ABI;
+    case 11: hs->size += 16; return FAIR_E_ABI;
+    case 12: the_nif.mode = 0; return FAIR_E_NIFS;
+    case 13: the_nif.mode = FAIR_AUTO + 1; return FAIR_E_NIFS;
+    case 14: the_nif.mode = 0xFF; return FAIR_E_NIFS;
+    case 15: the_nif.body = NULL; return FAIR_E_NIFS;
+    case 16: the_nif.arity = 255; return FAIR_E_NIFS;
     }
     the_nif.options = &the_options;
     switch (nth) {
-    case 16: return 0;
-    case 17: the_options.stack_size = 1000; return FAIR_E_NIFS;
-    case 18: the_options.stack_size = SIZE_MAX; return FAIR_E_NIFS;
-    case 19: the_options.slice_us = 10000000; return FAIR_E_NIFS;
+    case 17: return 0;
+    case 18: the_options.stack_size = 1000; return FAIR_E_NIFS;
+    case 19: the_options.stack_size = SIZE_MAX; return FAIR_E_NIFS;
+    case 20: the_options.slice_us = 10000000; return FAIR_E_NIFS;
     }
     return -1;
 }
-enum { ODD_MODE = 12 };
+enum { ODD_MODE = 13 };
 
 static int odd_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
