@@ -300,7 +300,7 @@ static bool can_unwind(struct fair__task *t)
 /* The resource object, with one reference that is the caller's to release. */
 bool fair__handle_new(struct fair__task *t)
 {
-    if (fair_unlikely(t->nif->unwinds) && !can_unwind(t))
+    if (FAIR__TASKS && fair_unlikely(t->nif->unwinds) && !can_unwind(t))
         return false;
     t->handle = handle_of(t, t);
     if (!t->handle)
