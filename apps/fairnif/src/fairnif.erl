@@ -34,7 +34,7 @@
 -module(fairnif).
 
 -export([path/1, load_info/0, load_info/1, loaded/1, include_dir/0]).
--export([await/1]).
+-export([await/1, checked/2, format_error/2]).
 -export([info/0, info/1, tasks/0, debug/1, configure/0, calibrate/0]).
 
 -export_type([info/0, function_info/0, task/0, pending/0]).
@@ -214,6 +214,38 @@ await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
     end;
 await(Value) ->
     Value.
+
+%% @doc Applies `Fun', a fair function in C++ or an Erlang function around one, to `Args'; what it
+%% found wrong with an argument becomes `error:badarg' with the explanation where the shell and
+%% Elixir look for it: in the `error_info' of the stack trace.
+%%
+%% ```
+%% smooth(Bin, Width) -> fairnif:checked(fun nif_smooth/2, [Bin, Width]).
+%%
+%% 1> my_nif:smooth(<<"abc">>, wide).
+%% ** exception error: bad argument
+%%      in function  my_nif:nif_smooth/2
+%%         called as my_nif:nif_smooth(<<"abc">>,wide)
+%%         *** argument 2: expected a number, got wide
+%% '''
+%% Without it the reason is `{badarg, #{2 => <<"expected a number, got wide">>}}': the VM offers a
+%% NIF no means to put anything into a stack trace. Other exceptions are passed on as they are.
+-spec checked(fun(), [term()]) -> term().
+checked(Fun, Args) ->
+    try apply(Fun, Args)
+    catch
+        error:{badarg, Causes}:Stack when is_map(Causes) ->
+            [{Module, Function, _, Place} | Callers] = Stack,
+            Info = #{module => ?MODULE, cause => Causes},
+            erlang:raise(error, badarg, [{Module, Function, Args, [{error_info, Info} | Place]}
+                                         | Callers])
+    end.
+
+%% @private What {@link checked/2} has put there.
+-spec format_error(term(), [tuple()]) -> #{pos_integer() | general => unicode:chardata()}.
+format_error(_Reason, [{_, _, _, Place} | _]) ->
+    #{cause := Causes} = proplists:get_value(error_info, Place),
+    Causes.
 
 %% Who loads this module anew need not call it: the first who awaits may be the first of all.
 ask(Pending, Ref) ->

@@ -1,0 +1,270 @@
+%% fairnif.hpp in the VM. Skipped, aloud, where there is no C++ compiler.
+-module(fairnif_cpp_tests).
+-tests(nodes).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(T, fairnif_test_cpp).
+-define(FINE, fairnif_test_fine).
+
+cpp_test_() ->
+    ok = fairnif_test:build(),
+    case filelib:is_regular([fairnif_test:library(?T), ".so"]) of
+        true ->
+            {timeout, 300,
+             [{Name, {timeout, 60, Test}} || {Name, Test} <- tests()]};
+        false ->
+            ?debugMsg("skipped: there is no C++ compiler"),
+            []
+    end.
+
+tests() ->
+    [{"integers go both ways within their range", fun integers/0},
+     {"a wrong argument says which one, what was expected and what came", fun wrong/0},
+     {"values of all types go both ways", fun values/0},
+     {"long lists, maps and strings are read, made and destroyed in slices", fun slices/0},
+     {"a term is kept for the call by a root, and until a pause without", fun terms/0},
+     {"exceptions become Erlang's", fun exceptions/0},
+     {"fairnif:checked/2 makes a wrong argument badarg with error_info", fun checked/0},
+     {"destructors run however a call ends", fun ends/0},
+     {"they run once, on no normal scheduler, wherever its caller's death finds the body",
+      fun killed/0},
+     {"a lock is another's when its holder's caller has died", fun locks/0},
+     {"a body may pause with exceptions caught and in flight, and go on on another thread",
+      fun in_flight/0},
+     {"what runs elsewhere answers and throws as if called here", fun calls/0},
+     {"resources are typed, and destroyed by the VM", fun resources/0},
+     {"options are taken", fun options/0}].
+
+%% fine is an Elixir library, from Hex: FINE_INCLUDE names the folder where its header is.
+fine_test_() ->
+    case os:getenv("FINE_INCLUDE") of
+        false ->
+            ?debugMsg("skipped: FINE_INCLUDE does not say where fine.hpp is"),
+            [];
+        _ ->
+            ok = fairnif_test:build(),
+            {timeout, 60, [{"functions of fine become fair one by one", fun beside_fine/0},
+                           {"a library made with fine is loaded anew", fun fine_anew/0}]}
+    end.
+
+beside_fine() ->
+    ?assertEqual(5, ?FINE:add(2, 3)),
+    ?assertError(#{'__struct__' := 'Elixir.ArgumentError'}, ?FINE:add(2, a)),
+    ?assertEqual(500000500000, ?FINE:triangle(1000000)),
+    ?assertError({badarg, #{1 := <<"expected an integer", _/binary>>}}, ?FINE:triangle(a)),
+    ?assertMatch(#{calls := Calls, flags := [unwinds]} when Calls > 0,
+                 fairnif:info({?FINE, triangle, 1})),
+    ?assertEqual(7, ?FINE:unboxed(?FINE:boxed(7))),
+    ?assertEqual({ok, a, <<"a">>}, ?FINE:ok(a)),
+    ?assertEqual([{term}], ?FINE:same([{term}])),
+    {Pid, Monitor} = spawn_monitor(fun() -> ?FINE:triangle(1 bsl 60) end),
+    fairnif_test:eventually(fun() -> fairnif:tasks() =/= [] end),
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    fairnif_test:eventually(
+      fun() -> #{unwinds := N} = fairnif:info({?FINE, triangle, 1}), N =:= 1 end).
+
+fine_anew() ->
+    ?assertEqual(6, ?FINE:triangle(3)),
+    true = code:delete(?FINE),
+    _ = code:purge(?FINE),
+    ?assertEqual(10, ?FINE:triangle(4)).
+
+%% -- values ------------------------------------------------------------------
+
+integers() ->
+    Types = [{int8, -128, 127}, {uint8, 0, 255}, {int16, -32768, 32767}, {uint16, 0, 65535},
+             {int32, -(1 bsl 31), 1 bsl 31 - 1}, {uint32, 0, 1 bsl 32 - 1},
+             {int64, -(1 bsl 63), 1 bsl 63 - 1}, {uint64, 0, 1 bsl 64 - 1},
+             {long_long, -(1 bsl 63), 1 bsl 63 - 1}],
+    [begin
+         [?assertEqual(N, ?T:F(N)) || N <- [Least, 0, 1, Most]],
+         [?assertError({badarg, #{1 := <<"expected an integer ", _/binary>>}}, ?T:F(N))
+          || N <- [Least - 1, Most + 1, 1.0, a, <<1>>]]
+     end || {F, Least, Most} <- Types].
+
+wrong() ->
+    Said = fun(F, Args) ->
+                   try apply(?T, F, Args) catch error:{badarg, Why} -> Why end
+           end,
+    ?assertEqual(#{1 => <<"expected an integer 0..255, got 256">>}, Said(uint8, [256])),
+    ?assertEqual(#{1 => <<"expected an integer 0..255, got an integer over 64 bits">>},
+                 Said(uint8, [1 bsl 64])),
+    ?assertEqual(#{1 => <<"expected true or false, got yes">>}, Said(bool, [yes])),
+    ?assertEqual(#{1 => <<"expected a binary, got a list">>}, Said(bytes, [[1]])),
+    ?assertEqual(#{1 => <<"expected a binary, got a bitstring that is no binary">>},
+                 Said(string, [<<1:3>>])),
+    ?assertMatch(#{2 := <<"expected an integer", _/binary>>}, Said(catches, [<<"a">>, b])),
+    ?assertMatch(#{1 := <<"expected iodata", _/binary>>}, Said(iodata, [[a]])),
+    [?assertMatch(#{1 := <<"expected ", _/binary>>}, Said(F, [Bad]))
+     || {F, Bad} <- [{ints, [1, 2, a]}, {ints, [1 | 2]}, {ints, a}, {tuple, {1, <<"x">>}},
+                     {tuple, {1, <<"x">>, a}}, {pair, {[], 1}}, {optional, some},
+                     {variant, 1.5}, {map, #{a => [1]}}, {map, #{<<"a">> => [b]}}, {map, []},
+                     {turned, {point, 1}}, {turned, {line, 1, 2}}, {double, a},
+                     {float, 1.0e300}, {atom, 1}, {aligned, make_ref()}]].
+
+values() ->
+    Same = [{double, [0.0, -1.5, 1.0e300]}, {float, [0.5, -2.0]}, {bool, [true, false]},
+            {atom, [a, '', 'an atom', list_to_atom([1000, 1001])]},
+            {string, [<<>>, <<0, 255>>, big(100000)]}, {view, [<<>>, <<"view">>, big(100000)]},
+            {bytes, [<<>>, <<"bytes">>, big(100000)]},
+            {ints, [[], [1, -1, 1 bsl 62]]}, {bools, [[], [true, false]]},
+            {strings, [[], [<<>>, <<"a">>]]}, {nested, [[], [[], [<<"a">>, <<>>]]]},
+            {tuple, [{1, <<"x">>, 2.5}]}, {pair, [{[], a}, {[1, 2], b}]},
+            {optional, [undefined, 7]}, {variant, [1, true, <<"s">>, [1, 2]]},
+            {map, [#{}, #{<<"a">> => [], <<"b">> => [1, 2]}]},
+            {unordered_map, [#{}, #{1 => 2, -1 => -2}]}, {copied_strings, [[<<"a">>]]}],
+    [[?assertEqual(V, ?T:F(V)) || V <- Values] || {F, Values} <- Same],
+    ?assertEqual(3.0, ?T:double(3)),
+    ?assertEqual(undefined, ?T:optional(nil)),
+    ?assertEqual({point, 2, 1}, ?T:turned({point, 1, 2})),
+    ?assertEqual(<<"abcd">>, ?T:iodata([$a, [<<"b">>, "c"] | <<"d">>])),
+    ?assertEqual(<<"aabb">>, ?T:doubled(<<"ab">>)),
+    ?assertEqual({[a], [a]}, ?T:twice([a])),
+    ?assertEqual(<<"abc">>, ?T:atom_name(abc)),
+    ?assertEqual({true, false}, {?T:is_ok(ok), ?T:is_ok(error)}),
+    ?assertEqual({{}, ok}, {?T:nothing(), ?T:returns_nothing()}),
+    ?assertError(badarith, ?T:infinite()).
+
+big(Size) -> binary:copy(<<"x">>, Size).
+
+%% -- in slices ---------------------------------------------------------------
+
+slices() ->
+    Ints = lists:seq(1, 300000),
+    Strings = [integer_to_binary(N) || N <- lists:seq(1, 100000)],
+    Map = maps:from_list([{N, -N} || N <- lists:seq(1, 50000)]),
+    Calls = [{ints, Ints, Ints}, {strings, Strings, Strings}, {copied_strings, Strings, Strings},
+             {unordered_map, Map, Map}, {sized_strings, Strings, length(Strings)},
+             {sized_map, Map, map_size(Map)}, {string, big(5000000), big(5000000)},
+             {by_hand, Ints, lists:sum(Ints)}, {count_down, 100000, lists:seq(99999, 0, -1)}],
+    [begin
+         #{yields := Before} = fairnif:info({?T, F, 1}),
+         ?assertEqual(Answer, ?T:F(Arg)),
+         #{yields := After} = fairnif:info({?T, F, 1}),
+         ?assert(After - Before >= 5, {F, After - Before})
+     end || {F, Arg, Answer} <- Calls].
+
+terms() ->
+    Term = {[1, 2], #{a => <<"b">>}, make_ref(), self()},
+    [?assertEqual(Term, ?T:kept(Pauses, Term)) || Pauses <- [0, 1, 10]].
+
+%% -- exceptions --------------------------------------------------------------
+
+exceptions() ->
+    ?assertEqual(ok, ?T:throws(<<"nothing">>)),
+    [?assertEqual(Reason, try ?T:throws(What) catch error:R -> R end)
+     || {What, Reason} <-
+            [{<<"invalid_argument">>, {badarg, #{general => <<"no such shop">>}}},
+             {<<"badarg">>, {badarg, #{1 => <<"no such shop">>}}},
+             {<<"bad_alloc">>, enomem},
+             {<<"out_of_range">>, {'std::out_of_range', <<"far away">>}},
+             {<<"atom">>, not_found}, {<<"chars">>, <<"not found">>},
+             {<<"tuple">>, {line, 17, lists:duplicate(1000, 1)}},
+             {<<"int">>, {int, <<>>}}, {<<"cancelled">>, cancelled}]],
+    ?assertError({'std::length_error', <<_, _/binary>>}, ?T:throws(<<"length_error">>)),
+    ?assertError({'std::system_error', <<_, _/binary>>}, ?T:throws(<<"system_error">>)),
+    ?assertError({'(anonymous namespace)::shop::closed<int>', <<>>}, ?T:throws(<<"struct">>)).
+
+checked() ->
+    ?assertEqual(7, fairnif:checked(fun ?T:uint8/1, [7])),
+    try fairnif:checked(fun ?T:uint8/1, [256]) of
+        Answer -> error({answer, Answer})
+    catch
+        error:badarg:Stack ->
+            [{?T, uint8, [256], Info} | _] = Stack,
+            #{module := Module, cause := Cause} = proplists:get_value(error_info, Info),
+            ?assertEqual(#{1 => <<"expected an integer 0..255, got 256">>}, Cause),
+            ?assertEqual(Cause, Module:format_error(badarg, Stack))
+    end,
+    ?assertError(badarith, fairnif:checked(fun ?T:infinite/0, [])).
+
+%% -- how a call ends ---------------------------------------------------------
+
+ends() ->
+    ?T:reset(),
+    ?assertEqual(1, ?T:ends(false)),
+    ?assertEqual({3, 3}, made_and_gone()),
+    ?assertError({'std::runtime_error', <<"ended">>}, ?T:ends(true)),
+    ?assertEqual({6, 6}, made_and_gone()),
+    ?assertError({fairnif, {deadlock, {?T, twice_locked, 0}}},
+                 fairnif:await(?T:twice_locked())),
+    ?assertEqual({7, 7}, made_and_gone()).
+
+made_and_gone() ->
+    {Made, Gone, _, _} = ?T:counts(),
+    {Made, Gone}.
+
+killed() ->
+    %% How the body goes on, how many objects it makes, how often it swallows the cancellation.
+    [killed(F, How, Made, Swallowed)
+     || F <- [endless_normal, endless_dirty, endless_threaded],
+        {How, Made, Swallowed} <- [{<<"tick">>, 2 + 1, 0}, {<<"unwind">>, 2 + 1, 0},
+                                   {<<"catch">>, 2 + 2, 0}, {<<"sleep">>, 2, 0},
+                                   {<<"hold">>, 2 + 1, 0}, {<<"call">>, 2, 0},
+                                   {<<"dirty">>, 2 + 1, 0}, {<<"try">>, 2, 0},
+                                   {<<"swallow">>, 2 + 1 + 5, 5}]].
+
+killed(F, How, Made, Swallowed) ->
+    ?T:reset(),
+    Mfa = {?T, F, 1},
+    #{unwinds := Before} = fairnif:info(Mfa),
+    {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:F(How)) end),
+    fairnif_test:eventually(fun() -> element(1, ?T:counts()) >= min(Made, 3) end),
+    timer:sleep(5),
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    fairnif_test:eventually(
+      fun() ->
+              case {?T:counts(), fairnif:info(Mfa)} of
+                  {{Made, Made, 0, Swallowed}, #{unwinds := Unwinds}} -> Unwinds =:= Before + 1;
+                  Other -> {F, How, Other}
+              end
+      end).
+
+locks() ->
+    {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:endless_normal(<<"hold">>)) end),
+    fairnif_test:eventually(
+      fun() -> lists:any(fun(#{owner := P}) -> P =:= Pid end, fairnif:tasks()) end),
+    timer:sleep(10),
+    Self = self(),
+    spawn_link(fun() -> Self ! {taken, fairnif:await(?T:takes_lock())} end),
+    receive {taken, Early} -> error({taken, Early}) after 50 -> ok end,
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    receive {taken, true} -> ok after 10000 -> error(not_taken) end.
+
+in_flight() ->
+    Self = self(),
+    Pids = [spawn_link(fun() ->
+                               Id = integer_to_binary(N),
+                               Self ! {self(), ?T:catches(Id, 50) + ?T:unwinds(50)}
+                       end) || N <- lists:seq(1, 20)],
+    ?assertEqual([0 || _ <- Pids], [receive {Pid, Wrong} -> Wrong end || Pid <- Pids]).
+
+calls() ->
+    ?assertEqual(lists:append(lists:duplicate(5, [<<"given back">>, <<"changed">>, <<"far">>])),
+                 fairnif:await(?T:calls())).
+
+%% -- resources, options ------------------------------------------------------
+
+resources() ->
+    ?T:reset(),
+    {Pid, Monitor} = spawn_monitor(fun use_cells/0),
+    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end,
+    fairnif_test:eventually(
+      fun() -> made_and_gone() =:= {2, 2} orelse made_and_gone() end).
+
+use_cells() ->
+    Cell = ?T:new_cell(5),
+    7 = ?T:add(Cell, 2),
+    10 = ?T:add(Cell, 3),
+    true = ?T:aligned(Cell),
+    ?assertError({badarg, #{general := <<"a negative cell">>}}, ?T:new_cell(-1)),
+    ?assertError({badarg, #{1 := <<"expected a resource", _/binary>>}}, ?T:add(?T:new_other(), 1)).
+
+options() ->
+    ?assertEqual(1000, ?T:deep(1000)),
+    ?assertMatch(#{stack_size := 8388608, flags := [unwinds], mode := auto},
+                 fairnif:info({?T, deep, 1})).
