@@ -23,10 +23,11 @@
 %% @doc The command.
 -spec command() -> fairnif_lab_cli:command().
 command() ->
-    #{name => "new", args => "NAME [--elixir] [--fairnif git|hex|DIR]",
+    #{name => "new", args => "NAME [--elixir] [--cpp] [--fairnif git|hex|DIR]",
       about => "writes a new project with a NIF on fairnif",
       options =>
           [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
+           {"--cpp", language, {flag, cpp}, "", "the NIF in C++ instead of C"},
            {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
             "where fairnif comes from (default: this checkout, else git)"}],
       run => fun new/2}.
@@ -57,13 +58,15 @@ run(Name, Opts) ->
         {error, Why} -> fairnif_lab_cli_text:usage("`~ts' cannot be the project's name: ~ts",
                                                    [Name, Why])
     end,
-    Template = template(Kind),
+    Language = maps:get(language, Opts, c),
+    Templates = [template(Kind) | [template(Language, Kind) || Language =/= c]],
     Source = maps:get(fairnif, Opts, default_source()),
     %% Making it is also the test whether it is there: nobody comes between.
     case file:make_dir(Name) of
         ok ->
             try
-                Files = [write(Template, File, Name, Source) || File <- files(Template)],
+                Files = [write(Template, File, Name, Language, Source)
+                         || {File, Template} <- files(Templates)],
                 Links = [L || Kind =:= rebar3, L <- links(Source)],
                 [symlink(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
                 io:format("~ts~n", [done(Name, Files, Links)]),
@@ -134,21 +137,34 @@ followed(Path) ->
 %% ---- templates ----
 
 template(Kind) ->
-    Dir = filename:join([code:priv_dir(fairnif_cli), "templates", Kind]),
+    template("", Kind).
+
+%% What is different in another language than C.
+template(Language, Kind) ->
+    Dir = filename:join([code:priv_dir(fairnif_cli), "templates", Language, Kind]),
     filelib:is_dir(Dir)
         orelse fairnif_lab_cli_text:usage("there is no template for ~ts projects", [Kind]),
     Dir.
 
-files(Template) ->
-    [File || File <- filelib:wildcard("**", Template),
-             filelib:is_regular(filename:join(Template, File))].
+%% A later template's files stand for those of the same name, whatever their extension.
+files(Templates) ->
+    lists:foldl(fun(Template, Before) ->
+                        Files = [{File, Template} || File <- filelib:wildcard("**", Template),
+                                                     is_file(Template, File)],
+                        Names = [filename:rootname(File) || {File, _} <- Files],
+                        [Old || {File, _} = Old <- Before,
+                                not lists:member(filename:rootname(File), Names)] ++ Files
+                end, [], Templates).
 
-write(Template, File, Name, Source) ->
+is_file(Template, File) ->
+    filelib:is_regular(filename:join(Template, File)).
+
+write(Template, File, Name, Language, Source) ->
     {ok, Text} = file:read_file(filename:join(Template, File)),
     {ok, #file_info{mode = Mode}} = file:read_file_info(filename:join(Template, File)),
     To = filename:join(Name, target(File, Name)),
     must(To, filelib:ensure_dir(To)),
-    must(To, file:write_file(To, fill(Text, Name, Source))),
+    must(To, file:write_file(To, fill(Text, Name, Language, Source))),
     must(To, file:change_mode(To, Mode)),
     To.
 
@@ -162,12 +178,17 @@ target(File, Name) ->
     lists:flatten(string:replace(filename:join(Parts), ?PLACEHOLDER, Name, all)).
 
 %% The names first: a path may happen to hold a placeholder.
-fill(Text, Name, Source) ->
+fill(Text, Name, Language, Source) ->
     Filled = [{?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
-              {"{{version}}", version()}, {"{{from}}", from(Source)}]
+              {"{{version}}", version()}, {"{{from}}", from(Source)},
+              {"{{nif}}", nif(Language)}]
         ++ [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS],
     unicode:characters_to_binary(
       lists:foldl(fun({From, To}, T) -> string:replace(T, From, To, all) end, Text, Filled)).
+
+%% The function that is registered: in C++ there is one in Erlang around it.
+nif(c) -> "count";
+nif(cpp) -> "nif_count".
 
 %% As Mix would: two_words is TwoWords.
 elixir_module(Name) ->

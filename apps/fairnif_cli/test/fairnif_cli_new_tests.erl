@@ -41,11 +41,13 @@ a_project_is_written_with_its_name_everywhere_test_() ->
                 end)
       end}
      || {Flags, Named} <-
-            [{[], ["rebar.config", "src/two_beans.app.src", "src/two_beans.erl",
-                   "test/two_beans_tests.erl", "test/two_beans_SUITE.erl" | common()]},
-             {["--elixir"], ["mix.exs", ".formatter.exs", "lib/two_beans.ex",
-                             "test/two_beans_test.exs", "test/well_behaved_test.exs"
-                            | common()]}]].
+            [{Kind ++ Language, Files ++ [Source | common()]}
+             || {Language, Source} <- [{[], "c_src/two_beans.c"}, {["--cpp"], "c_src/two_beans.cpp"}],
+                {Kind, Files} <-
+                    [{[], ["rebar.config", "src/two_beans.app.src", "src/two_beans.erl",
+                           "test/two_beans_tests.erl", "test/two_beans_SUITE.erl"]},
+                     {["--elixir"], ["mix.exs", ".formatter.exs", "lib/two_beans.ex",
+                                     "test/two_beans_test.exs", "test/well_behaved_test.exs"]}]]].
 
 a_mix_project_has_the_name_of_its_module_test() ->
     in_a_directory(
@@ -71,7 +73,7 @@ ldlibs_end_the_link_line_test_() ->
                                      re:run(Printed, "-shared -o .*[.]o -lfirst -lsecond\n"))
                 end)
       end}
-     || Flags <- [[], ["--elixir"]]].
+     || Flags <- [[], ["--elixir"], ["--cpp"], ["--elixir", "--cpp"]]].
 
 a_mix_project_names_the_checkout_that_wrote_it_test() ->
     in_a_directory(
@@ -147,20 +149,21 @@ a_wrong_command_line_is_exit_code_2_and_writes_nothing_test_() ->
                  ["beans", "--fairnif"], ["beans", "--size", "1k"]]].
 
 both_templates_have_the_same_body_test() ->
-    [Erlang, Elixir] =
-        [begin
-             File = filename:join([code:priv_dir(fairnif_cli), "templates", Kind,
-                                   "c_src/my_nif.c"]),
-             {ok, Text} = file:read_file(File),
-             Text
-         end || Kind <- ["rebar3", "elixir"]],
-    ?assertEqual(binary:replace(Elixir, <<"(Elixir.MyNif,">>, <<"(my_nif,">>), Erlang).
+    [begin
+         [Erlang, Elixir] =
+             [begin
+                  File = filename:join([code:priv_dir(fairnif_cli), "templates", Language, Kind,
+                                        Source]),
+                  {ok, Text} = file:read_file(File),
+                  Text
+              end || Kind <- ["rebar3", "elixir"]],
+         ?assertEqual(binary:replace(Elixir, <<"(Elixir.MyNif,">>, <<"(my_nif,">>), Erlang)
+     end || {Language, Source} <- [{"", "c_src/my_nif.c"}, {"cpp", "c_src/my_nif.cpp"}]].
 
 %% ---- help ----
 
 common() ->
-    ["Makefile", "README.md", ".gitignore", ".github/workflows/ci.yml", "c_src/two_beans.c",
-     "c_src/Makefile"].
+    ["Makefile", "README.md", ".gitignore", ".github/workflows/ci.yml", "c_src/Makefile"].
 
 read(File) ->
     {ok, Text} = file:read_file(filename:join("two_beans", File)),

@@ -14,7 +14,7 @@ defmodule MyNifTest do
     Fairnif.debug(pause_every_tick: true, check_terms: true)
     on_exit(fn -> Fairnif.debug(pause_every_tick: false, check_terms: false) end)
     for input <- @inputs, do: assert(MyNif.count(input, ?a) == model(input, ?a))
-    assert Fairnif.info(&MyNif.count/2).misuses == 0
+    assert Fairnif.info(&MyNif.{{nif}}/2).misuses == 0
   end
 
   test "anything else is an ArgumentError" do

@@ -11,7 +11,7 @@ a_pause_at_every_tick_changes_nothing_test() ->
     ok = fairnif:debug(#{pause_every_tick => true, check_terms => true}),
     try
         [?assertEqual(model(B, $a), my_nif:count(B, $a)) || B <- inputs()],
-        #{misuses := Misuses} = fairnif:info({my_nif, count, 2}),
+        #{misuses := Misuses} = fairnif:info({my_nif, {{nif}}, 2}),
         ?assertEqual(0, Misuses)
     after
         ok = fairnif:debug(#{pause_every_tick => false, check_terms => false})

@@ -1,0 +1,18 @@
+defmodule MyNif do
+  @moduledoc "Counts the bytes of a binary that have a given value."
+
+  use Fairnif, otp_app: :my_nif, path: "my_nif"
+
+  @doc """
+  How often `byte` occurs in `binary`. Anything but a binary and a byte is an `ArgumentError`.
+
+      iex> MyNif.count("banana", ?a)
+      3
+
+  """
+  @spec count(binary(), byte()) :: non_neg_integer()
+  def count(binary, byte), do: :fairnif.checked(&nif_count/2, [binary, byte])
+
+  @doc false
+  defnif nif_count(binary, byte)
+end
