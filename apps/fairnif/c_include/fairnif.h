@@ -330,8 +330,8 @@ static inline enum fair_mode fair_where(const fair_task *t)
  * the task: a tick in it does nothing, is reported, and counts in `misuses`.
  * `fn` cannot be cancelled: the caller's death is noticed when it returns.
  *
- * Pauses before and after `fn`, unless the body already runs there; with
- * FAIR_AUTO only where `fn` is sent to a dirty scheduler or the slice is up;
+ * Pauses before and after `fn`, unless the body already runs there: then only
+ * after it, where the slice is up; with FAIR_AUTO only where `fn` is sent to a dirty scheduler or the slice is up;
  * with FAIR_THREADED always, and the caller waits in fairnif:await/1.  It never
  * pauses during `fn`.
  *

@@ -68,6 +68,15 @@ static ERL_NIF_TERM nothing(fair_task *pub)
         fair__of(pub)->escape = here.outer;                                 \
     }
 
+/* Of a root that there is they cannot be left: nothing need be noted. */
+#define QUICK(TYPE, NAME, PARAMS, ARGS)                                     \
+    static TYPE quick_##NAME PARAMS                                         \
+    {                                                                       \
+        if (fair_likely(root < fair__of(pub)->roots_used))                  \
+            return fair__##NAME ARGS;                                       \
+        return leavable_##NAME ARGS;                                        \
+    }
+
 LEAVABLE_VOID(tick, (fair_task *pub, size_t units), (pub, units))
 LEAVABLE_VOID(move, (fair_task *pub, enum fair_mode where), (pub, where))
 LEAVABLE_VOID(call, (fair_task *pub, enum fair_mode where, size_t units,
@@ -79,10 +88,14 @@ LEAVABLE(int, lock, (fair_task *pub, fair_mutex *m, int wait), (pub, m, wait),
          0)
 LEAVABLE(unsigned, root, (fair_task *pub, ERL_NIF_TERM term), (pub, term), 0)
 LEAVABLE_VOID(unroot, (fair_task *pub, unsigned root), (pub, root))
+QUICK(void, unroot, (fair_task *pub, unsigned root), (pub, root))
 LEAVABLE_VOID(keep, (fair_task *pub, unsigned root, ERL_NIF_TERM term),
               (pub, root, term))
+QUICK(void, keep, (fair_task *pub, unsigned root, ERL_NIF_TERM term),
+      (pub, root, term))
 LEAVABLE(ERL_NIF_TERM, kept, (fair_task *pub, unsigned root), (pub, root),
          nothing(pub))
+QUICK(ERL_NIF_TERM, kept, (fair_task *pub, unsigned root), (pub, root))
 LEAVABLE(int, get_iolist, (fair_task *pub, ERL_NIF_TERM term, fair_bin *bin),
          (pub, term, bin), 0)
 LEAVABLE(int, get_string, (fair_task *pub, ERL_NIF_TERM term, char **chars,
@@ -96,8 +109,12 @@ LEAVABLE(ERL_NIF_TERM, make_bin, (fair_task *pub, fair_bin *bin), (pub, bin),
 LEAVABLE_VOID(release_bin, (fair_task *pub, fair_bin *bin), (pub, bin))
 LEAVABLE(int, list_next, (fair_task *pub, unsigned root, ERL_NIF_TERM *head),
          (pub, root, head), 0)
+QUICK(int, list_next, (fair_task *pub, unsigned root, ERL_NIF_TERM *head),
+      (pub, root, head))
 LEAVABLE_VOID(list_push, (fair_task *pub, unsigned root, ERL_NIF_TERM head),
               (pub, root, head))
+QUICK(void, list_push, (fair_task *pub, unsigned root, ERL_NIF_TERM head),
+      (pub, root, head))
 LEAVABLE(int, list_reverse, (fair_task *pub, unsigned root), (pub, root), 0)
 
 /* -- afterwards ------------------------------------------------------------ */
@@ -246,17 +263,17 @@ void fair__unwind_init(const struct fair__ops *plain)
     u->wait = leavable_wait;
     u->lock = leavable_lock;
     u->root = leavable_root;
-    u->unroot = leavable_unroot;
-    u->keep = leavable_keep;
-    u->kept = leavable_kept;
+    u->unroot = quick_unroot;
+    u->keep = quick_keep;
+    u->kept = quick_kept;
     u->get_iolist = leavable_get_iolist;
     u->get_string = leavable_get_string;
     u->get_list_length = leavable_get_list_length;
     u->resize_bin = leavable_resize_bin;
     u->make_bin = leavable_make_bin;
     u->release_bin = leavable_release_bin;
-    u->list_next = leavable_list_next;
-    u->list_push = leavable_list_push;
+    u->list_next = quick_list_next;
+    u->list_push = quick_list_push;
     u->list_reverse = leavable_list_reverse;
 
     *c = *u;
