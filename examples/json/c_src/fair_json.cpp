@@ -1,0 +1,27 @@
+/*
+ * fair_json.cpp - the library: what fair_json.erl finds in it.
+ */
+#include "decode.hpp"
+#include "encode.hpp"
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    (void)priv, (void)info;
+    decode_load(env);
+    encode_load(env);
+    return 0;
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
+                   ERL_NIF_TERM info)
+{
+    (void)old_priv;
+    return load(env, priv, info);
+}
+
+static ErlNifFunc nifs[] = {
+    FAIR_NIF("nif_decode", 2, decode, FAIR_AUTO),
+    FAIR_NIF("nif_encode", 1, encode, FAIR_AUTO)
+};
+
+FAIR_NIF_INIT(fair_json, nifs, load, NULL, upgrade, NULL)

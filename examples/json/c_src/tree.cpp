@@ -1,0 +1,197 @@
+/*
+ * tree.cpp - arrays and objects under construction, see tree.hpp.
+ */
+#include "tree.hpp"
+
+/* A map of more pairs is made on a dirty scheduler, since it is made in one
+ * go: on a normal one it would take more than half a slice. */
+static constexpr size_t MAP_IN_PLACE = 128;
+
+void tree::begin(fair_task *task)
+{
+    ERL_NIF_TERM nil;
+
+    t = task;
+    resume();
+    nil = enif_make_list(env, 0);
+    stack = fair_root(t, nil);
+    parts = fair_root(t, nil);
+    whole = fair_root(t, nil);
+    depth = opened = count = 0;
+}
+
+void tree::spill()
+{
+    ERL_NIF_TERM nil = enif_make_list(env, 0), own, all, header;
+    unsigned end;
+    uint64_t n;
+
+    if (opened == 0)
+        return;
+    all = fair_kept(t, stack);
+    own = fair_kept(t, parts);
+    for (unsigned i = 0; i < opened; i++, own = nil) {
+        end = i + 1 < opened ? levels[i + 1].from : count;
+        n = end - levels[i].from;
+        if (n > 0)
+            own = enif_make_list_cell(
+                env, enif_make_tuple_from_array(env, pending + levels[i].from,
+                                                static_cast<unsigned>(n)),
+                own);
+        header = enif_make_uint64(env, 2 * (levels[i].spilled + n)
+                                       + levels[i].object);
+        all = enif_make_list_cell(env, enif_make_list_cell(env, header, own),
+                                  all);
+    }
+    fair_keep(t, stack, all);
+    fair_keep(t, parts, nil);
+    opened = count = 0;
+}
+
+/* Takes the innermost level back from the stack. */
+void tree::reload()
+{
+    ERL_NIF_TERM head, rest, header, own;
+    ErlNifUInt64 n;
+
+    enif_get_list_cell(env, fair_kept(t, stack), &head, &rest);
+    enif_get_list_cell(env, head, &header, &own);
+    enif_get_uint64(env, header, &n);
+    fair_keep(t, stack, rest);
+    fair_keep(t, parts, own);
+    levels[0] = {n % 2 == 1, 0, n / 2};
+    opened = 1;
+}
+
+/* Of keys and values in turn; of a key that comes twice the last value.  By the
+ * documentation enif_make_map_from_arrays then fails, but before the fix of
+ * erlang/otp#10975 that was so up to 32 keys only: of more it made a map, and a
+ * broken one if 32 or fewer were left. */
+static ERL_NIF_TERM make_map(ErlNifEnv *env, ERL_NIF_TERM *keys,
+                             ERL_NIF_TERM *values, size_t n)
+{
+    ERL_NIF_TERM map;
+    size_t size;
+
+    if (enif_make_map_from_arrays(env, keys, values, n, &map)
+        && enif_get_map_size(env, map, &size) && size == n)
+        return map;
+    map = enif_make_new_map(env);
+    for (size_t i = 0; i < n; i++)
+        enif_make_map_put(env, map, keys[i], values[i], &map);
+    return map;
+}
+
+bool tree::close()
+{
+    ERL_NIF_TERM keys[MOST / 2], values[MOST / 2], made;
+    const level l = top();
+    const ERL_NIF_TERM *elements = pending + l.from;
+    unsigned n = count - l.from;
+
+    if (l.spilled > 0)
+        return close_large();
+    if (l.object) {
+        for (unsigned i = 0; i < n / 2; i++) {
+            keys[i] = elements[2 * i];
+            values[i] = elements[2 * i + 1];
+        }
+        made = make_map(env, keys, values, n / 2);
+    } else {
+        made = enif_make_list_from_array(env, elements, n);
+    }
+    count = l.from;
+    opened--;
+    depth--;
+    add(made);
+    return true;
+}
+
+/* All that is open goes to the stack and this level, with all its elements in
+ * parts, comes back as the first one. */
+bool tree::close_large()
+{
+    ERL_NIF_TERM made;
+    uint64_t elements;
+    bool object;
+
+    spill();
+    reload();
+    object = levels[0].object;
+    elements = levels[0].spilled;
+    opened = 0;
+    depth--;
+    if (!object)
+        made = list_of_parts(enif_make_list(env, 0));
+    else if (!map_of_parts(elements, &made))
+        return false;
+    fair_keep(t, parts, enif_make_list(env, 0));
+    add(made);
+    return true;
+}
+
+/* The elements of all parts before `tail`, in slices. */
+ERL_NIF_TERM tree::list_of_parts(ERL_NIF_TERM tail)
+{
+    unsigned made = fair_root(t, tail);
+    const ERL_NIF_TERM *elements;
+    ERL_NIF_TERM part, list;
+    int n;
+
+    while (fair_list_next(t, parts, &part)) {
+        enif_get_tuple(env, part, &n, &elements);
+        list = fair_kept(t, made);
+        for (int i = n; i-- > 0;)
+            list = enif_make_list_cell(env, elements[i], list);
+        fair_keep(t, made, list);
+        fair_tick(t, static_cast<size_t>(n) / 4);
+        resume();
+    }
+    list = fair_kept(t, made);
+    fair_unroot(t, made);
+    return list;
+}
+
+/* Fills the arrays from their ends. */
+static void deal(ErlNifEnv *env, ERL_NIF_TERM parts, uint64_t at,
+                 ERL_NIF_TERM *keys, ERL_NIF_TERM *values)
+{
+    const ERL_NIF_TERM *elements;
+    ERL_NIF_TERM part;
+    int n;
+
+    while (enif_get_list_cell(env, parts, &part, &parts)) {
+        enif_get_tuple(env, part, &n, &elements);
+        for (int i = n; i-- > 0;) {
+            at--;
+            (at % 2 ? values : keys)[at / 2] = elements[i];
+        }
+    }
+}
+
+bool tree::map_of_parts(uint64_t elements, ERL_NIF_TERM *map)
+{
+    size_t pairs = elements / 2;
+    enum fair_mode where = fair_where(t);
+    ERL_NIF_TERM *keys;
+    unsigned made;
+
+    keys = static_cast<ERL_NIF_TERM *>(
+        fair_alloc(t, 2 * pairs * sizeof *keys));
+    if (!keys)
+        return false;
+    if (pairs > MAP_IN_PLACE && where == FAIR_NORMAL)
+        fair_move(t, FAIR_DIRTY_CPU);
+    resume();
+    deal(env, fair_kept(t, parts), elements, keys, keys + pairs);
+    *map = make_map(env, keys, keys + pairs, pairs);
+    fair_free(t, keys);
+    if (fair_where(t) != where) {
+        made = fair_root(t, *map);
+        fair_move(t, where);
+        *map = fair_kept(t, made);
+        fair_unroot(t, made);
+    }
+    resume();
+    return true;
+}
