@@ -371,7 +371,9 @@ bool decoder::copied(const byte *from, const byte *end, size_t length)
 /* One that does not end in the window that it begins. */
 bool decoder::long_string()
 {
+    bool is_key = expected == next::key || expected == next::first_key;
     size_t from = start + 1, end = from, length;
+    bool added;
 
     if (expected == next::colon || expected == next::comma
         || expected == next::nothing)
@@ -380,8 +382,13 @@ bool decoder::long_string()
         return false;
     start = end + 1;
     if (copy || length < end - from)
-        return copied(text + from, text + end, length);
-    return add(enif_make_sub_binary(made.env, document_term, from, length));
+        added = copied(text + from, text + end, length);
+    else
+        added = add(enif_make_sub_binary(made.env, document_term, from,
+                                         length));
+    if (is_key)
+        expected = next::colon;
+    return added;
 }
 
 /* Looks for the end of the string that is at `*at`, and counts its bytes

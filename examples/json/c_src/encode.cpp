@@ -64,7 +64,8 @@ private:
     bool other(ERL_NIF_TERM term);
     bool key(ERL_NIF_TERM term);
     bool atom(ERL_NIF_TERM term);
-    bool utf8_atom(ERL_NIF_TERM term);
+    bool name(ERL_NIF_TERM term);
+    bool wide_name(ERL_NIF_TERM term);
     bool integer(ErlNifSInt64 value);
     bool large(ERL_NIF_TERM term);
     bool real(ERL_NIF_TERM term);
@@ -243,28 +244,28 @@ bool encoder::elements(ERL_NIF_TERM list)
 
 bool encoder::pairs(ERL_NIF_TERM list)
 {
-    ERL_NIF_TERM head, tail, name, term;
+    ERL_NIF_TERM head, tail, from, to;
 
     if (!enif_get_list_cell(env, list, &head, &tail)) {
         second = true;
         return checked(out.put('}'));
     }
     push(what::pairs, tail);
-    enif_get_list_cell(env, head, &name, &term);
-    return pair(name, term);
+    enif_get_list_cell(env, head, &from, &to);
+    return pair(from, to);
 }
 
-bool encoder::pair(ERL_NIF_TERM name, ERL_NIF_TERM term)
+bool encoder::pair(ERL_NIF_TERM from, ERL_NIF_TERM to)
 {
     ErlNifBinary bin;
 
     if (!comma())
         return false;
-    if (enif_inspect_binary(env, name, &bin) && bin.size > BLOCK) {
-        push(what::value, term);
-        return long_string(name);
+    if (enif_inspect_binary(env, from, &bin) && bin.size > BLOCK) {
+        push(what::value, to);
+        return long_string(from);
     }
-    return key(name) && checked(out.put(':')) && value(term);
+    return key(from) && checked(out.put(':')) && value(to);
 }
 
 bool encoder::key(ERL_NIF_TERM term)
@@ -275,7 +276,7 @@ bool encoder::key(ERL_NIF_TERM term)
     if (enif_inspect_binary(env, term, &bin))
         return string(bin.data, bin.size);
     if (enif_is_atom(env, term))
-        return utf8_atom(term);
+        return name(term);
     if (enif_get_int64(env, term, &number))
         return checked(out.put('"')) && integer(number)
             && checked(out.put('"'));
@@ -347,12 +348,27 @@ bool encoder::atom(ERL_NIF_TERM term)
         return checked(out.put("false", 5));
     if (enif_is_identical(term, atoms.null))
         return checked(out.put("null", 4));
-    return utf8_atom(term);
+    return name(term);
 }
 
-/* The external format has its name in UTF-8: after the version, a tag and a
- * length of one byte or two. */
-bool encoder::utf8_atom(ERL_NIF_TERM term)
+bool encoder::name(ERL_NIF_TERM term)
+{
+    constexpr size_t MOST = 256;
+    char latin1[MOST];
+    byte utf8[2 * MOST];
+    size_t n = 0;
+    int length = enif_get_atom(env, term, latin1, MOST, ERL_NIF_LATIN1);
+
+    if (length == 0)
+        return wide_name(term);
+    for (const char *p = latin1; p < latin1 + length - 1; p++)
+        n += write_utf8(static_cast<byte>(*p), utf8 + n);
+    return string(utf8, n);
+}
+
+/* One with other characters the external format has in UTF-8, after the
+ * version, a tag and a length of one byte or two. */
+bool encoder::wide_name(ERL_NIF_TERM term)
 {
     constexpr byte LONG_NAME = 118;
     ErlNifBinary bin;
@@ -424,27 +440,27 @@ bool encoder::object(ERL_NIF_TERM map)
 bool encoder::few_pairs(ERL_NIF_TERM map)
 {
     ErlNifMapIterator i;
-    ERL_NIF_TERM name, term;
+    ERL_NIF_TERM from, to;
 
     push(what::end, map);
     enif_map_iterator_create(env, map, &i, ERL_NIF_MAP_ITERATOR_LAST);
-    for (; enif_map_iterator_get_pair(env, &i, &name, &term);
+    for (; enif_map_iterator_get_pair(env, &i, &from, &to);
          enif_map_iterator_prev(env, &i))
-        push(what::pair, term, name);
+        push(what::pair, to, from);
     enif_map_iterator_destroy(env, &i);
     return true;
 }
 
 static ERL_NIF_TERM list_of_pairs(ErlNifEnv *env, ERL_NIF_TERM map)
 {
-    ERL_NIF_TERM list = enif_make_list(env, 0), name, term;
+    ERL_NIF_TERM list = enif_make_list(env, 0), from, to;
     ErlNifMapIterator i;
 
     enif_map_iterator_create(env, map, &i, ERL_NIF_MAP_ITERATOR_LAST);
-    for (; enif_map_iterator_get_pair(env, &i, &name, &term);
+    for (; enif_map_iterator_get_pair(env, &i, &from, &to);
          enif_map_iterator_prev(env, &i))
         list = enif_make_list_cell(
-            env, enif_make_list_cell(env, name, term), list);
+            env, enif_make_list_cell(env, from, to), list);
     enif_map_iterator_destroy(env, &i);
     return list;
 }

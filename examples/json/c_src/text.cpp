@@ -152,7 +152,7 @@ static int hex4(const byte *p, const byte *end)
     return static_cast<int>(value);
 }
 
-static size_t write_utf8(unsigned c, byte out[4])
+size_t write_utf8(unsigned c, byte *out)
 {
     if (c < 0x80) {
         out[0] = static_cast<byte>(c);

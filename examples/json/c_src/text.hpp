@@ -45,6 +45,9 @@ size_t read_escape(const unsigned char **p, const unsigned char *end,
 unsigned char *unescape(const unsigned char **p, const unsigned char *stop,
                         const unsigned char *end, unsigned char *out);
 
+/* Writes a character, at most four bytes; answers how many. */
+size_t write_utf8(unsigned c, unsigned char *out);
+
 /* How many bytes at the begin need no escape; sets `*beyond` where one of them
  * is not ASCII. */
 size_t plain(const unsigned char *p, size_t size, bool *beyond);

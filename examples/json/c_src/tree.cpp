@@ -15,21 +15,21 @@ void tree::begin(fair_task *task)
     resume();
     nil = enif_make_list(env, 0);
     stack = fair_root(t, nil);
-    parts = fair_root(t, nil);
+    first = fair_root(t, nil);
     whole = fair_root(t, nil);
     depth = opened = count = 0;
 }
 
 void tree::spill()
 {
-    ERL_NIF_TERM nil = enif_make_list(env, 0), own, all, header;
+    ERL_NIF_TERM nil = enif_make_list(env, 0), own = nil, all, header;
     unsigned end;
     uint64_t n;
 
     if (opened == 0)
         return;
     all = fair_kept(t, stack);
-    own = fair_kept(t, parts);
+    enif_get_list_cell(env, fair_kept(t, first), &header, &own);
     for (unsigned i = 0; i < opened; i++, own = nil) {
         end = i + 1 < opened ? levels[i + 1].from : count;
         n = end - levels[i].from;
@@ -44,21 +44,20 @@ void tree::spill()
                                   all);
     }
     fair_keep(t, stack, all);
-    fair_keep(t, parts, nil);
+    fair_keep(t, first, nil);
     opened = count = 0;
 }
 
 /* Takes the innermost level back from the stack. */
 void tree::reload()
 {
-    ERL_NIF_TERM head, rest, header, own;
+    ERL_NIF_TERM entry, header, own;
     ErlNifUInt64 n;
 
-    enif_get_list_cell(env, fair_kept(t, stack), &head, &rest);
-    enif_get_list_cell(env, head, &header, &own);
+    fair_list_next(t, stack, &entry);
+    fair_keep(t, first, entry);
+    enif_get_list_cell(env, entry, &header, &own);
     enif_get_uint64(env, header, &n);
-    fair_keep(t, stack, rest);
-    fair_keep(t, parts, own);
     levels[0] = {n % 2 == 1, 0, n / 2};
     opened = 1;
 }
@@ -111,34 +110,35 @@ bool tree::close()
  * parts, comes back as the first one. */
 bool tree::close_large()
 {
-    ERL_NIF_TERM made;
+    ERL_NIF_TERM made, header;
     uint64_t elements;
     bool object;
 
     spill();
     reload();
+    fair_list_next(t, first, &header);
     object = levels[0].object;
     elements = levels[0].spilled;
     opened = 0;
     depth--;
     if (!object)
-        made = list_of_parts(enif_make_list(env, 0));
+        made = list_of_parts();
     else if (!map_of_parts(elements, &made))
         return false;
-    fair_keep(t, parts, enif_make_list(env, 0));
+    fair_keep(t, first, enif_make_list(env, 0));
     add(made);
     return true;
 }
 
-/* The elements of all parts before `tail`, in slices. */
-ERL_NIF_TERM tree::list_of_parts(ERL_NIF_TERM tail)
+/* The elements of all parts, in slices. */
+ERL_NIF_TERM tree::list_of_parts()
 {
-    unsigned made = fair_root(t, tail);
+    unsigned made = fair_root(t, enif_make_list(env, 0));
     const ERL_NIF_TERM *elements;
     ERL_NIF_TERM part, list;
     int n;
 
-    while (fair_list_next(t, parts, &part)) {
+    while (fair_list_next(t, first, &part)) {
         enif_get_tuple(env, part, &n, &elements);
         list = fair_kept(t, made);
         for (int i = n; i-- > 0;)
@@ -183,7 +183,7 @@ bool tree::map_of_parts(uint64_t elements, ERL_NIF_TERM *map)
     if (pairs > MAP_IN_PLACE && where == FAIR_NORMAL)
         fair_move(t, FAIR_DIRTY_CPU);
     resume();
-    deal(env, fair_kept(t, parts), elements, keys, keys + pairs);
+    deal(env, fair_kept(t, first), elements, keys, keys + pairs);
     *map = make_map(env, keys, keys + pairs, pairs);
     fair_free(t, keys);
     if (fair_where(t) != where) {

@@ -83,11 +83,13 @@ private:
 
     void reload();
     bool close_large();
-    ERL_NIF_TERM list_of_parts(ERL_NIF_TERM tail);
+    ERL_NIF_TERM list_of_parts();
     bool map_of_parts(uint64_t elements, ERL_NIF_TERM *map);
 
     fair_task *t;
-    unsigned stack, parts, whole;       /* roots; the parts of the first level */
+    unsigned stack, whole;      /* roots */
+    unsigned first;             /* root: what the stack had of the first level,
+                                   or [] */
     uint64_t depth;                     /* of all that is open */
     unsigned opened, count;
     level levels[MOST + 1];
