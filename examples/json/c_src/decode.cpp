@@ -27,7 +27,7 @@ constexpr unsigned STRIDE = tree::MOST;     /* tokens between two ticks */
 /* Units are tokens; of work without any so many bytes count as one. */
 constexpr size_t BYTES = 64;
 /* Longer strings are not copied but refer to the document. */
-constexpr size_t COPIED = 64;
+constexpr ptrdiff_t COPIED = 64;
 constexpr ptrdiff_t BLOCK = 4096;
 /* Of strings with escapes; longer ones are written where they stay. */
 constexpr size_t SCRATCH = 1024;
@@ -50,6 +50,10 @@ public:
 private:
     bool document();
     bool tokens();
+    size_t end_of(uint32_t i) const
+    {
+        return start + (i + 1 < win.count ? win.at[i + 1] : win.length);
+    }
     bool token(size_t at, size_t end);
     bool value(size_t at, size_t end);
     bool word(size_t at, const char *chars, ERL_NIF_TERM atom);
@@ -57,6 +61,8 @@ private:
     bool large(const struct number &n);
     bool string(size_t at, size_t end);
     bool string_of(const byte *from, const byte *end);
+    bool is_short(const byte *from, const byte *end) const;
+    bool key(size_t at, size_t end);
     bool escaped(const byte *from, const byte *end);
     bool long_string();
     bool measure(size_t *at, size_t *length);
@@ -79,6 +85,12 @@ private:
     size_t start = 0, word_end;     /* of the window; of the last number or word */
     next expected = next::value;
     std::optional<ERL_NIF_TERM> failure;
+    struct known {              /* a key in the text */
+        const byte *at;
+        size_t size;
+        ERL_NIF_TERM term;
+    } keys[64];
+    uint64_t keys_since = UINT64_MAX;   /* fair_yields: valid as long */
 };
 
 /* Everything that pauses is between these two. */
@@ -150,14 +162,17 @@ bool decoder::document()
 
 bool decoder::tokens()
 {
-    size_t end;
-
     for (uint32_t i = 0, last; i < win.count; tick(last - i), i = last) {
         last = std::min(win.count, i + STRIDE);
         for (uint32_t j = i; j < last; j++) {
-            end = j + 1 < win.count ? win.at[j + 1] : win.length;
-            if (!token(start + win.at[j], start + end))
+            if (!token(start + win.at[j], end_of(j)))
                 return false;
+            /* What is right after a key and after most values. */
+            if (j + 1 < last && expected == next::colon
+                && text[start + win.at[j + 1]] == ':') {
+                expected = next::value;
+                j++;
+            }
         }
     }
     return true;
@@ -176,7 +191,7 @@ bool decoder::token(size_t at, size_t end)
     case next::key:
         if (c != '"')
             return fail(flaw::byte, at);
-        if (!string(at, end))
+        if (!key(at, end))
             return false;
         expected = next::colon;
         return true;
@@ -304,18 +319,87 @@ bool decoder::string(size_t at, size_t end)
     return string_of(text + at + 1, text + end);
 }
 
+/* The bytes by the eight, and up to seven that follow, which are the document's
+ * too; whether a backslash is among them. */
+static bool copy_words(byte *to, const byte *from, size_t n)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t word, found = 0;
+
+    for (size_t i = 0; i < n; i += 8) {
+        std::memcpy(&word, from + i, 8);
+        std::memcpy(to + i, &word, 8);
+        word ^= ones * '\\';
+        found |= (word - ones) & ~word;
+    }
+    return found & ones * 0x80;
+}
+
+/* Whether `copy_words` may read it, and it is to be copied. */
+bool decoder::is_short(const byte *from, const byte *end) const
+{
+    return end - from <= COPIED && text + size - end >= 8;
+}
+
 bool decoder::string_of(const byte *from, const byte *end)
 {
+    byte words[COPIED + 8];
     size_t n = end - from;
     ERL_NIF_TERM term;
 
-    if (std::memchr(from, '\\', n))
+    if (is_short(from, end)) {
+        if (copy_words(words, from, n))
+            return escaped(from, end);
+        std::memcpy(enif_make_new_binary(made.env, n, &term), words, n);
+    } else if (std::memchr(from, '\\', n)) {
         return escaped(from, end);
-    if (n > COPIED && !copy)
+    } else if (end - from > COPIED && !copy) {
         term = enif_make_sub_binary(made.env, document_term, from - text, n);
-    else
+    } else {
         std::memcpy(enif_make_new_binary(made.env, n, &term), from, n);
+    }
     return add(term);
+}
+
+/* Where a key of at least one byte belongs in the table. */
+static unsigned place_of(const byte *from, size_t n)
+{
+    uint64_t first, last;
+
+    std::memcpy(&first, from, 8);
+    if (n < 8)
+        first <<= 64 - 8 * n;
+    std::memcpy(&last, n < 8 ? from : from + n - 8, 8);
+    if (n < 8)
+        last = n;
+    return ((first ^ (last >> 7 | last << 57)) * 0x9E3779B97F4A7C15u) >> 58;
+}
+
+/* The same keys come again and again.  Until the next pause they are the same
+ * terms: that saves time here, and memory in what becomes of them. */
+bool decoder::key(size_t at, size_t end)
+{
+    const byte *from = text + at + 1, *last = text + end;
+    size_t n;
+
+    while (*--last != '"')
+        ;
+    n = last - from;
+    if (n == 0 || !is_short(from, last))
+        return string_of(from, last);
+    if (keys_since != fair_yields(t)) {
+        std::memset(keys, 0, sizeof keys);
+        keys_since = fair_yields(t);
+    }
+    struct known &known = keys[place_of(from, n)];
+
+    if (known.size == n && std::memcmp(known.at, from, n) == 0)
+        return add(known.term);
+    if (!string_of(from, last))
+        return false;
+    if (keys_since == fair_yields(t))
+        known = {from, n, made.last()};
+    return true;
 }
 
 bool decoder::escaped(const byte *from, const byte *end)

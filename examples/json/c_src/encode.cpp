@@ -13,6 +13,7 @@
 #include <charconv>
 #include <optional>
 
+#include "away.hpp"
 #include "large.hpp"
 #include "output.hpp"
 #include "text.hpp"
@@ -451,35 +452,43 @@ bool encoder::few_pairs(ERL_NIF_TERM map)
     return true;
 }
 
-static ERL_NIF_TERM list_of_pairs(ErlNifEnv *env, ERL_NIF_TERM map)
+/* A list that is to be made of a map. */
+struct job {
+    ErlNifEnv *env;
+    ERL_NIF_TERM map, list;
+};
+
+void list_of_pairs(void *arg)
 {
-    ERL_NIF_TERM list = enif_make_list(env, 0), from, to;
+    struct job *j = static_cast<struct job *>(arg);
+    ERL_NIF_TERM from, to;
     ErlNifMapIterator i;
 
-    enif_map_iterator_create(env, map, &i, ERL_NIF_MAP_ITERATOR_LAST);
-    for (; enif_map_iterator_get_pair(env, &i, &from, &to);
-         enif_map_iterator_prev(env, &i))
-        list = enif_make_list_cell(
-            env, enif_make_list_cell(env, from, to), list);
-    enif_map_iterator_destroy(env, &i);
-    return list;
+    j->list = enif_make_list(j->env, 0);
+    enif_map_iterator_create(j->env, j->map, &i, ERL_NIF_MAP_ITERATOR_LAST);
+    for (; enif_map_iterator_get_pair(j->env, &i, &from, &to);
+         enif_map_iterator_prev(j->env, &i))
+        j->list = enif_make_list_cell(
+            j->env, enif_make_list_cell(j->env, from, to), j->list);
+    enif_map_iterator_destroy(j->env, &i);
 }
 
 /* An iterator does not survive a pause, a list does. */
 bool encoder::many_pairs(ERL_NIF_TERM map, size_t size)
 {
-    bool away = size > MANY_PAIRS && fair_where(t) == FAIR_NORMAL;
-    unsigned list;
+    enum fair_mode where = fair_where(t);
+    unsigned list = fair_root(t, map);
+    struct job j;
 
-    if (!away) {
-        push(what::pairs, list_of_pairs(env, map));
-        return true;
-    }
-    list = fair_root(t, map);
     spill();
-    fair_move(t, FAIR_DIRTY_CPU);
-    fair_keep(t, list, list_of_pairs(fair_env(t), fair_kept(t, list)));
-    fair_move(t, FAIR_NORMAL);
+    if (size > MANY_PAIRS && where == FAIR_NORMAL)
+        fair_move(t, FAIR_DIRTY_CPU);
+    j.env = fair_env(t);
+    j.map = fair_kept(t, list);
+    in_one_go(t, list_of_pairs, &j);
+    fair_keep(t, list, j.list);
+    if (fair_where(t) != where)
+        fair_move(t, where);
     env = fair_env(t);
     push(what::pairs, fair_kept(t, list));
     fair_unroot(t, list);

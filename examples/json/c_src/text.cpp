@@ -87,35 +87,24 @@ static flaw read_real(const byte *p, const byte *end, bool negative,
     return flaw::none;
 }
 
-/* Up to 18 digits fit whatever they are. */
-static void read_integer(const byte *p, const byte *end, bool negative,
-                         struct number *n)
-{
-    int64_t value = 0;
-
-    n->negative = negative;
-    n->digits = p;
-    n->kind = end - p <= 18 ? number::integer : number::large;
-    if (n->kind == number::large)
-        return;
-    while (p < end)
-        value = value * 10 + (*p++ - '0');
-    n->value = negative ? -value : value;
-}
-
 flaw read_number(const byte *p, const byte *end, struct number *n)
 {
     const byte *begin = p, *whole;
     bool negative = *p == '-';
+    uint64_t value = 0;
     flaw wrong;
 
     p += negative;
-    n->end = p;
-    if (p == end)
-        return flaw::end;
-    if (!is_digit(*p))
-        return flaw::byte;
-    whole = n->end = *p == '0' ? p + 1 : digits(p, end);
+    n->digits = whole = p;
+    n->negative = negative;
+    if (p < end && *p == '0')
+        whole = p + 1;
+    else
+        for (; whole < end && is_digit(*whole); whole++)
+            value = value * 10 + (*whole - '0');
+    n->end = whole;
+    if (whole == p)
+        return p == end ? flaw::end : flaw::byte;
     wrong = fraction_and_exponent(&n->end, end);
     if (wrong != flaw::none)
         return wrong;
@@ -123,7 +112,9 @@ flaw read_number(const byte *p, const byte *end, struct number *n)
         return flaw::byte;
     if (n->end > whole)
         return read_real(begin, n->end, negative, n);
-    read_integer(p, whole, negative, n);
+    /* Up to 18 digits fit whatever they are. */
+    n->kind = whole - p <= 18 ? number::integer : number::large;
+    n->value = static_cast<int64_t>(negative ? 0 - value : value);
     return flaw::none;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "tree.hpp"
 
+#include "away.hpp"
+
 /* A map of more pairs is made on a dirty scheduler, since it is made in one
  * go: on a normal one it would take more than half a slice. */
 static constexpr size_t MAP_IN_PLACE = 128;
@@ -73,7 +75,7 @@ static ERL_NIF_TERM make_map(ErlNifEnv *env, ERL_NIF_TERM *keys,
     size_t size;
 
     if (enif_make_map_from_arrays(env, keys, values, n, &map)
-        && enif_get_map_size(env, map, &size) && size == n)
+        && (n <= 32 || (enif_get_map_size(env, map, &size) && size == n)))
         return map;
     map = enif_make_new_map(env);
     for (size_t i = 0; i < n; i++)
@@ -152,46 +154,60 @@ ERL_NIF_TERM tree::list_of_parts()
     return list;
 }
 
+/* A map that is to be made of parts. */
+struct job {
+    ErlNifEnv *env;
+    ERL_NIF_TERM parts, *keys, *values, map;
+    uint64_t elements;
+};
+
 /* Fills the arrays from their ends. */
-static void deal(ErlNifEnv *env, ERL_NIF_TERM parts, uint64_t at,
-                 ERL_NIF_TERM *keys, ERL_NIF_TERM *values)
+static void deal(const struct job *j)
 {
+    ERL_NIF_TERM parts = j->parts, part;
     const ERL_NIF_TERM *elements;
-    ERL_NIF_TERM part;
+    uint64_t at = j->elements;
     int n;
 
-    while (enif_get_list_cell(env, parts, &part, &parts)) {
-        enif_get_tuple(env, part, &n, &elements);
+    while (enif_get_list_cell(j->env, parts, &part, &parts)) {
+        enif_get_tuple(j->env, part, &n, &elements);
         for (int i = n; i-- > 0;) {
             at--;
-            (at % 2 ? values : keys)[at / 2] = elements[i];
+            (at % 2 ? j->values : j->keys)[at / 2] = elements[i];
         }
     }
+}
+
+static void make(void *arg)
+{
+    struct job *j = static_cast<struct job *>(arg);
+
+    deal(j);
+    j->map = make_map(j->env, j->keys, j->values, j->elements / 2);
 }
 
 bool tree::map_of_parts(uint64_t elements, ERL_NIF_TERM *map)
 {
     size_t pairs = elements / 2;
     enum fair_mode where = fair_where(t);
-    ERL_NIF_TERM *keys;
-    unsigned made;
+    struct job j;
 
-    keys = static_cast<ERL_NIF_TERM *>(
-        fair_alloc(t, 2 * pairs * sizeof *keys));
-    if (!keys)
+    j.keys = static_cast<ERL_NIF_TERM *>(
+        fair_alloc(t, 2 * pairs * sizeof *j.keys));
+    if (!j.keys)
         return false;
     if (pairs > MAP_IN_PLACE && where == FAIR_NORMAL)
         fair_move(t, FAIR_DIRTY_CPU);
-    resume();
-    deal(env, fair_kept(t, first), elements, keys, keys + pairs);
-    *map = make_map(env, keys, keys + pairs, pairs);
-    fair_free(t, keys);
-    if (fair_where(t) != where) {
-        made = fair_root(t, *map);
+    j.env = fair_env(t);
+    j.parts = fair_kept(t, first);
+    j.values = j.keys + pairs;
+    j.elements = elements;
+    in_one_go(t, make, &j);
+    fair_free(t, j.keys);
+    fair_keep(t, first, j.map);
+    if (fair_where(t) != where)
         fair_move(t, where);
-        *map = fair_kept(t, made);
-        fair_unroot(t, made);
-    }
     resume();
+    *map = fair_kept(t, first);
     return true;
 }

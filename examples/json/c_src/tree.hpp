@@ -58,6 +58,8 @@ public:
         }
     }
 
+    /* What was added last, before the next spill. */
+    ERL_NIF_TERM last() const { return pending[count - 1]; }
     /* The innermost one becomes an element of the one around it.  false when
      * memory is out.  May pause: what has many elements. */
     bool close();
