@@ -73,7 +73,8 @@
  * When the caller dies, the body is not resumed.  Its C stack is dropped where
  * it paused: C++ destructors and cleanup attributes do not run.  What was given
  * to fair_defer and got from fair_alloc is cleaned up.  So nothing that must be
- * released may be reachable from the stack alone.
+ * released may be reachable from the stack alone.  A function registered with
+ * FAIR_UNWINDS is resumed instead, to clean up.
  */
 /* tools/c_reference makes docs/manual/c-api.md of these comments.  A ruler
  * begins a section; a comment belongs to the declarations right below it; two
@@ -104,7 +105,7 @@ extern "C" {
  * equal and its minor one is not newer.  Within a major version functions are
  * only appended.  All promises: docs/manual/versions.md. */
 #define FAIR_ABI_MAJOR 2
-#define FAIR_ABI_MINOR 0
+#define FAIR_ABI_MINOR 1
 
 /* -- Modes ------------------------------------------------------------------
  *
@@ -160,6 +161,36 @@ enum fair_mode {
  *     fetch(Url) -> fairnif:await(nif_fetch(Url)).
  */
 #define FAIR_AWAITED 0x80u
+
+/* Or-ed to a mode: what lies on the body's stack owns things, and the body
+ * cleans up itself.  C++ and Rust, whose destructors do that, need it; C may
+ * use it, for instance around a library that has to be let finish.
+ *
+ * When the caller of such a function dies, its body is not forgotten: it goes
+ * on once more, cancelled.  The function of the runtime that it paused in
+ * returns, and fair_cancelled answers 1 from then on.  The body then cleans up
+ * and returns soon; what it returns counts for nothing.  The same happens where
+ * the runtime ends the call itself (section Errors): there the error is raised
+ * once the body has returned.
+ *
+ *   - Where: a body that is suspended or waits goes on on a thread of the
+ *     runtime's pool, one that is at work on a dirty scheduler or a thread
+ *     where it is.  Never on a normal scheduler, but where the caller lives:
+ *     for an error of the runtime's.  (And where memory is out: then the body
+ *     ends where it paused.)
+ *   - While it is cancelled it does not pause.  fair_tick does nothing,
+ *     fair_wait answers -ECANCELED, fair_mutex_lock blocks its thread until it
+ *     has the lock, fair_call runs its function at once.
+ *   - There may be no caller: there are no arguments, fair_root answers 0,
+ *     fair_kept an atom, and what reads a term or would make one answers 0 or an
+ *     atom.  fair_env is an environment of no process.  Memory, binaries and
+ *     locks are let go as ever.
+ *   - A body that has not begun, or has returned, is not cancelled.  Nor is
+ *     anything at halt.
+ *
+ * A body that takes longer than a second to end is in `unwinding` of
+ * fairnif:info/0. */
+#define FAIR_UNWINDS 0x20u
 
 /* -- Types ----------------------------------------------------------------- */
 
@@ -250,6 +281,15 @@ static inline void fair_tick(fair_task *t, size_t units)
 static inline uint64_t fair_yields(const fair_task *t)
 {
     return t->yields;
+}
+
+/* Whether the call was cancelled: 1 once the body is to clean up and return.
+ * Only in functions with FAIR_UNWINDS; ask after each function that may pause,
+ * or end the call.  A callback of a library answers what makes the library give
+ * up then, and the body returns after it.  A field access. */
+static inline int fair_cancelled(const fair_task *t)
+{
+    return t->cancelled != 0;
 }
 
 /* Goes on, from this line, on another kind of scheduler: FAIR_NORMAL,

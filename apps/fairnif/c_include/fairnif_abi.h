@@ -25,7 +25,7 @@ struct fair__nif {
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
     uint16_t stack_class;
-    uint8_t awaited, yields;
+    uint8_t awaited, yields, unwinds;
     unsigned max_tasks;
 };
 
@@ -50,6 +50,7 @@ struct fair_task {
     unsigned argc;
     unsigned env_used;          /* fair_env was called: terms may be made */
     uint64_t yields;
+    unsigned cancelled;         /* FAIR_UNWINDS: it is to clean up; since 2.1 */
 };
 
 /* What load and upgrade tell the runtime, and what it answers. */

@@ -9,7 +9,10 @@
 
 #include <stdlib.h>
 
+#include "base/os.h"
+#include "task/cancel.h"
 #include "task/stack.h"
+#include "task/switch.h"
 #include "term/hold.h"
 #include "wait/lock.h"
 #include "wait/turn.h"
@@ -90,6 +93,7 @@ struct fair__seen_task *fair__suspended(size_t *count)
         for (struct fair__task *t = s->first; t && room > 0; t = t->next) {
             all[(*count)++] = (struct fair__seen_task){
                 t->func, GET(t->state), GET(t->target), GET(t->since_ns),
+                GET(t->cancelled_ns),
                 __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner
             };
             room--;
@@ -121,6 +125,97 @@ void fair__let_go(struct fair__task *t)
         fair__fds_release(t);
 }
 
+/* -- unwinding ------------------------------------------------------------- */
+
+/* Its body is on its stack still, and lets go itself of what lies there. */
+static bool is_to_clean_up(const struct fair__task *t)
+{
+    return (t->exit == X_PAUSE || t->exit == X_WAIT) && t->begun
+        && t->nif->unwinds;
+}
+
+void fair__cleaned_up(struct fair__task *t)
+{
+    fair__cancel_over(t);
+    t->exit = t->error ? X_RAISE : X_DROP;
+}
+
+/* On a thread of the pool, whose record may be lacking. */
+static void unwind(struct fair__task *t, struct fair__thread *th)
+{
+    struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
+
+    if (!t->own_argv)
+        t->own_argv = t->inline_argv;
+    if (!t->own_env)
+        t->own_env = enif_alloc_env();
+    t->pub.env = t->own_env;
+    t->pub.argc = 0;
+    t->foreign = true;
+    t->thread = th;
+    t->stat = st ? st : t->func->elsewhere;
+    t->where = W_THREAD;
+    SET(t->target, W_THREAD);
+    SET(t->unwanted, true);
+    fair__cancel(t);
+    if (th) {
+        th->current = t;
+        fair__slot_enter(th, t->func, GET(t->cancelled_ns), t->pub.yields,
+                         t->owner.pid);
+    }
+    fair__switch_to(t);
+    if (th) {
+        th->current = NULL;
+        fair__slot_leave(th);
+    }
+    fair__cleaned_up(t);
+    fair__task_end(t, th);
+}
+
+static void unwind_job(struct fair__job *job)
+{
+    unwind(fair__task_of(job), fair__self());
+}
+
+/* Nothing but the task itself keeps the library from now on. */
+static void pin_for_good(struct fair__task *t)
+{
+    if (t->pinned)
+        return;
+    if (t->handle) {
+        enif_keep_resource(t->handle);
+    } else {
+        t->handle = t->spare;
+        t->spare = NULL;
+    }
+    t->pinned = true;
+}
+
+/* Where it could not be suspended for want of memory it is in its caller's
+ * call, which keeps the library, and cleans up in place. */
+static void begin_unwinding(struct fair__task *t)
+{
+    struct fair__thread *th = fair__self();
+    bool in_place = !t->spare || (th && th->where == W_THREAD);
+
+    if (t->spare)
+        pin_for_good(t);
+    fair__become(t, T_UNWINDS);
+    if (in_place) {
+        unwind(t, th);
+        return;
+    }
+    t->job.run = unwind_job;
+    t->job.func = NULL;         /* it says nothing of the function's calls */
+    t->job.waits = false;
+    fair__wait_lock();
+    fair__pool_put_back(&t->job);
+    fair__wait_unlock();
+    fair__pool_kick();          /* a thread is there: can_unwind */
+}
+
+/* -- the end --------------------------------------------------------------- */
+
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
 {
     if (t->own_argv != t->inline_argv)
@@ -131,12 +226,17 @@ static __attribute__((noinline)) void free_own_env(struct fair__task *t)
     t->own_env = NULL;
 }
 
-/* Everything the task holds is let go; `th` is NULL where no tasks run. */
+/* Everything the task holds is let go; `th` is NULL where no tasks run.  Of a
+ * body that has to clean up before, it is the begin of the end. */
 void fair__task_end(struct fair__task *t, struct fair__thread *th)
 {
-    struct fair__handle *handle = t->handle;
+    struct fair__handle *handle = t->handle, *spare = t->spare;
     bool pinned = t->pinned;
 
+    if (fair_unlikely(is_to_clean_up(t))) {
+        begin_unwinding(t);
+        return;
+    }
     fair__let_go(t);
     delist(t);
     if (t->counted)
@@ -150,6 +250,8 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
     /* It may have been the last of an author's library: at the very end. */
     if (fair_unlikely(pinned))
         enif_release_resource(handle);
+    if (fair_unlikely(spare != NULL))
+        enif_release_resource(spare);
 }
 
 /* Its caller died, or let go of its pending value; on any thread.  `env` is
@@ -176,13 +278,33 @@ void fair__handle_dtor(ErlNifEnv *env, void *obj)
 
 /* -- what keeps a suspended task ------------------------------------------- */
 
+static struct fair__handle *handle_of(const struct fair__task *t,
+                                      struct fair__task *task)
+{
+    struct fair__handle *handle =
+        enif_alloc_resource(t->nif->lib->type, sizeof *handle);
+
+    if (handle)
+        handle->task = task;
+    return handle;
+}
+
+/* Once it is suspended, nothing that cleaning up needs may be lacking. */
+static bool can_unwind(struct fair__task *t)
+{
+    if (!t->spare)
+        t->spare = fair__pool_start() ? handle_of(t, NULL) : NULL;
+    return t->spare != NULL;
+}
+
 /* The resource object, with one reference that is the caller's to release. */
 bool fair__handle_new(struct fair__task *t)
 {
-    t->handle = enif_alloc_resource(t->nif->lib->type, sizeof *t->handle);
+    if (fair_unlikely(t->nif->unwinds) && !can_unwind(t))
+        return false;
+    t->handle = handle_of(t, t);
     if (!t->handle)
         return false;
-    t->handle->task = t;
     if (!t->listed)
         fair__enlist(t);
     return true;

@@ -11,6 +11,8 @@ FAIR_HIDDEN bool fair__handle_new(struct fair__task *t);
 /* A pin keeps the author's library mapped while no term holds the
  * handle. */
 FAIR_HIDDEN bool fair__pin(struct fair__task *t);
+/* A body that was cancelled has returned: why its task ends. */
+FAIR_HIDDEN void fair__cleaned_up(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
@@ -19,7 +21,9 @@ FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
 struct fair__seen_task {        /* for readers: a copy */
     struct fair__func *func;
     int state, target;
-    uint64_t since_ns, yields;
+    uint64_t since_ns;
+    uint64_t cancelled_ns;      /* 0: is not */
+    uint64_t yields;
     ErlNifPid owner;
 };
 FAIR_HIDDEN void fair__enlist(struct fair__task *t);

@@ -23,6 +23,7 @@
 #include "life/park.h"
 #include "life/run.h"
 #include "life/threaded.h"
+#include "task/cancel.h"
 #include "task/debug.h"
 #include "task/env.h"
 #include "task/slice.h"
@@ -277,15 +278,20 @@ static void init(struct fair__task *t, struct fair__nif *nif,
                  struct fair__thread *th, struct fair__fstat *st,
                  ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    t->pub.ops = nif->lib->ops;
+    t->pub.ops = fair_likely(!nif->unwinds) ? nif->lib->ops
+        : &fair__unwinding_ops;
     t->pub.env = env;
     t->pub.argv = argv;
     t->pub.argc = (unsigned)argc;
     t->pub.env_used = 0;
     t->pub.yields = 0;
+    t->pub.cancelled = 0;
     t->nif = nif;
     t->func = nif->func;
     t->handle = NULL;
+    t->spare = NULL;
+    t->escape = NULL;
+    SET(t->cancelled_ns, 0);
     t->listed = false;
     fair__become(t, T_RUNS);
     SET(t->since_ns, fair__now_coarse());
@@ -305,7 +311,7 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->pending = NULL;
     t->pinned = false;
     t->foreign = false;
-    SET(t->cancelled, false);
+    SET(t->unwanted, false);
     t->job.state = J_IDLE;
     t->own_env = NULL;
     t->own_argv = NULL;

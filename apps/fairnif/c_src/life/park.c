@@ -77,6 +77,7 @@ static const struct {
     [T_FD]    = {"descriptor", NULL,             NULL,           true},
     [T_SLEEP] = {"time",       NULL,             NULL,           true},
     [T_READY] = {.name = "await"},
+    [T_UNWINDS] = {0}
 };
 
 bool fair__is_at_rest(const struct fair__task *t)
@@ -121,7 +122,7 @@ void fair__begin_waiting(struct fair__task *t, struct fair__wake *w)
 static bool take_back(struct fair__task *t)
 {
     t->pending = NULL;
-    SET(t->cancelled, true);
+    SET(t->unwanted, true);
     if (!fair__is_at_rest(t))
         return false;
     fair__stop_waiting(t);

@@ -27,8 +27,12 @@ void fair__run_slice(struct fair__task *t, struct fair__thread *th,
     fair__slot_enter(th, t->func, since, t->pub.yields, t->owner.pid);
     fair__switch_to(t);
     th->current = NULL;
-    if (t->exit == X_DONE)
-        fair__term_in(t, t->result);
+    if (t->exit == X_DONE) {
+        if (fair_unlikely(t->pub.cancelled))
+            fair__cleaned_up(t);
+        else
+            fair__term_in(t, t->result);
+    }
     if (t->exit == X_PAUSE || t->exit == X_WAIT) {
         /* Seen as suspended before it is no longer seen as running. */
         fair__become(t, t->exit == X_WAIT ? T_PARKS

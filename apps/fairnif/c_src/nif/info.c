@@ -3,8 +3,13 @@
  */
 #include "nif/info.h"
 
+#include <stdlib.h>
+
 #include "base/config.h"
+#include "base/os.h"
+#include "life/end.h"
 #include "task/call.h"
+#include "task/cancel.h"
 #include "task/stack.h"
 #include "thread/pool.h"
 
@@ -153,6 +158,9 @@ static ERL_NIF_TERM flags_of(ErlNifEnv *env, struct fair__func *f)
 {
     ERL_NIF_TERM flags = enif_make_list(env, 0);
 
+    if (GET(f->unwinds))
+        flags = enif_make_list_cell(env, enif_make_atom(env, "unwinds"),
+                                    flags);
     if (GET(f->awaited))
         flags = enif_make_list_cell(env, enif_make_atom(env, "awaited"),
                                     flags);
@@ -208,6 +216,36 @@ static void put_pool(ErlNifEnv *env, ERL_NIF_TERM *map)
     fair__put_number(env, map, "jobs_longest_wait_ns", c.longest_wait_ns);
 }
 
+enum { SLOW_UNWIND_NS = 1000000000 };
+
+/* [#{function, owner, age_ns}]: of the bodies that clean up, those that take
+ * long. */
+static ERL_NIF_TERM unwinding(ErlNifEnv *env)
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    struct fair__seen_task *all;
+    uint64_t now = fair__now();
+    size_t count = 0;
+
+    if (fair_likely(GET(fair__cancelled_now) == 0))
+        return list;
+    all = fair__suspended(&count);
+    for (size_t i = 0; i < count; i++) {
+        ERL_NIF_TERM map = enif_make_new_map(env);
+        uint64_t since = all[i].cancelled_ns;
+
+        if (!since || since + SLOW_UNWIND_NS > now)
+            continue;
+        fair__put(env, &map, "function",
+                  fair__function_name(env, all[i].func));
+        fair__put(env, &map, "owner", enif_make_pid(env, &all[i].owner));
+        fair__put_number(env, &map, "age_ns", now - since);
+        list = enif_make_list_cell(env, map, list);
+    }
+    free(all);
+    return list;
+}
+
 /* info() -> {Runtime :: map(), [Function :: map()]} */
 ERL_NIF_TERM fair__info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -236,6 +274,7 @@ ERL_NIF_TERM fair__info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     fair__put(env, &map, "stacks_limit",
               c.limit ? enif_make_uint64(env, c.limit)
               : enif_make_atom(env, "infinity"));
+    fair__put(env, &map, "unwinding", unwinding(env));
     fair__put(env, &map, "stack_guard", enif_make_atom(env, c.guard));
     fair__put(env, &map, "stack_switch", enif_make_atom(env, FAIR_SWITCH));
     for (unsigned i = fair__func_count(); i-- > 0; )

@@ -112,6 +112,8 @@ static int refuse(ErlNifEnv *env, int error, const char *format, ...)
     return error;
 }
 
+#define FLAGS (FAIR_NO_YIELD | FAIR_AWAITED | FAIR_UNWINDS)
+
 static int check_versions(ErlNifEnv *env, const struct fair__handshake *hs)
 {
     if (hs->abi_major != FAIR_ABI_MAJOR || hs->abi_minor > FAIR_ABI_MINOR)
@@ -121,7 +123,7 @@ static int check_versions(ErlNifEnv *env, const struct fair__handshake *hs)
                       "header of this runtime", hs->module,
                       (unsigned)hs->abi_major, (unsigned)hs->abi_minor,
                       FAIR_ABI_MAJOR, FAIR_ABI_MINOR);
-    if (hs->task_size != sizeof(struct fair_task)
+    if (hs->task_size > sizeof(struct fair_task)
         || hs->nif_size != sizeof(struct fair__nif)
         || hs->options_size > sizeof(fair_options)
         || hs->ops_size > sizeof(struct fair__ops))
@@ -140,7 +142,7 @@ static int check_nif(ErlNifEnv *env, const char *module,
                      const struct fair__nif *nif)
 {
     const fair_options *o = nif->options;
-    unsigned mode = nif->mode & ~(FAIR_NO_YIELD | FAIR_AWAITED);
+    unsigned mode = nif->mode & ~FLAGS;
 
     if (mode < FAIR_NORMAL || mode > FAIR_AUTO)
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u has the unknown mode %u: "
@@ -185,7 +187,8 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
             continue;
         nif->yields = !(nif->mode & FAIR_NO_YIELD);
         nif->awaited = (nif->mode & FAIR_AWAITED) != 0;
-        nif->mode &= ~(FAIR_NO_YIELD | FAIR_AWAITED);
+        nif->unwinds = (nif->mode & FAIR_UNWINDS) != 0;
+        nif->mode &= ~FLAGS;
         nif->awaited |= nif->mode == FAIR_THREADED;
         nif->stack_class = fair__stack_class(
             nif->options && nif->options->stack_size

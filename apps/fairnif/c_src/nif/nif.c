@@ -12,6 +12,7 @@
 #include "base/type.h"
 #include "life/await.h"
 #include "life/park.h"
+#include "life/unwind.h"
 #include "nif/info.h"
 #include "nif/load.h"
 #include "nif/measure.h"
@@ -175,6 +176,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
         return FAIR_E_RUNTIME;
     }
     fair__bins_init();
+    fair__unwind_init(fair__ops());
     *priv = (void *)(uintptr_t)&this_runtime;
     return open_types(env, &this_runtime);
 }

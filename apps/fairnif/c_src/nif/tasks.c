@@ -94,11 +94,13 @@ static void list_running(struct listing *l, struct seen *seen,
 static void list_suspended(struct listing *l, const struct fair__seen_task *t)
 {
     const char *waits_for = fair__waits_name(t->state);
+    bool unwinds = t->state == T_UNWINDS;
     bool queued = t->state == T_QUEUED
         || (t->state == T_RUNS && t->target != W_NORMAL);
 
     list_task(l, t->func,
-              waits_for ? "waiting" : queued ? "queued" : "suspended",
+              unwinds ? "unwinding" : waits_for ? "waiting"
+              : queued ? "queued" : "suspended",
               t->since_ns, t->yields, enif_make_pid(l->env, &t->owner),
               enif_make_atom(l->env, waits_for ? waits_for
                    : where_names[t->target]));

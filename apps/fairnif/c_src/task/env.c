@@ -28,7 +28,7 @@ static bool is_threaded(const struct fair__task *t)
 /* A strand (life/strand.c) is of no process. */
 bool fair__alive(const struct fair__task *t)
 {
-    return is_threaded(t) ? !GET(t->cancelled)
+    return is_threaded(t) ? !GET(t->unwanted)
         : !t->pub.env || enif_is_current_process_alive(t->pub.env);
 }
 

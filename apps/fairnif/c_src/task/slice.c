@@ -327,7 +327,9 @@ void fair__slice_end(struct fair__task *t)
     struct fair__func *f = t->func;
     double elapsed;
 
-    if (t->exit == X_PAUSE || t->exit == X_WAIT) {
+    /* What is cancelled counts until then. */
+    if (t->exit == X_PAUSE || t->exit == X_WAIT
+        || fair_unlikely(t->pub.cancelled && t->timed)) {
         count_slice(t, t->now - t->slice_start);
         return;
     }

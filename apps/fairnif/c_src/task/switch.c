@@ -6,21 +6,30 @@
  */
 #include "task/switch.h"
 
+#include "task/cancel.h"
 #include "task/checkers.h"
 
-/* From the task's stack: back to the scheduler, because of `exit`. */
+/* From the task's stack: back to the scheduler, because of `exit`.  Whoever goes
+ * on with a body that unwinds may have cancelled it meanwhile. */
 void fair__leave(struct fair__task *t, enum fair__exit exit)
 {
+    if ((exit == X_RAISE || exit == X_DROP) && t->nif->unwinds) {
+        fair__cancel(t);
+        fair__escape(t);
+    }
     t->exit = exit;
     fair__check_leave(t, false);
     fair__arch_pause(&t->ctx);
     fair__check_resumed(t);
+    if (fair_unlikely(t->pub.cancelled))
+        fair__escape(t);
 }
 
 /* Ends the call with error:{fairnif, {Error, Function}}; does not return. */
 void fair__fail(struct fair__task *t, const char *error)
 {
-    t->error = error;
+    if (!t->pub.cancelled)
+        t->error = error;
     fair__leave(t, X_RAISE);
     __builtin_unreachable();
 }

@@ -58,6 +58,7 @@ struct fair__held;
 struct fair__seen;              /* task/debug.c */
 struct fair__fd;                /* wait/waiters.h */
 struct fair__fd_use;            /* wait/fd.h */
+struct fair__escape;            /* task/cancel.h */
 struct fair__pending;           /* wait/wake.h */
 
 struct fair__handle {           /* the resource object */
@@ -111,6 +112,8 @@ struct fair__task {
     ERL_NIF_TERM handle_term;   /* in this slice */
     bool pinned;                /* the runtime holds a reference to `handle`,
                                    since no term does */
+    struct fair__handle *spare; /* FAIR_UNWINDS: in the place of `handle`, when
+                                   that has gone with the caller */
 
     /* -- the slice ---------------------------------------------------------- */
     struct fair__thread *thread;
@@ -153,13 +156,18 @@ struct fair__task {
     const char *error;          /* of X_RAISE: {fairnif, {error, Function}},
                                    or overloaded */
 
+    /* -- FAIR_UNWINDS --------------------------------------------------------- */
+    struct fair__escape *escape;    /* out of the runtime's function that the
+                                       body has called */
+    fair__u64 cancelled_ns;     /* when; 0: is not.  Anyone reads */
+
     /* -- waiting: under the waiting lock, but for what the body gives ------- */
     struct fair__pending *pending;
     struct fair__job job;       /* for T_POOL */
     struct fair__task *wait_prev, *wait_next;   /* in the list of its state; in
                                    fair_wait under the descriptors' lock */
     fair_mutex *holds;
-    _Atomic bool cancelled;     /* nobody wants the result; read without it */
+    _Atomic bool unwanted;      /* nobody wants the result; read without it */
     enum fair__state waits_for; /* of X_WAIT: the state after T_PARKS */
     uint64_t deadline_ns;       /* 0: none */
     bool timed_out;

@@ -72,6 +72,14 @@ static const struct skip {
     {"none", "who waits for a lock that such a function has gets it",
      "nothing is pending"},
     {"none", "test_list.c", "there is one slice"},
+    {"none", "a body is told that its caller is dead, wherever it paused, cleans "
+     "up once and not on a scheduler", "nothing pauses"},
+    {"none", "the caller's death may be told of late, by a thread that is no "
+     "scheduler", "its call would have to pause"},
+    {"none", "a lock that it holds is another's once it has cleaned up",
+     "its call would have to pause"},
+    {"none", "a library stays mapped until its bodies have cleaned up",
+     "its calls would have to pause"},
     {"none", "they run when the destructor comes late, on any thread",
      "its call would have to pause"},
     {"none", "tasks go on in the old code after an upgrade",

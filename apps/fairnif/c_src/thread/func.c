@@ -84,6 +84,7 @@ struct fair__func *fair__func_declare(const char *module,
         SET(f->mode, nif->mode);
         SET(f->awaited, nif->awaited);
         SET(f->yields, nif->yields);
+        SET(f->unwinds, nif->unwinds);
         SET(f->stack_class, nif->stack_class);
         SET(f->slice_ns, nif->slice_ns);
         SET(f->max_tasks, nif->max_tasks);

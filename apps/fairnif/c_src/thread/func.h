@@ -26,7 +26,7 @@ struct fair__func {
     unsigned arity;
     /* from the newest library that declared it */
     _Atomic unsigned mode, stack_class, max_tasks;
-    _Atomic bool awaited, yields;
+    _Atomic bool awaited, yields, unwinds;
     fair__u64 slice_ns;         /* 0: the runtime's */
     bool mixed;                 /* its units are not all of one kind: what one
                                    call learned says nothing of the next */

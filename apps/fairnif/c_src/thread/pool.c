@@ -257,14 +257,31 @@ static bool kick(void)
     return will_be_done;
 }
 
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool is_there;
+
+/* From now on there is a thread; false: none could be started. */
+bool fair__pool_start(void)
+{
+    bool starts;
+
+    if (fair_likely(GET(is_there)))
+        return true;
+    pthread_mutex_lock(&first);
+    fair__wait_lock();
+    starts = started > 0 || start_thread();
+    fair__wait_unlock();
+    SET(is_there, starts);
+    pthread_mutex_unlock(&first);
+    return starts;
+}
+
 /* Sees to it that what was put is done; without the lock.  False when no
  * thread could be started and there is none: the caller takes his work back.
  * Until there is one, which then stays, callers come one by one: else one would
  * rely on the thread that another one fails to start. */
 bool fair__pool_kick(void)
 {
-    static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
-    static _Atomic bool is_there;
     bool will_be_done;
 
     if (fair_likely(GET(is_there)))

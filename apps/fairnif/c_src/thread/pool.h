@@ -25,6 +25,7 @@ FAIR_HIDDEN void fair__pool_put(struct fair__job *job);         /* locked */
 FAIR_HIDDEN void fair__pool_put_back(struct fair__job *job);    /* locked */
 FAIR_HIDDEN void fair__pool_ending(struct fair__thread *th);    /* locked */
 FAIR_HIDDEN bool fair__pool_withdraw(struct fair__job *job);    /* locked */
+FAIR_HIDDEN bool fair__pool_start(void);
 FAIR_HIDDEN bool fair__pool_kick(void);
 FAIR_HIDDEN bool fair__pool_presses(void);
 FAIR_HIDDEN struct fair__pool_counts fair__pool_counts(void);
