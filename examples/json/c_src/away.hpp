@@ -5,17 +5,17 @@
 #ifndef AWAY_HPP
 #define AWAY_HPP
 
-#include <fairnif.h>
+#include <fairnif.hpp>
 
-/* Runs `fn(arg)`, which may use the environment of the slice and no task.  It
- * does not pause: terms stay what they are.  Away from the normal schedulers
+/* Runs `fn()`, which may use the environment of the slice and no task.  It does
+ * not pause: terms stay what they are.  Away from the normal schedulers
  * fair_call says for it that there are no ticks for a while. */
-static inline void in_one_go(fair_task *t, void (*fn)(void *), void *arg)
+template <class F> void in_one_go(fair::task &t, F &&fn)
 {
-    if (fair_where(t) == FAIR_NORMAL)
-        fn(arg);
+    if (t.where() == FAIR_NORMAL)
+        fn();
     else
-        fair_call(t, fair_where(t), 1, fn, arg);
+        t.call(t.where(), 1, fn);
 }
 
 #endif

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "large.hpp"
 #include "text.hpp"
@@ -34,57 +33,62 @@ constexpr size_t SCRATCH = 1024;
 
 struct {
     ERL_NIF_TERM yes, no, null, error, invalid_byte, unexpected_sequence,
-        unexpected_end, system_limit;
+        unexpected_end;
 } atoms;
 
 /* What may come next. */
 enum class next { value, first_value, key, first_key, colon, comma, nothing };
 
+/* The text is no JSON: at this offset, and what is wrong has that length. */
+struct refused {
+    flaw why;
+    size_t at, length;
+};
+
 class decoder {
 public:
-    decoder(fair_task *task, const byte *bytes, size_t length, bool copying)
-        : t(task), text(bytes), size(length), copy(copying) {}
+    decoder(fair::task &task, const fair::iodata &json, bool copying)
+        : t(task), text(json.data()), size(json.size()), copy(copying),
+          source(t, t.encode<fair::bytes>(json)), document_term(source.get()),
+          made(t), win(size) {}
 
-    ERL_NIF_TERM run(fair_bin *document_bin);
+    ERL_NIF_TERM document();
+    ERL_NIF_TERM reason(const refused &r) const;
 
 private:
-    bool document();
-    bool tokens();
+    void tokens();
     size_t end_of(uint32_t i) const
     {
         return start + (i + 1 < win.count ? win.at[i + 1] : win.length);
     }
-    bool token(size_t at, size_t end);
-    bool value(size_t at, size_t end);
-    bool word(size_t at, const char *chars, ERL_NIF_TERM atom);
-    bool number(size_t at);
-    bool large(const struct number &n);
-    bool string(size_t at, size_t end);
-    bool string_of(const byte *from, const byte *end);
+    void token(size_t at, size_t end);
+    void value(size_t at, size_t end);
+    void word(size_t at, const char *chars, ERL_NIF_TERM atom);
+    void number(size_t at);
+    ERL_NIF_TERM large(const struct number &n);
+    void string(const byte *from, const byte *end);
     bool is_short(const byte *from, const byte *end) const;
-    bool key(size_t at, size_t end);
-    bool escaped(const byte *from, const byte *end);
-    bool long_string();
-    bool measure(size_t *at, size_t *length);
-    bool copied(const byte *from, const byte *end, size_t length);
-    bool bad_escape(const byte *p);
-    bool close();
-    bool add(ERL_NIF_TERM term);
+    void key(const byte *from, const byte *end);
+    void escaped(const byte *from, const byte *end);
+    void long_string();
+    void measure(size_t *at, size_t *length);
+    void copied(const byte *from, const byte *end, size_t length);
+    [[noreturn]] void bad_escape(const byte *p) const;
+    [[noreturn]] void fail(flaw why, size_t at, size_t length = 1) const;
+    void close();
+    void add(ERL_NIF_TERM term);
     void tick(size_t units);
-    bool fail(flaw why, size_t at, size_t length = 1);
-    bool enomem();
 
-    fair_task *t;
+    fair::task &t;
     const byte *text;
     size_t size;
     bool copy;
-    unsigned source;            /* root: the document as a binary */
-    ERL_NIF_TERM document_term; /* valid until the next tick */
+    fair::root source;          /* the document as a binary */
+    ERL_NIF_TERM document_term; /* the same, until the next tick */
     tree made;
     window win;
-    size_t start = 0, word_end;     /* of the window; of the last number or word */
+    size_t start = 0, word_end; /* of the window; of the last number or word */
     next expected = next::value;
-    std::optional<ERL_NIF_TERM> failure;
     struct known {              /* a key in the text */
         const byte *at;
         size_t size;
@@ -97,77 +101,63 @@ private:
 void decoder::tick(size_t units)
 {
     made.spill();
-    fair_tick(t, units);
+    t.tick(units);
     made.resume();
-    document_term = fair_kept(t, source);
+    document_term = source.get();
+}
+
+void decoder::fail(flaw why, size_t at, size_t length) const
+{
+    if (at >= size)
+        throw refused{flaw::end, size, 0};
+    throw refused{why, at, std::min(length, size - at)};
 }
 
 /* As OTP's json, with the offset. */
-bool decoder::fail(flaw why, size_t at, size_t length)
+ERL_NIF_TERM decoder::reason(const refused &r) const
 {
-    ErlNifEnv *env = fair_env(t);
+    ErlNifEnv *env = t.environment();
     ERL_NIF_TERM reason = atoms.unexpected_end;
 
-    if (at >= size)
-        why = flaw::end;
-    if (why == flaw::byte)
+    if (r.why == flaw::byte)
         reason = enif_make_tuple2(env, atoms.invalid_byte,
-                                  enif_make_uint(env, text[at]));
-    else if (why == flaw::sequence)
+                                  enif_make_uint(env, text[r.at]));
+    else if (r.why == flaw::sequence)
         reason = enif_make_tuple2(
             env, atoms.unexpected_sequence,
-            enif_make_sub_binary(env, fair_kept(t, source), at,
-                                 std::min(length, size - at)));
-    failure = enif_make_tuple3(env, atoms.error, reason,
-                               enif_make_uint64(env, std::min(at, size)));
-    return false;
+            enif_make_sub_binary(env, source.get(), r.at, r.length));
+    return enif_make_tuple3(env, atoms.error, reason,
+                            enif_make_uint64(env, r.at));
 }
 
-bool decoder::enomem()
-{
-    failure = fair_enomem(t);
-    return false;
-}
-
-ERL_NIF_TERM decoder::run(fair_bin *document_bin)
-{
-    if (!win.open(size) || !fair_defer(t, window::drop, win.owned()))
-        return fair_enomem(t);
-    made.begin(t);
-    source = fair_root(t, fair_make_bin(t, document_bin));
-    document_term = fair_kept(t, source);
-    return document() ? made.result() : *failure;
-}
-
-bool decoder::document()
+ERL_NIF_TERM decoder::document()
 {
     while (start < size) {
         switch (win.read(text + start, size - start)) {
         case window::found::bad_byte:
-            return fail(flaw::byte, start + win.bad);
+            fail(flaw::byte, start + win.bad);
         case window::found::long_string:
-            if (!long_string())
-                return false;
+            long_string();
             continue;
         case window::found::tokens:
             tick(win.length / BYTES);
             word_end = 0;
-            if (!tokens())
-                return false;
+            tokens();
             start = std::max(start + win.length, word_end);
         }
     }
-    return expected == next::nothing || fail(flaw::end, size);
+    if (expected != next::nothing)
+        fail(flaw::end, size);
+    return made.result();
 }
 
-bool decoder::tokens()
+void decoder::tokens()
 {
     for (uint32_t i = 0, last; i < win.count; tick(last - i), i = last) {
         last = std::min(win.count, i + STRIDE);
         for (uint32_t j = i; j < last; j++) {
-            if (!token(start + win.at[j], end_of(j)))
-                return false;
-            /* What is right after a key and after most values. */
+            token(start + win.at[j], end_of(j));
+            /* What is right after a key. */
             if (j + 1 < last && expected == next::colon
                 && text[start + win.at[j + 1]] == ':') {
                 expected = next::value;
@@ -175,11 +165,18 @@ bool decoder::tokens()
             }
         }
     }
-    return true;
+}
+
+/* The last byte before `end` that is no blank is its closing quote. */
+static const byte *quote_before(const byte *end)
+{
+    while (*--end != '"')
+        ;
+    return end;
 }
 
 /* What begins at `at`; before `end` nothing else does. */
-bool decoder::token(size_t at, size_t end)
+void decoder::token(size_t at, size_t end)
 {
     byte c = text[at];
 
@@ -190,14 +187,15 @@ bool decoder::token(size_t at, size_t end)
         [[fallthrough]];
     case next::key:
         if (c != '"')
-            return fail(flaw::byte, at);
-        if (!key(at, end))
-            return false;
+            fail(flaw::byte, at);
+        key(text + at + 1, quote_before(text + end));
         expected = next::colon;
-        return true;
+        return;
     case next::colon:
+        if (c != ':')
+            fail(flaw::byte, at);
         expected = next::value;
-        return c == ':' || fail(flaw::byte, at);
+        return;
     case next::first_value:
         if (c == ']')
             return close();
@@ -205,31 +203,29 @@ bool decoder::token(size_t at, size_t end)
     case next::value:
         return value(at, end);
     case next::comma:
-        if (c == ',') {
-            expected = made.in_object() ? next::key : next::value;
-            return true;
-        }
         if (c == (made.in_object() ? '}' : ']'))
             return close();
-        break;
+        if (c != ',')
+            fail(flaw::byte, at);
+        expected = made.in_object() ? next::key : next::value;
+        return;
     case next::nothing:
-        break;
+        fail(flaw::byte, at);
     }
-    return fail(flaw::byte, at);
 }
 
-bool decoder::value(size_t at, size_t end)
+void decoder::value(size_t at, size_t end)
 {
     byte c = text[at];
 
     switch (c) {
     case '"':
-        return string(at, end);
+        return string(text + at + 1, quote_before(text + end));
     case '{':
     case '[':
         made.open(c == '{');
         expected = c == '{' ? next::first_key : next::first_value;
-        return true;
+        return;
     case 't':
         return word(at, "true", atoms.yes);
     case 'f':
@@ -241,83 +237,63 @@ bool decoder::value(size_t at, size_t end)
     }
 }
 
-bool decoder::add(ERL_NIF_TERM term)
+void decoder::add(ERL_NIF_TERM term)
 {
     made.add(term);
     expected = made.empty() ? next::nothing : next::comma;
-    return true;
 }
 
-bool decoder::close()
+void decoder::close()
 {
-    if (!made.close())
-        return enomem();
-    document_term = fair_kept(t, source);
+    made.close();
+    document_term = source.get();
     expected = made.empty() ? next::nothing : next::comma;
-    return true;
 }
 
-bool decoder::word(size_t at, const char *chars, ERL_NIF_TERM atom)
+void decoder::word(size_t at, const char *chars, ERL_NIF_TERM atom)
 {
     size_t i = at;
 
     for (; *chars; chars++, i++) {
         if (i == size || text[i] != static_cast<byte>(*chars))
-            return fail(flaw::byte, i);
+            fail(flaw::byte, i);
     }
     if (i < size && !ends_word(text[i]))
-        return fail(flaw::byte, i);
+        fail(flaw::byte, i);
     word_end = i;
-    return add(atom);
+    add(atom);
 }
 
 /* -- numbers -----------------------------------------------------------------*/
 
-bool decoder::number(size_t at)
+void decoder::number(size_t at)
 {
     struct number n;
-    flaw wrong;
+    flaw wrong = read_number(text + at, text + size, &n);
 
-    n.end = text + at;
-    if (text[at] != '-' && (text[at] < '0' || text[at] > '9'))
-        return fail(flaw::byte, at);
-    wrong = read_number(text + at, text + size, &n);
     word_end = n.end - text;
     if (wrong == flaw::sequence)
-        return fail(wrong, at, word_end - at);
+        fail(wrong, at, word_end - at);
     if (wrong != flaw::none)
-        return fail(wrong, word_end);
-    if (n.kind == number::large)
-        return large(n);
-    return add(n.kind == number::integer ? enif_make_int64(made.env, n.value)
-               : enif_make_double(made.env, n.real_value));
+        fail(wrong, word_end);
+    add(n.kind == number::integer ? enif_make_int64(made.env, n.value)
+        : n.kind == number::real ? enif_make_double(made.env, n.real_value)
+        : large(n));
 }
 
-/* The ticks of `large` find everything spilled. */
-bool decoder::large(const struct number &n)
+/* The ticks of `large_integer` find everything spilled. */
+ERL_NIF_TERM decoder::large(const struct number &n)
 {
     ERL_NIF_TERM term;
 
     made.spill();
     term = large_integer(t, n.digits, n.end - n.digits, n.negative);
     made.resume();
-    document_term = fair_kept(t, source);
-    if (!term) {
-        failure = fair_raise(t, atoms.system_limit);
-        return false;
-    }
-    return add(term);
+    document_term = source.get();
+    return term;
 }
 
 /* -- strings -----------------------------------------------------------------*/
-
-/* The last byte before `end` that is no blank is its closing quote. */
-bool decoder::string(size_t at, size_t end)
-{
-    while (text[--end] != '"')
-        ;
-    return string_of(text + at + 1, text + end);
-}
 
 /* The bytes by the eight, and up to seven that follow, which are the document's
  * too; whether a backslash is among them. */
@@ -341,7 +317,7 @@ bool decoder::is_short(const byte *from, const byte *end) const
     return end - from <= COPIED && text + size - end >= 8;
 }
 
-bool decoder::string_of(const byte *from, const byte *end)
+void decoder::string(const byte *from, const byte *end)
 {
     byte words[COPIED + 8];
     size_t n = end - from;
@@ -358,7 +334,7 @@ bool decoder::string_of(const byte *from, const byte *end)
     } else {
         std::memcpy(enif_make_new_binary(made.env, n, &term), from, n);
     }
-    return add(term);
+    add(term);
 }
 
 /* Where a key of at least one byte belongs in the table. */
@@ -377,32 +353,25 @@ static unsigned place_of(const byte *from, size_t n)
 
 /* The same keys come again and again.  Until the next pause they are the same
  * terms: that saves time here, and memory in what becomes of them. */
-bool decoder::key(size_t at, size_t end)
+void decoder::key(const byte *from, const byte *end)
 {
-    const byte *from = text + at + 1, *last = text + end;
-    size_t n;
+    size_t n = end - from;
+    struct known *k;
 
-    while (*--last != '"')
-        ;
-    n = last - from;
-    if (n == 0 || !is_short(from, last))
-        return string_of(from, last);
-    if (keys_since != fair_yields(t)) {
+    if (n == 0 || !is_short(from, end))
+        return string(from, end);
+    if (keys_since != fair_yields(&t)) {
         std::memset(keys, 0, sizeof keys);
-        keys_since = fair_yields(t);
+        keys_since = fair_yields(&t);
     }
-    struct known &known = keys[place_of(from, n)];
-
-    if (known.size == n && std::memcmp(known.at, from, n) == 0)
-        return add(known.term);
-    if (!string_of(from, last))
-        return false;
-    if (keys_since == fair_yields(t))
-        known = {from, n, made.last()};
-    return true;
+    k = &keys[place_of(from, n)];
+    if (k->size == n && std::memcmp(k->at, from, n) == 0)
+        return add(k->term);
+    string(from, end);
+    *k = {from, n, made.last()};
 }
 
-bool decoder::escaped(const byte *from, const byte *end)
+void decoder::escaped(const byte *from, const byte *end)
 {
     byte plain[SCRATCH], *last;
     ERL_NIF_TERM term;
@@ -412,72 +381,63 @@ bool decoder::escaped(const byte *from, const byte *end)
         return copied(from, end, end - from);
     last = unescape(&from, end, end, plain);
     if (!last)
-        return bad_escape(from);
+        bad_escape(from);
     n = last - plain;
     std::memcpy(enif_make_new_binary(made.env, n, &term), plain, n);
-    return add(term);
+    add(term);
 }
 
 /* `p` is at its backslash. */
-bool decoder::bad_escape(const byte *p)
+void decoder::bad_escape(const byte *p) const
 {
     size_t at = p - text;
 
     if (at + 1 < size && text[at + 1] != 'u')
-        return fail(flaw::byte, at + 1);
-    return at + 6 > size ? fail(flaw::end, size) : fail(flaw::sequence, at, 6);
+        fail(flaw::byte, at + 1);
+    if (at + 6 > size)
+        fail(flaw::end, size);
+    fail(flaw::sequence, at, 6);
 }
 
 /* Into a binary of `length` bytes, or less, in slices. */
-bool decoder::copied(const byte *from, const byte *end, size_t length)
+void decoder::copied(const byte *from, const byte *end, size_t length)
 {
+    fair::binary bin(t, length);
+    byte *out = bin.data();
     const byte *stop;
-    ERL_NIF_TERM term;
-    fair_bin bin;
-    byte *out;
 
-    if (!fair_new_bin(t, length, &bin))
-        return enomem();
-    for (out = bin.data; from < end; tick(BLOCK / BYTES)) {
+    for (; from < end; tick(BLOCK / BYTES)) {
         stop = end - from > BLOCK ? from + BLOCK : end;
         out = unescape(&from, stop, end, out);
         if (!out)
-            return bad_escape(from);
+            bad_escape(from);
     }
-    length = out - bin.data;
-    if (length < bin.size && !fair_resize_bin(t, &bin, length))
-        return enomem();
-    term = fair_make_bin(t, &bin);
-    fair_release_bin(t, &bin);
-    return add(term);
+    bin.resize(out - bin.data());
+    add(fair::codec<fair::binary>::make(t, bin));
 }
 
 /* One that does not end in the window that it begins. */
-bool decoder::long_string()
+void decoder::long_string()
 {
     bool is_key = expected == next::key || expected == next::first_key;
     size_t from = start + 1, end = from, length;
-    bool added;
 
     if (expected == next::colon || expected == next::comma
         || expected == next::nothing)
-        return fail(flaw::byte, start);
-    if (!measure(&end, &length))
-        return false;
+        fail(flaw::byte, start);
+    measure(&end, &length);
     start = end + 1;
     if (copy || length < end - from)
-        added = copied(text + from, text + end, length);
+        copied(text + from, text + end, length);
     else
-        added = add(enif_make_sub_binary(made.env, document_term, from,
-                                         length));
+        add(enif_make_sub_binary(made.env, document_term, from, length));
     if (is_key)
         expected = next::colon;
-    return added;
 }
 
 /* Looks for the end of the string that is at `*at`, and counts its bytes
  * without escapes. */
-bool decoder::measure(size_t *at, size_t *length)
+void decoder::measure(size_t *at, size_t *length)
 {
     const byte *p = text + *at, *end = text + size, *next;
     byte out[4];
@@ -491,34 +451,36 @@ bool decoder::measure(size_t *at, size_t *length)
         if (beyond && n < left)
             n = whole_characters(p, n);
         if (beyond && !is_utf8(p, n))
-            return fail(flaw::byte, p - text + not_utf8(p, n));
+            fail(flaw::byte, p - text + not_utf8(p, n));
         p += n;
-        if (n == 0 && *p != '\\')
-            return fail(flaw::byte, p - text);
         *length += n;
         if (n > 0)
             continue;
+        if (*p != '\\')
+            fail(flaw::byte, p - text);
         next = p + 1;
         n = read_escape(&next, end, out);
         if (n == 0)
-            return bad_escape(p);
+            bad_escape(p);
         *length += n;
         p = next;
     }
+    if (p == end)
+        fail(flaw::end, size);
     *at = p - text;
-    return p < end || fail(flaw::end, size);
 }
 
 } // namespace
 
-ERL_NIF_TERM decode(fair_task *t)
+fair::term decode(fair::task &t, const fair::iodata &json, bool copy_strings)
 {
-    fair_bin in;
-    bool copy = enif_is_identical(fair_arg(t, 1), atoms.yes);
+    decoder d(t, json, copy_strings);
 
-    if (!fair_get_iolist(t, fair_arg(t, 0), &in))
-        return fair_badarg(t);
-    return decoder(t, in.data, in.size, copy).run(&in);
+    try {
+        return d.document();
+    } catch (const refused &r) {
+        return d.reason(r);
+    }
 }
 
 void decode_load(ErlNifEnv *env)
@@ -530,5 +492,4 @@ void decode_load(ErlNifEnv *env)
     atoms.invalid_byte = enif_make_atom(env, "invalid_byte");
     atoms.unexpected_sequence = enif_make_atom(env, "unexpected_sequence");
     atoms.unexpected_end = enif_make_atom(env, "unexpected_end");
-    atoms.system_limit = enif_make_atom(env, "system_limit");
 }

@@ -4,10 +4,10 @@
 #ifndef DECODE_HPP
 #define DECODE_HPP
 
-#include <fairnif.h>
+#include <fairnif.hpp>
 
-/* nif_decode(Bytes, CopyStrings) -> Term | {error, Reason, Offset} */
-ERL_NIF_TERM decode(fair_task *t);
+/* nif_decode(Json, CopyStrings) -> Term | {error, Reason, Offset} */
+fair::term decode(fair::task &t, const fair::iodata &json, bool copy_strings);
 
 void decode_load(ErlNifEnv *env);
 

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <string>
 
 #include "away.hpp"
 #include "large.hpp"
@@ -48,59 +48,62 @@ struct item {
     ERL_NIF_TERM key, rest;     /* the key of a pair, and its value in `rest` */
 };
 
+/* A term that has no JSON: the reason, valid at once and not later. */
+struct refused {
+    ERL_NIF_TERM reason;
+};
+
 class encoder {
 public:
-    explicit encoder(fair_task *task) : t(task) {}
+    explicit encoder(fair::task &task)
+        : t(task), env(t.environment()), stack(t, enif_make_list(env, 0)),
+          out(t) {}
 
-    ERL_NIF_TERM run(ERL_NIF_TERM term);
+    ERL_NIF_TERM all(ERL_NIF_TERM term);
 
 private:
-    bool all();
-    bool step(const item &i);
-    bool elements(ERL_NIF_TERM list);
-    bool pairs(ERL_NIF_TERM list);
-    bool pair(ERL_NIF_TERM key, ERL_NIF_TERM value);
-    bool value(ERL_NIF_TERM term);
-    bool is_short(ERL_NIF_TERM term, bool *written);
-    bool other(ERL_NIF_TERM term);
-    bool key(ERL_NIF_TERM term);
-    bool atom(ERL_NIF_TERM term);
-    bool name(ERL_NIF_TERM term);
-    bool wide_name(ERL_NIF_TERM term);
-    bool integer(ErlNifSInt64 value);
-    bool large(ERL_NIF_TERM term);
-    bool real(ERL_NIF_TERM term);
-    bool object(ERL_NIF_TERM map);
-    bool few_pairs(ERL_NIF_TERM map);
-    bool many_pairs(ERL_NIF_TERM map, size_t size);
-    bool string(const byte *p, size_t n);
-    bool long_string(ERL_NIF_TERM term);
-    bool characters(const byte *p, size_t n);
-    bool comma();
+    void step(const item &i);
+    void elements(ERL_NIF_TERM list);
+    void pairs(ERL_NIF_TERM list);
+    void pair(ERL_NIF_TERM key, ERL_NIF_TERM value);
+    void value(ERL_NIF_TERM term);
+    bool written(ERL_NIF_TERM term);
+    void other(ERL_NIF_TERM term);
+    void key(ERL_NIF_TERM term);
+    void atom(ERL_NIF_TERM term);
+    void name(ERL_NIF_TERM term);
+    void wide_name(ERL_NIF_TERM term);
+    void integer(ErlNifSInt64 value);
+    void large(ERL_NIF_TERM term);
+    void real(ERL_NIF_TERM term);
+    void object(ERL_NIF_TERM map);
+    void few_pairs(ERL_NIF_TERM map);
+    void many_pairs(ERL_NIF_TERM map, size_t size);
+    void string(const byte *p, size_t n);
+    void long_string(ERL_NIF_TERM term);
+    void characters(const byte *p, size_t n);
+    void comma();
     void push(what is, ERL_NIF_TERM rest, ERL_NIF_TERM key = 0);
     bool pop(item *i);
     void spend(size_t units) { left -= std::min<size_t>(left, units); }
     void spill();
     void tick(size_t units);
-    bool checked(bool written) { return written || enomem(); }
-    bool enomem();
-    bool unsupported(ERL_NIF_TERM term);
+    [[noreturn]] void unsupported(ERL_NIF_TERM term) const;
 
-    fair_task *t;
+    fair::task &t;
     ErlNifEnv *env;
+    fair::root stack;
     output out;
-    unsigned stack, kept;       /* roots */
     unsigned count = 0, left = STRIDE;          /* until the next tick */
     bool second = false;        /* a comma belongs before the next element */
     item items[STACK];
-    std::optional<ERL_NIF_TERM> failure;
 };
 
 /* -- the stack ---------------------------------------------------------------*/
 
 void encoder::spill()
 {
-    ERL_NIF_TERM all = fair_kept(t, stack), entry;
+    ERL_NIF_TERM all = stack.get(), entry;
 
     for (unsigned i = 0; i < count; i++) {
         entry = enif_make_tuple3(
@@ -108,15 +111,15 @@ void encoder::spill()
             items[i].rest, items[i].key);
         all = enif_make_list_cell(env, entry, all);
     }
-    fair_keep(t, stack, all);
+    stack.set(all);
     count = 0;
 }
 
 void encoder::tick(size_t units)
 {
     spill();
-    fair_tick(t, units);
-    env = fair_env(t);
+    t.tick(units);
+    env = t.environment();
 }
 
 void encoder::push(what is, ERL_NIF_TERM rest, ERL_NIF_TERM key)
@@ -137,7 +140,7 @@ bool encoder::pop(item *i)
         *i = items[--count];
         return true;
     }
-    if (!fair_list_next(t, stack, &head))
+    if (!stack.next(head))
         return false;
     enif_get_tuple(env, head, &arity, &entry);
     enif_get_uint(env, entry[0], &is);
@@ -147,50 +150,27 @@ bool encoder::pop(item *i)
 
 /* -- what is to be written ---------------------------------------------------*/
 
-bool encoder::enomem()
+void encoder::unsupported(ERL_NIF_TERM term) const
 {
-    failure = fair_enomem(t);
-    return false;
+    throw refused{enif_make_tuple2(env, atoms.unsupported_type, term)};
 }
 
-bool encoder::unsupported(ERL_NIF_TERM term)
-{
-    failure = enif_make_tuple2(
-        env, atoms.error, enif_make_tuple2(env, atoms.unsupported_type, term));
-    return false;
-}
-
-ERL_NIF_TERM encoder::run(ERL_NIF_TERM term)
-{
-    ERL_NIF_TERM nil;
-
-    env = fair_env(t);
-    nil = enif_make_list(env, 0);
-    kept = fair_root(t, nil);
-    stack = fair_root(t, nil);
-    if (!out.begin(t))
-        return fair_enomem(t);
-    if (!value(term) || !all())
-        return *failure;
-    return out.done(kept) ? fair_kept(t, kept) : fair_enomem(t);
-}
-
-bool encoder::all()
+ERL_NIF_TERM encoder::all(ERL_NIF_TERM term)
 {
     item i;
 
+    value(term);
     while (pop(&i)) {
-        if (!step(i))
-            return false;
+        step(i);
         if (left == 0) {
             tick(STRIDE);
             left = STRIDE;
         }
     }
-    return true;
+    return out.done();
 }
 
-bool encoder::step(const item &i)
+void encoder::step(const item &i)
 {
     switch (i.is) {
     case what::elements:
@@ -200,76 +180,71 @@ bool encoder::step(const item &i)
     case what::pair:
         return pair(i.key, i.rest);
     case what::value:
-        return checked(out.put(':')) && value(i.rest);
+        out.put(':');
+        return value(i.rest);
     case what::end:
-        break;
+        out.put('}');
+        second = true;
     }
-    second = true;
-    return checked(out.put('}'));
 }
 
-bool encoder::comma()
+void encoder::comma()
 {
-    bool before = second;
-
+    if (second)
+        out.put(',');
     second = true;
     spend(1);
-    return !before || checked(out.put(','));
 }
 
 /* Up to the next one that is not short, or the next tick. */
-bool encoder::elements(ERL_NIF_TERM list)
+void encoder::elements(ERL_NIF_TERM list)
 {
     ERL_NIF_TERM head, tail;
-    bool written;
 
-    while (enif_get_list_cell(env, list, &head, &tail)) {
-        if (left == 0) {
-            push(what::elements, list);
-            return true;
-        }
-        if (!comma())
-            return false;
-        if (!is_short(head, &written)) {
+    for (; enif_get_list_cell(env, list, &head, &tail); list = tail) {
+        if (left == 0)
+            return push(what::elements, list);
+        comma();
+        if (!written(head)) {
             push(what::elements, tail);
             return other(head);
         }
-        if (!written)
-            return false;
-        list = tail;
     }
+    if (!enif_is_empty_list(env, list))
+        unsupported(list);
+    out.put(']');
     second = true;
-    return enif_is_empty_list(env, list) ? checked(out.put(']'))
-        : unsupported(list);
 }
 
-bool encoder::pairs(ERL_NIF_TERM list)
+void encoder::pairs(ERL_NIF_TERM list)
 {
     ERL_NIF_TERM head, tail, from, to;
 
     if (!enif_get_list_cell(env, list, &head, &tail)) {
+        out.put('}');
         second = true;
-        return checked(out.put('}'));
+        return;
     }
     push(what::pairs, tail);
     enif_get_list_cell(env, head, &from, &to);
-    return pair(from, to);
+    pair(from, to);
 }
 
-bool encoder::pair(ERL_NIF_TERM from, ERL_NIF_TERM to)
+void encoder::pair(ERL_NIF_TERM from, ERL_NIF_TERM to)
 {
     ErlNifBinary bin;
 
-    if (!comma())
-        return false;
+    comma();
     if (enif_inspect_binary(env, from, &bin) && bin.size > BLOCK) {
         push(what::value, to);
         return long_string(from);
     }
-    return key(from) && checked(out.put(':')) && value(to);
+    key(from);
+    out.put(':');
+    value(to);
 }
 
-bool encoder::key(ERL_NIF_TERM term)
+void encoder::key(ERL_NIF_TERM term)
 {
     ErlNifSInt64 number;
     ErlNifBinary bin;
@@ -278,81 +253,84 @@ bool encoder::key(ERL_NIF_TERM term)
         return string(bin.data, bin.size);
     if (enif_is_atom(env, term))
         return name(term);
-    if (enif_get_int64(env, term, &number))
-        return checked(out.put('"')) && integer(number)
-            && checked(out.put('"'));
-    return unsupported(term);
+    if (!enif_get_int64(env, term, &number))
+        unsupported(term);
+    out.put('"');
+    integer(number);
+    out.put('"');
 }
 
 /* -- values ------------------------------------------------------------------*/
 
-bool encoder::value(ERL_NIF_TERM term)
+void encoder::value(ERL_NIF_TERM term)
 {
-    bool written;
-
-    return is_short(term, &written) ? written : other(term);
+    if (!written(term))
+        other(term);
 }
 
-/* What is written without a pause; `written` is then whether it could be. */
-bool encoder::is_short(ERL_NIF_TERM term, bool *written)
+/* Writes what takes no pause; false, and nothing written, of what does. */
+bool encoder::written(ERL_NIF_TERM term)
 {
     ErlNifSInt64 number;
     ErlNifBinary bin;
 
     switch (enif_term_type(env, term)) {
     case ERL_NIF_TERM_TYPE_ATOM:
-        *written = atom(term);
+        atom(term);
         return true;
     case ERL_NIF_TERM_TYPE_FLOAT:
-        *written = real(term);
+        real(term);
         return true;
     case ERL_NIF_TERM_TYPE_INTEGER:
         if (!enif_get_int64(env, term, &number))
             return false;
-        *written = integer(number);
+        integer(number);
         return true;
     case ERL_NIF_TERM_TYPE_BITSTRING:
         if (!enif_inspect_binary(env, term, &bin) || bin.size > BLOCK)
             return false;
-        *written = string(bin.data, bin.size);
+        string(bin.data, bin.size);
         return true;
     default:
         return false;
     }
 }
 
-bool encoder::other(ERL_NIF_TERM term)
+void encoder::other(ERL_NIF_TERM term)
 {
     switch (enif_term_type(env, term)) {
     case ERL_NIF_TERM_TYPE_LIST:
         second = false;
-        push(what::elements, term);
-        return checked(out.put('['));
+        out.put('[');
+        return push(what::elements, term);
     case ERL_NIF_TERM_TYPE_MAP:
         second = false;
+        out.put('{');
         return object(term);
     case ERL_NIF_TERM_TYPE_INTEGER:
         return large(term);
     case ERL_NIF_TERM_TYPE_BITSTRING:
-        return enif_is_binary(env, term) ? long_string(term)
-            : unsupported(term);
+        if (enif_is_binary(env, term))
+            return long_string(term);
+        [[fallthrough]];
     default:
-        return unsupported(term);
+        unsupported(term);
     }
 }
 
-bool encoder::atom(ERL_NIF_TERM term)
+void encoder::atom(ERL_NIF_TERM term)
 {
     if (enif_is_identical(term, atoms.yes))
-        return checked(out.put("true", 4));
-    if (enif_is_identical(term, atoms.no))
-        return checked(out.put("false", 5));
-    if (enif_is_identical(term, atoms.null))
-        return checked(out.put("null", 4));
-    return name(term);
+        out.put("true", 4);
+    else if (enif_is_identical(term, atoms.no))
+        out.put("false", 5);
+    else if (enif_is_identical(term, atoms.null))
+        out.put("null", 4);
+    else
+        name(term);
 }
 
-bool encoder::name(ERL_NIF_TERM term)
+void encoder::name(ERL_NIF_TERM term)
 {
     constexpr size_t MOST = 256;
     char latin1[MOST];
@@ -364,146 +342,128 @@ bool encoder::name(ERL_NIF_TERM term)
         return wide_name(term);
     for (const char *p = latin1; p < latin1 + length - 1; p++)
         n += write_utf8(static_cast<byte>(*p), utf8 + n);
-    return string(utf8, n);
+    string(utf8, n);
 }
 
 /* One with other characters the external format has in UTF-8, after the
  * version, a tag and a length of one byte or two. */
-bool encoder::wide_name(ERL_NIF_TERM term)
+void encoder::wide_name(ERL_NIF_TERM term)
 {
     constexpr byte LONG_NAME = 118;
     ErlNifBinary bin;
     size_t header;
-    bool written;
 
     if (!enif_term_to_binary(env, term, &bin))
-        return enomem();
-    header = bin.data[1] == LONG_NAME ? 4 : 3;
-    written = string(bin.data + header, bin.size - header);
+        throw std::bad_alloc();
+    std::string copy(reinterpret_cast<const char *>(bin.data), bin.size);
     enif_release_binary(&bin);
-    return written;
+    header = static_cast<byte>(copy[1]) == LONG_NAME ? 4 : 3;
+    string(reinterpret_cast<const byte *>(copy.data()) + header,
+           copy.size() - header);
 }
 
-bool encoder::integer(ErlNifSInt64 value)
+void encoder::integer(ErlNifSInt64 value)
 {
     char *to = out.room(20);
 
-    if (!to)
-        return enomem();
     out.take(std::to_chars(to, to + 20, value).ptr - to);
-    return true;
 }
 
-bool encoder::large(ERL_NIF_TERM term)
+void encoder::large(ERL_NIF_TERM term)
 {
-    unsigned number = fair_root(t, term);
-    char *digits;
-    size_t n;
+    fair::root number(t, term);
 
     spill();
-    digits = large_digits(t, fair_kept(t, number), &n);
-    fair_unroot(t, number);
-    for (size_t i = 0, part; digits && i < n; i += part) {
-        part = std::min(n - i, BLOCK);
-        if (!out.put(digits + i, part))
-            return enomem();
-        fair_tick(t, part / BYTES);
+    std::string digits = large_digits(t, number.get());
+    for (size_t i = 0, n; i < digits.size(); i += n) {
+        n = std::min(digits.size() - i, BLOCK);
+        out.put(digits.data() + i, n);
+        t.tick(n / BYTES);
     }
-    env = fair_env(t);
-    fair_free(t, digits);
-    return checked(digits);
+    env = t.environment();
 }
 
-bool encoder::real(ERL_NIF_TERM term)
+void encoder::real(ERL_NIF_TERM term)
 {
     char *to = out.room(32);
     double value;
 
-    if (!to)
-        return enomem();
     enif_get_double(env, term, &value);
     out.take(write_real(value, to));
-    return true;
 }
 
 /* -- objects -----------------------------------------------------------------*/
 
-bool encoder::object(ERL_NIF_TERM map)
+void encoder::object(ERL_NIF_TERM map)
 {
     size_t size;
 
     enif_get_map_size(env, map, &size);
-    return checked(out.put('{'))
-        && (size <= FEW_PAIRS ? few_pairs(map) : many_pairs(map, size));
+    if (size <= FEW_PAIRS)
+        few_pairs(map);
+    else
+        many_pairs(map, size);
 }
 
-/* The last one is pushed first. */
-bool encoder::few_pairs(ERL_NIF_TERM map)
+/* From the last pair to the first. */
+template <class F>
+static void each_pair(ErlNifEnv *env, ERL_NIF_TERM map, F &&fn)
 {
-    ErlNifMapIterator i;
     ERL_NIF_TERM from, to;
+    ErlNifMapIterator i;
 
-    push(what::end, map);
     enif_map_iterator_create(env, map, &i, ERL_NIF_MAP_ITERATOR_LAST);
     for (; enif_map_iterator_get_pair(env, &i, &from, &to);
          enif_map_iterator_prev(env, &i))
-        push(what::pair, to, from);
+        fn(from, to);
     enif_map_iterator_destroy(env, &i);
-    return true;
 }
 
-/* A list that is to be made of a map. */
-struct job {
-    ErlNifEnv *env;
-    ERL_NIF_TERM map, list;
-};
-
-void list_of_pairs(void *arg)
+void encoder::few_pairs(ERL_NIF_TERM map)
 {
-    struct job *j = static_cast<struct job *>(arg);
-    ERL_NIF_TERM from, to;
-    ErlNifMapIterator i;
-
-    j->list = enif_make_list(j->env, 0);
-    enif_map_iterator_create(j->env, j->map, &i, ERL_NIF_MAP_ITERATOR_LAST);
-    for (; enif_map_iterator_get_pair(j->env, &i, &from, &to);
-         enif_map_iterator_prev(j->env, &i))
-        j->list = enif_make_list_cell(
-            j->env, enif_make_list_cell(j->env, from, to), j->list);
-    enif_map_iterator_destroy(j->env, &i);
+    push(what::end, map);
+    each_pair(env, map, [&](ERL_NIF_TERM from, ERL_NIF_TERM to) {
+        push(what::pair, to, from);
+    });
 }
 
 /* An iterator does not survive a pause, a list does. */
-bool encoder::many_pairs(ERL_NIF_TERM map, size_t size)
+void encoder::many_pairs(ERL_NIF_TERM map, size_t size)
 {
-    enum fair_mode where = fair_where(t);
-    unsigned list = fair_root(t, map);
-    struct job j;
+    enum fair_mode where = t.where();
+    fair::root list(t, map);
+    ERL_NIF_TERM made;
 
     spill();
     if (size > MANY_PAIRS && where == FAIR_NORMAL)
-        fair_move(t, FAIR_DIRTY_CPU);
-    j.env = fair_env(t);
-    j.map = fair_kept(t, list);
-    in_one_go(t, list_of_pairs, &j);
-    fair_keep(t, list, j.list);
-    if (fair_where(t) != where)
-        fair_move(t, where);
-    env = fair_env(t);
-    push(what::pairs, fair_kept(t, list));
-    fair_unroot(t, list);
-    return true;
+        t.move(FAIR_DIRTY_CPU);
+    env = t.environment();
+    map = list.get();
+    made = enif_make_list(env, 0);
+    in_one_go(t, [&] {
+        each_pair(env, map, [&](ERL_NIF_TERM from, ERL_NIF_TERM to) {
+            made = enif_make_list_cell(
+                env, enif_make_list_cell(env, from, to), made);
+        });
+    });
+    list.set(made);
+    if (t.where() != where)
+        t.move(where);
+    env = t.environment();
+    push(what::pairs, list.get());
 }
 
 /* -- strings -----------------------------------------------------------------*/
 
-bool encoder::string(const byte *p, size_t n)
+void encoder::string(const byte *p, size_t n)
 {
-    return checked(out.put('"')) && characters(p, n) && checked(out.put('"'));
+    out.put('"');
+    characters(p, n);
+    out.put('"');
 }
 
 /* At most BLOCK of them, whole ones. */
-bool encoder::characters(const byte *p, size_t n)
+void encoder::characters(const byte *p, size_t n)
 {
     bool beyond = false;
     char *to;
@@ -513,46 +473,43 @@ bool encoder::characters(const byte *p, size_t n)
     for (size_t i = 0; i < n; i += run + 1) {
         run = plain(p + i, n - i, &beyond);
         to = out.room(run + 6);
-        if (!to)
-            return enomem();
         memcpy(to, p + i, run);
         out.take(run);
         if (i + run < n)
             out.take(write_escape(p[i + run], to + run));
     }
-    if (!beyond || is_utf8(p, n))
-        return true;
-    failure = enif_make_tuple2(
-        env, atoms.error,
-        enif_make_tuple2(env, atoms.invalid_byte,
-                         enif_make_uint(env, p[not_utf8(p, n)])));
-    return false;
+    if (beyond && !is_utf8(p, n))
+        throw refused{enif_make_tuple2(
+            env, atoms.invalid_byte,
+            enif_make_uint(env, p[not_utf8(p, n)]))};
 }
 
-bool encoder::long_string(ERL_NIF_TERM term)
+void encoder::long_string(ERL_NIF_TERM term)
 {
-    fair_bin bin;
+    fair::bytes bytes(t, term);
+    const byte *p = bytes.begin();
     size_t n;
 
-    if (!fair_get_bin(t, term, &bin) || !out.put('"'))
-        return enomem();
-    for (size_t i = 0; i < bin.size; i += n) {
-        n = std::min(bin.size - i, BLOCK);
-        if (n < bin.size - i)
-            n = whole_characters(bin.data + i, n);
-        if (!characters(bin.data + i, n))
-            return false;
+    out.put('"');
+    for (; p < bytes.end(); p += n) {
+        n = bytes.end() - p;
+        if (n > BLOCK)
+            n = whole_characters(p, BLOCK);
+        characters(p, n);
         tick(n / BYTES);
     }
-    fair_release_bin(t, &bin);
-    return checked(out.put('"'));
+    out.put('"');
 }
 
 } // namespace
 
-ERL_NIF_TERM encode(fair_task *t)
+fair::term encode(fair::task &t, fair::root &term)
 {
-    return encoder(t).run(fair_arg(t, 0));
+    try {
+        return encoder(t).all(term.get());
+    } catch (const refused &r) {
+        return enif_make_tuple2(t.environment(), atoms.error, r.reason);
+    }
 }
 
 void encode_load(ErlNifEnv *env)

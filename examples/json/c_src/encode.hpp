@@ -4,10 +4,10 @@
 #ifndef ENCODE_HPP
 #define ENCODE_HPP
 
-#include <fairnif.h>
+#include <fairnif.hpp>
 
 /* nif_encode(Term) -> iodata() | {error, Reason} */
-ERL_NIF_TERM encode(fair_task *t);
+fair::term encode(fair::task &t, fair::root &term);
 
 void encode_load(ErlNifEnv *env);
 

@@ -20,8 +20,9 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("nif_decode", 2, decode, FAIR_AUTO),
-    FAIR_NIF("nif_encode", 1, encode, FAIR_AUTO)
+    FAIR_FN("nif_decode", decode, FAIR_AUTO),
+    FAIR_FN("nif_encode", encode, FAIR_AUTO)
 };
 
-FAIR_NIF_INIT(fair_json, nifs, load, NULL, upgrade, NULL)
+FAIR_NIF_INIT(fair_json, nifs, fair::load<load>, NULL, fair::upgrade<upgrade>,
+              NULL)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 using wide = unsigned __int128;
 
@@ -17,6 +18,9 @@ static constexpr size_t ROW_WORDS = 16;         /* words that are one unit */
 
 enum : unsigned char { VERSION = 131, SMALL_BIG = 110, LARGE_BIG = 111 };
 static constexpr size_t SMALL_HEADER = 4, LARGE_HEADER = 7;
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "words are bytes, lowest first");
 
 /* words = words * factor + carry; what is carried on. */
 static uint64_t multiply(uint64_t *words, size_t n, uint64_t factor,
@@ -57,7 +61,7 @@ static uint64_t group(const unsigned char *digits, unsigned n, uint64_t *value)
 }
 
 /* How many words it has. */
-static size_t read_words(fair_task *t, const unsigned char *digits,
+static size_t read_words(fair::task &t, const unsigned char *digits,
                          size_t count, uint64_t *words)
 {
     uint64_t power, carry;
@@ -69,7 +73,7 @@ static size_t read_words(fair_task *t, const unsigned char *digits,
         for (size_t i = 0; i < used; i += n) {
             n = std::min(used - i, ROW);
             carry = multiply(words + i, n, power, carry);
-            fair_tick(t, n / ROW_WORDS);
+            t.tick(n / ROW_WORDS);
         }
         if (carry)
             words[used++] = carry;
@@ -77,107 +81,91 @@ static size_t read_words(fair_task *t, const unsigned char *digits,
     return used;
 }
 
-static ERL_NIF_TERM from_words(fair_task *t, unsigned char *header,
-                               size_t words, bool negative)
+/* `words` with the header right before them. */
+static ERL_NIF_TERM from_words(fair::task &t, unsigned char *words,
+                               size_t count, bool negative)
 {
-    unsigned char *out = header;
-    size_t bytes = words * 8;
+    unsigned char *out = words - LARGE_HEADER;
+    size_t bytes = count * 8;
     ERL_NIF_TERM term;
 
     *out++ = VERSION;
     *out++ = LARGE_BIG;
     for (int shift = 24; shift >= 0; shift -= 8)
         *out++ = static_cast<unsigned char>(bytes >> shift);
-    *out++ = negative;
-    return enif_binary_to_term(fair_env(t), header, LARGE_HEADER + bytes,
-                               &term, 0) ? term : 0;
-}
-
-ERL_NIF_TERM large_integer(fair_task *t, const unsigned char *digits,
-                           size_t count, bool negative)
-{
-    size_t most = count / GROUP + 1, used;
-    ERL_NIF_TERM term;
-    unsigned char *memory;
-
-    if (most > UINT32_MAX / 8)
-        return 0;
-    /* So that the words are aligned, and the header is right before them. */
-    memory = static_cast<unsigned char *>(fair_alloc(t, (most + 1) * 8));
-    if (!memory)
-        return 0;
-    used = read_words(t, digits, count,
-                      reinterpret_cast<uint64_t *>(memory + 8));
-    term = from_words(t, memory + 8 - LARGE_HEADER, used, negative);
-    fair_free(t, memory);
+    *out = negative;
+    if (!enif_binary_to_term(t.environment(), words - LARGE_HEADER,
+                             LARGE_HEADER + bytes, &term, 0))
+        throw fair::error(fair::atom("system_limit"));
     return term;
 }
 
-/* The words of the VM's format, in memory of fair_alloc's. */
-static uint64_t *words_of(fair_task *t, ERL_NIF_TERM integer, size_t *count,
-                          bool *negative)
+ERL_NIF_TERM large_integer(fair::task &t, const unsigned char *digits,
+                           size_t count, bool negative)
 {
-    size_t header, bytes;
-    uint64_t *words;
-    ErlNifBinary bin;
+    size_t most = count / GROUP + 1, used;
 
-    if (!enif_term_to_binary(fair_env(t), integer, &bin))
-        return nullptr;
+    if (most > UINT32_MAX / 8)
+        throw fair::error(fair::atom("system_limit"));
+    /* The first word is for the header. */
+    std::vector<uint64_t> words(most + 1);
+    used = read_words(t, digits, count, words.data() + 1);
+    return from_words(t, reinterpret_cast<unsigned char *>(words.data() + 1),
+                      used, negative);
+}
+
+/* The words of the VM's format. */
+static std::vector<uint64_t> words_of(fair::task &t, ERL_NIF_TERM integer,
+                                      bool *negative)
+{
+    ErlNifBinary bin;
+    size_t header, bytes;
+
+    if (!enif_term_to_binary(t.environment(), integer, &bin))
+        throw std::bad_alloc();
+    std::unique_ptr<ErlNifBinary, void (*)(ErlNifBinary *)> owned(
+        &bin, [](ErlNifBinary *b) { enif_release_binary(b); });
     header = bin.data[1] == LARGE_BIG ? LARGE_HEADER : SMALL_HEADER;
     *negative = bin.data[header - 1];
     bytes = bin.size - header;
-    *count = (bytes + 7) / 8;
-    words = static_cast<uint64_t *>(fair_alloc(t, *count * 8));
-    if (words) {
-        words[*count - 1] = 0;
-        memcpy(words, bin.data + header, bytes);
-    }
-    enif_release_binary(&bin);
+    std::vector<uint64_t> words((bytes + 7) / 8);
+    memcpy(words.data(), bin.data + header, bytes);
     return words;
 }
 
-/* Writes the digits of the words before `end`, without leading zeros. */
-static char *write_words(fair_task *t, uint64_t *words, size_t used, char *end)
+/* The digits, last one first, without leading zeros. */
+static std::string backwards(fair::task &t, uint64_t *words, size_t used)
 {
+    std::string digits;
     uint64_t rest;
     size_t n;
 
+    digits.reserve(used * 20 + 1);
     while (used > 0) {
         rest = 0;
         for (size_t i = used; i > 0; i -= n) {
             n = std::min(i, ROW);
             rest = divide(words + i - n, n, rest);
-            fair_tick(t, n / ROW_WORDS * 4);
+            t.tick(n / ROW_WORDS * 4);
         }
         while (used > 0 && words[used - 1] == 0)
             used--;
         for (unsigned i = 0; i < GROUP && (used > 0 || rest > 0); i++) {
-            *--end = static_cast<char>('0' + rest % 10);
+            digits.push_back(static_cast<char>('0' + rest % 10));
             rest /= 10;
         }
     }
-    return end;
+    return digits;
 }
 
-char *large_digits(fair_task *t, ERL_NIF_TERM integer, size_t *count)
+std::string large_digits(fair::task &t, ERL_NIF_TERM integer)
 {
-    char *digits, *begin, *end;
-    uint64_t *words;
-    size_t used;
     bool negative;
+    std::vector<uint64_t> words = words_of(t, integer, &negative);
+    std::string digits = backwards(t, words.data(), words.size());
 
-    words = words_of(t, integer, &used, &negative);
-    if (!words)
-        return nullptr;
-    digits = static_cast<char *>(fair_alloc(t, used * 20 + 1));
-    if (!digits)
-        return nullptr;
-    end = digits + used * 20 + 1;
-    begin = write_words(t, words, used, end);
-    fair_free(t, words);
     if (negative)
-        *--begin = '-';
-    *count = end - begin;
-    memmove(digits, begin, *count);
+        digits.push_back('-');
+    std::reverse(digits.begin(), digits.end());
     return digits;
 }

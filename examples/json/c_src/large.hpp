@@ -7,15 +7,16 @@
 #ifndef LARGE_HPP
 #define LARGE_HPP
 
-#include <fairnif.h>
+#include <string>
 
-/* The integer; 0 when it is larger than the VM's can be, or memory is out.
- * May pause. */
-ERL_NIF_TERM large_integer(fair_task *t, const unsigned char *digits,
+#include <fairnif.hpp>
+
+/* The integer, valid until the next pause.  Throws system_limit when it is
+ * larger than the VM's can be.  May pause. */
+ERL_NIF_TERM large_integer(fair::task &t, const unsigned char *digits,
                            size_t count, bool negative);
 
-/* Its digits with a minus sign where it has one, in memory of fair_alloc's;
- * how many in `*count`.  NULL when memory is out.  May pause. */
-char *large_digits(fair_task *t, ERL_NIF_TERM integer, size_t *count);
+/* Its digits with a minus sign where it has one.  May pause. */
+std::string large_digits(fair::task &t, ERL_NIF_TERM integer);
 
 #endif

@@ -7,52 +7,35 @@
 
 static constexpr size_t FIRST = 256;
 
-bool output::begin(fair_task *task)
+output::output(fair::task &task)
+    : t(task), bin(std::in_place, t, FIRST),
+      parts(t, enif_make_list(t.environment(), 0))
 {
-    t = task;
-    used = 0;
-    several = false;
-    parts = fair_root(t, enif_make_list(fair_env(t), 0));
-    return fair_new_bin(t, FIRST, &bin);
 }
 
-/* Puts what is written before the parts. */
-bool output::push()
+ERL_NIF_TERM output::written()
 {
-    if (used < bin.size && !fair_resize_bin(t, &bin, used))
-        return false;
-    fair_list_push(t, parts, fair_make_bin(t, &bin));
-    fair_release_bin(t, &bin);
-    return true;
+    bin->resize(used);
+    return fair::codec<fair::binary>::make(t, *bin);
 }
 
-bool output::more(size_t n)
+void output::more(size_t n)
 {
-    if (used + n <= CHUNK)
-        return fair_resize_bin(t, &bin,
-                               std::min(CHUNK, std::max(2 * bin.size,
-                                                        used + n)));
-    several = true;
-    if (!push())
-        return false;
-    used = 0;
-    return fair_new_bin(t, CHUNK, &bin);
-}
-
-bool output::done(unsigned root)
-{
-    ERL_NIF_TERM last;
-
-    if (!several) {
-        if (!fair_resize_bin(t, &bin, used))
-            return false;
-        last = fair_make_bin(t, &bin);
-        fair_keep(t, root, last);
-        return true;
+    if (used + n <= CHUNK) {
+        bin->resize(std::min(CHUNK, std::max(2 * bin->size(), used + n)));
+        return;
     }
-    if (!push())
-        return false;
-    fair_list_reverse(t, parts);
-    fair_keep(t, root, fair_kept(t, parts));
-    return true;
+    several = true;
+    parts.push(written());
+    bin.emplace(t, CHUNK);
+    used = 0;
+}
+
+ERL_NIF_TERM output::done()
+{
+    if (!several)
+        return written();
+    parts.push(written());
+    parts.reverse();
+    return parts.get();
 }

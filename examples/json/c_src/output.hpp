@@ -10,58 +10,47 @@
 
 #include <cstring>
 
-#include <fairnif.h>
+#include <fairnif.hpp>
 
 class output {
 public:
     static constexpr size_t CHUNK = 64 * 1024;
 
-    bool begin(fair_task *task);
+    explicit output(fair::task &task);
 
     /* Room for so many bytes, at most a quarter of CHUNK, to be written and
-     * then taken; NULL when memory is out. */
+     * then taken. */
     char *room(size_t n)
     {
-        return bin.size - used >= n || more(n)
-            ? reinterpret_cast<char *>(bin.data) + used : nullptr;
+        if (bin->size() - used < n)
+            more(n);
+        return reinterpret_cast<char *>(bin->data()) + used;
     }
     void take(size_t n) { used += n; }
 
-    bool put(char c)
+    void put(char c)
     {
-        char *to = room(1);
-
-        if (!to)
-            return false;
-        *to = c;
-        used++;
-        return true;
+        *room(1) = c;
+        take(1);
+    }
+    void put(const void *bytes, size_t n)
+    {
+        std::memcpy(room(n), bytes, n);
+        take(n);
     }
 
-    bool put(const void *bytes, size_t n)
-    {
-        char *to = room(n);
-
-        if (!to)
-            return false;
-        std::memcpy(to, bytes, n);
-        used += n;
-        return true;
-    }
-
-    /* All of it in the root, a binary or a list of them; false when memory is
-     * out.  May pause: what is long. */
-    bool done(unsigned root);
+    /* All of it, a binary or a list of them.  May pause: what is long. */
+    ERL_NIF_TERM done();
 
 private:
-    bool more(size_t n);
-    bool push();
+    void more(size_t n);
+    ERL_NIF_TERM written();
 
-    fair_task *t;
-    fair_bin bin;
-    size_t used;
-    unsigned parts;             /* root: those that are full, last one first */
-    bool several;
+    fair::task &t;
+    std::optional<fair::binary> bin;
+    size_t used = 0;
+    fair::root parts;           /* those that are full, last one first */
+    bool several = false;
 };
 
 #endif

@@ -3,23 +3,18 @@
  */
 #include "tree.hpp"
 
+#include <vector>
+
 #include "away.hpp"
 
 /* A map of more pairs is made on a dirty scheduler, since it is made in one
  * go: on a normal one it would take more than half a slice. */
 static constexpr size_t MAP_IN_PLACE = 128;
 
-void tree::begin(fair_task *task)
+tree::tree(fair::task &task)
+    : env(task.environment()), t(task), stack(t, enif_make_list(env, 0)),
+      whole(t, enif_make_list(env, 0)), first(t, enif_make_list(env, 0))
 {
-    ERL_NIF_TERM nil;
-
-    t = task;
-    resume();
-    nil = enif_make_list(env, 0);
-    stack = fair_root(t, nil);
-    first = fair_root(t, nil);
-    whole = fair_root(t, nil);
-    depth = opened = count = 0;
 }
 
 void tree::spill()
@@ -30,8 +25,8 @@ void tree::spill()
 
     if (opened == 0)
         return;
-    all = fair_kept(t, stack);
-    enif_get_list_cell(env, fair_kept(t, first), &header, &own);
+    all = stack.get();
+    enif_get_list_cell(env, first.get(), &header, &own);
     for (unsigned i = 0; i < opened; i++, own = nil) {
         end = i + 1 < opened ? levels[i + 1].from : count;
         n = end - levels[i].from;
@@ -45,8 +40,8 @@ void tree::spill()
         all = enif_make_list_cell(env, enif_make_list_cell(env, header, own),
                                   all);
     }
-    fair_keep(t, stack, all);
-    fair_keep(t, first, nil);
+    stack.set(all);
+    first.set(nil);
     opened = count = 0;
 }
 
@@ -56,8 +51,8 @@ void tree::reload()
     ERL_NIF_TERM entry, header, own;
     ErlNifUInt64 n;
 
-    fair_list_next(t, stack, &entry);
-    fair_keep(t, first, entry);
+    stack.next(entry);
+    first.set(entry);
     enif_get_list_cell(env, entry, &header, &own);
     enif_get_uint64(env, header, &n);
     levels[0] = {n % 2 == 1, 0, n / 2};
@@ -83,15 +78,17 @@ static ERL_NIF_TERM make_map(ErlNifEnv *env, ERL_NIF_TERM *keys,
     return map;
 }
 
-bool tree::close()
+void tree::close()
 {
     ERL_NIF_TERM keys[MOST / 2], values[MOST / 2], made;
     const level l = top();
     const ERL_NIF_TERM *elements = pending + l.from;
     unsigned n = count - l.from;
 
-    if (l.spilled > 0)
-        return close_large();
+    if (l.spilled > 0) {
+        close_large();
+        return;
+    }
     if (l.object) {
         for (unsigned i = 0; i < n / 2; i++) {
             keys[i] = elements[2 * i];
@@ -105,109 +102,81 @@ bool tree::close()
     opened--;
     depth--;
     add(made);
-    return true;
 }
 
 /* All that is open goes to the stack and this level, with all its elements in
  * parts, comes back as the first one. */
-bool tree::close_large()
+void tree::close_large()
 {
     ERL_NIF_TERM made, header;
-    uint64_t elements;
-    bool object;
+    level l;
 
     spill();
     reload();
-    fair_list_next(t, first, &header);
-    object = levels[0].object;
-    elements = levels[0].spilled;
+    l = levels[0];
+    first.next(header);
     opened = 0;
     depth--;
-    if (!object)
-        made = list_of_parts();
-    else if (!map_of_parts(elements, &made))
-        return false;
-    fair_keep(t, first, enif_make_list(env, 0));
+    made = l.object ? map_of_parts(l.spilled) : list_of_parts();
+    first.set(enif_make_list(env, 0));
     add(made);
-    return true;
 }
 
 /* The elements of all parts, in slices. */
 ERL_NIF_TERM tree::list_of_parts()
 {
-    unsigned made = fair_root(t, enif_make_list(env, 0));
+    fair::root made(t, enif_make_list(env, 0));
     const ERL_NIF_TERM *elements;
     ERL_NIF_TERM part, list;
     int n;
 
-    while (fair_list_next(t, first, &part)) {
+    while (first.next(part)) {
         enif_get_tuple(env, part, &n, &elements);
-        list = fair_kept(t, made);
+        list = made.get();
         for (int i = n; i-- > 0;)
             list = enif_make_list_cell(env, elements[i], list);
-        fair_keep(t, made, list);
-        fair_tick(t, static_cast<size_t>(n) / 4);
+        made.set(list);
+        t.tick(static_cast<size_t>(n) / 4);
         resume();
     }
-    list = fair_kept(t, made);
-    fair_unroot(t, made);
-    return list;
+    return made.get();
 }
 
-/* A map that is to be made of parts. */
-struct job {
-    ErlNifEnv *env;
-    ERL_NIF_TERM parts, *keys, *values, map;
-    uint64_t elements;
-};
-
 /* Fills the arrays from their ends. */
-static void deal(const struct job *j)
+static void deal(ErlNifEnv *env, ERL_NIF_TERM parts, uint64_t at,
+                 ERL_NIF_TERM *keys, ERL_NIF_TERM *values)
 {
-    ERL_NIF_TERM parts = j->parts, part;
     const ERL_NIF_TERM *elements;
-    uint64_t at = j->elements;
+    ERL_NIF_TERM part;
     int n;
 
-    while (enif_get_list_cell(j->env, parts, &part, &parts)) {
-        enif_get_tuple(j->env, part, &n, &elements);
+    while (enif_get_list_cell(env, parts, &part, &parts)) {
+        enif_get_tuple(env, part, &n, &elements);
         for (int i = n; i-- > 0;) {
             at--;
-            (at % 2 ? j->values : j->keys)[at / 2] = elements[i];
+            (at % 2 ? values : keys)[at / 2] = elements[i];
         }
     }
 }
 
-static void make(void *arg)
-{
-    struct job *j = static_cast<struct job *>(arg);
-
-    deal(j);
-    j->map = make_map(j->env, j->keys, j->values, j->elements / 2);
-}
-
-bool tree::map_of_parts(uint64_t elements, ERL_NIF_TERM *map)
+ERL_NIF_TERM tree::map_of_parts(uint64_t elements)
 {
     size_t pairs = elements / 2;
-    enum fair_mode where = fair_where(t);
-    struct job j;
+    std::vector<ERL_NIF_TERM> keys(pairs), values(pairs);
+    enum fair_mode where = t.where();
+    ERL_NIF_TERM map;
 
-    j.keys = static_cast<ERL_NIF_TERM *>(
-        fair_alloc(t, 2 * pairs * sizeof *j.keys));
-    if (!j.keys)
-        return false;
     if (pairs > MAP_IN_PLACE && where == FAIR_NORMAL)
-        fair_move(t, FAIR_DIRTY_CPU);
-    j.env = fair_env(t);
-    j.parts = fair_kept(t, first);
-    j.values = j.keys + pairs;
-    j.elements = elements;
-    in_one_go(t, make, &j);
-    fair_free(t, j.keys);
-    fair_keep(t, first, j.map);
-    if (fair_where(t) != where)
-        fair_move(t, where);
+        t.move(FAIR_DIRTY_CPU);
     resume();
-    *map = fair_kept(t, first);
-    return true;
+    map = first.get();
+    in_one_go(t, [&] {
+        deal(env, map, elements, keys.data(), values.data());
+        map = make_map(env, keys.data(), values.data(), pairs);
+    });
+    first.set(map);
+    if (t.where() != where)
+        t.move(where);
+    resume();
+    return first.get();
 }

@@ -22,18 +22,19 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <fairnif.h>
+#include <fairnif.hpp>
 
 class tree {
 public:
     /* At most so many calls of `add` and of `open` between two spills. */
     static constexpr unsigned MOST = 128;
 
-    void begin(fair_task *task);
+    explicit tree(fair::task &task);
+
     /* To be called before each tick. */
     void spill();
     /* And after it. */
-    void resume() { env = fair_env(t); }
+    void resume() { env = t.environment(); }
 
     bool empty() const { return depth == 0; }
     /* Whether the innermost one is an object. */
@@ -50,7 +51,7 @@ public:
     void add(ERL_NIF_TERM term)
     {
         if (depth == 0) {
-            fair_keep(t, whole, term);
+            whole.set(term);
         } else {
             if (opened == 0)
                 reload();
@@ -60,11 +61,11 @@ public:
 
     /* What was added last, before the next spill. */
     ERL_NIF_TERM last() const { return pending[count - 1]; }
-    /* The innermost one becomes an element of the one around it.  false when
-     * memory is out.  May pause: what has many elements. */
-    bool close();
+    /* The innermost one becomes an element of the one around it.  May pause:
+     * what has many elements. */
+    void close();
     /* The document, once nothing is open. */
-    ERL_NIF_TERM result() { return fair_kept(t, whole); }
+    ERL_NIF_TERM result() const { return whole.get(); }
 
     ErlNifEnv *env;
 
@@ -84,16 +85,16 @@ private:
     }
 
     void reload();
-    bool close_large();
+    void close_large();
     ERL_NIF_TERM list_of_parts();
-    bool map_of_parts(uint64_t elements, ERL_NIF_TERM *map);
+    ERL_NIF_TERM map_of_parts(uint64_t elements);
 
-    fair_task *t;
-    unsigned stack, whole;      /* roots */
-    unsigned first;             /* root: what the stack had of the first level,
-                                   or [] */
-    uint64_t depth;                     /* of all that is open */
-    unsigned opened, count;
+    fair::task &t;
+    fair::root stack, whole;
+    fair::root first;           /* what the stack had of the first level, or
+                                   [] */
+    uint64_t depth = 0;         /* of all that is open */
+    unsigned opened = 0, count = 0;
     level levels[MOST + 1];
     ERL_NIF_TERM pending[MOST + 1];
 };

@@ -8,7 +8,7 @@
 #include "window.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <new>
 
 #include <simdjson.h>
 
@@ -17,23 +17,15 @@ using simdjson::error_code;
 /* How far back from a window's end a string's begin is looked for. */
 static constexpr size_t LOOK_BACK = 512;
 
-bool window::open(size_t size)
+window::window(size_t size)
 {
-    std::unique_ptr<simdjson::internal::dom_parser_implementation> made;
-
-    parser = nullptr;
     if (simdjson::get_active_implementation()->create_dom_parser_implementation(
-            std::max<size_t>(1, std::min(size, MOST)), 1, made)
+            std::max<size_t>(1, std::min(size, MOST)), 1, parser)
         != simdjson::SUCCESS)
-        return false;
-    parser = made.release();
-    return true;
+        throw std::bad_alloc();
 }
 
-void window::drop(void *owned)
-{
-    delete static_cast<simdjson::internal::dom_parser_implementation *>(owned);
-}
+window::~window() = default;
 
 /* How many backslashes stand right before. */
 static size_t backslashes(const unsigned char *text, size_t at)

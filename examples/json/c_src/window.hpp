@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace simdjson::internal {
 class dom_parser_implementation;
@@ -25,11 +26,9 @@ public:
     static constexpr size_t MOST = 16 * 1024;
     enum class found { tokens, long_string, bad_byte };
 
-    /* For a document of so many bytes; false when memory is out.  `drop` frees
-     * what is then `owned`: whoever opens it sees to that. */
-    bool open(size_t size);
-    void *owned() const { return parser; }
-    static void drop(void *owned);
+    /* For a document of so many bytes.  Throws std::bad_alloc. */
+    explicit window(size_t size);
+    ~window();
 
     /* Looks at what is left of the document, at least one byte. */
     found read(const unsigned char *text, size_t left);
@@ -43,7 +42,7 @@ public:
 private:
     found failed(found why);
 
-    simdjson::internal::dom_parser_implementation *parser;
+    std::unique_ptr<simdjson::internal::dom_parser_implementation> parser;
 };
 
 /* Whether the bytes are UTF-8, whole characters. */

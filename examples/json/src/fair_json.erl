@@ -48,12 +48,14 @@ decode(Json) ->
 -spec decode(iodata(), options()) -> value().
 decode(Json, Options) ->
     Copy = copies(Options),
-    case room(size_of(Json), fun() -> nif_decode(Json, Copy) end) of
+    try room(size_of(Json), fun() -> nif_decode(Json, Copy) end) of
         {error, Reason, Position} ->
             erlang:error(Reason, [Json, Options],
                          [{error_info, #{cause => #{position => Position}}}]);
         Value ->
             Value
+    catch
+        error:{badarg, _} -> erlang:error(badarg, [Json, Options])
     end.
 
 copies(#{strings := copy}) -> true;
