@@ -102,8 +102,8 @@ void decoder::tick(size_t units)
 {
     made.spill();
     t.tick(units);
-    made.resume();
-    document_term = source.get();
+    if (made.resume())
+        document_term = source.get();
 }
 
 void decoder::fail(flaw why, size_t at, size_t length) const

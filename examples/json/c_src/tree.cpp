@@ -13,20 +13,27 @@ static constexpr size_t MAP_IN_PLACE = 128;
 
 tree::tree(fair::task &task)
     : env(task.environment()), t(task), stack(t, enif_make_list(env, 0)),
-      whole(t, enif_make_list(env, 0)), first(t, enif_make_list(env, 0))
+      whole(t, enif_make_list(env, 0))
 {
+    again();
+}
+
+void tree::again()
+{
+    since = fair_yields(&t);
+    env = t.environment();
+    rest = stack.get();
+    own = enif_make_list(env, 0);
 }
 
 void tree::spill()
 {
-    ERL_NIF_TERM nil = enif_make_list(env, 0), own = nil, all, header;
+    ERL_NIF_TERM nil = enif_make_list(env, 0), header;
     unsigned end;
     uint64_t n;
 
     if (opened == 0)
         return;
-    all = stack.get();
-    enif_get_list_cell(env, first.get(), &header, &own);
     for (unsigned i = 0; i < opened; i++, own = nil) {
         end = i + 1 < opened ? levels[i + 1].from : count;
         n = end - levels[i].from;
@@ -37,22 +44,21 @@ void tree::spill()
                 own);
         header = enif_make_uint64(env, 2 * (levels[i].spilled + n)
                                        + levels[i].object);
-        all = enif_make_list_cell(env, enif_make_list_cell(env, header, own),
-                                  all);
+        rest = enif_make_list_cell(
+            env, enif_make_list_cell(env, header, own), rest);
     }
-    stack.set(all);
-    first.set(nil);
+    stack.set(rest);
     opened = count = 0;
 }
 
-/* Takes the innermost level back from the stack. */
+/* Takes the innermost level back from the stack.  The root may go on to have
+ * it: the next spill sets that. */
 void tree::reload()
 {
-    ERL_NIF_TERM entry, header, own;
+    ERL_NIF_TERM entry, header;
     ErlNifUInt64 n;
 
-    stack.next(entry);
-    first.set(entry);
+    enif_get_list_cell(env, rest, &entry, &rest);
     enif_get_list_cell(env, entry, &header, &own);
     enif_get_uint64(env, header, &n);
     levels[0] = {n % 2 == 1, 0, n / 2};
@@ -104,33 +110,32 @@ void tree::close()
     add(made);
 }
 
-/* All that is open goes to the stack and this level, with all its elements in
- * parts, comes back as the first one. */
+/* All that is open goes to the stack, and this level is taken off it: with all
+ * its elements in parts. */
 void tree::close_large()
 {
-    ERL_NIF_TERM made, header;
+    ERL_NIF_TERM entry;
     level l;
 
     spill();
     reload();
     l = levels[0];
-    first.next(header);
     opened = 0;
     depth--;
-    made = l.object ? map_of_parts(l.spilled) : list_of_parts();
-    first.set(enif_make_list(env, 0));
-    add(made);
+    stack.next(entry);
+    fair::root parts(t, own);
+    add(l.object ? map_of(parts, l.spilled) : list_of(parts));
 }
 
 /* The elements of all parts, in slices. */
-ERL_NIF_TERM tree::list_of_parts()
+ERL_NIF_TERM tree::list_of(fair::root &parts)
 {
     fair::root made(t, enif_make_list(env, 0));
     const ERL_NIF_TERM *elements;
     ERL_NIF_TERM part, list;
     int n;
 
-    while (first.next(part)) {
+    while (parts.next(part)) {
         enif_get_tuple(env, part, &n, &elements);
         list = made.get();
         for (int i = n; i-- > 0;)
@@ -159,7 +164,7 @@ static void deal(ErlNifEnv *env, ERL_NIF_TERM parts, uint64_t at,
     }
 }
 
-ERL_NIF_TERM tree::map_of_parts(uint64_t elements)
+ERL_NIF_TERM tree::map_of(fair::root &parts, uint64_t elements)
 {
     size_t pairs = elements / 2;
     std::vector<ERL_NIF_TERM> keys(pairs), values(pairs);
@@ -169,14 +174,14 @@ ERL_NIF_TERM tree::map_of_parts(uint64_t elements)
     if (pairs > MAP_IN_PLACE && where == FAIR_NORMAL)
         t.move(FAIR_DIRTY_CPU);
     resume();
-    map = first.get();
+    map = parts.get();
     in_one_go(t, [&] {
         deal(env, map, elements, keys.data(), values.data());
         map = make_map(env, keys.data(), values.data(), pairs);
     });
-    first.set(map);
+    parts.set(map);
     if (t.where() != where)
         t.move(where);
     resume();
-    return first.get();
+    return parts.get();
 }

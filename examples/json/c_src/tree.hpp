@@ -33,8 +33,14 @@ public:
 
     /* To be called before each tick. */
     void spill();
-    /* And after it. */
-    void resume() { env = t.environment(); }
+    /* And after it: whether it was a pause. */
+    bool resume()
+    {
+        if (since == fair_yields(&t))
+            return false;
+        again();
+        return true;
+    }
 
     bool empty() const { return depth == 0; }
     /* Whether the innermost one is an object. */
@@ -85,14 +91,16 @@ private:
     }
 
     void reload();
+    void again();
     void close_large();
-    ERL_NIF_TERM list_of_parts();
-    ERL_NIF_TERM map_of_parts(uint64_t elements);
+    ERL_NIF_TERM list_of(fair::root &parts);
+    ERL_NIF_TERM map_of(fair::root &parts, uint64_t elements);
 
     fair::task &t;
     fair::root stack, whole;
-    fair::root first;           /* what the stack had of the first level, or
-                                   [] */
+    uint64_t since;             /* fair_yields: until then are valid */
+    ERL_NIF_TERM rest;          /* the stack but for the levels here, and */
+    ERL_NIF_TERM own;           /* the parts of the first level here */
     uint64_t depth = 0;         /* of all that is open */
     unsigned opened = 0, count = 0;
     level levels[MOST + 1];
