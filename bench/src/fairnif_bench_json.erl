@@ -68,13 +68,11 @@ call(json, encode, _, Term) -> fun() -> json:encode(Term) end.
 
 timed(Series, Calls, Fun) ->
     {Pid, Monitor} = spawn_monitor(fun() -> receive go -> ok end, repeat(Calls, Fun) end),
-    {Runtime, _} = statistics(runtime),
-    Begin = fairnif_bench_nif:now(),
+    {Cpu, Begin} = {fairnif_bench_nif:node_cpu(), fairnif_bench_nif:now()},
     Pid ! go,
     receive {'DOWN', Monitor, process, Pid, normal} -> ok end,
-    Wall = fairnif_bench_nif:now() - Begin,
-    {After, _} = statistics(runtime),
-    [{Series, Wall / Calls}, {<<Series/binary, " cpu">>, (After - Runtime) * 1.0e6 / Calls}].
+    [{Series, (fairnif_bench_nif:now() - Begin) / Calls},
+     {<<Series/binary, " cpu">>, (fairnif_bench_nif:node_cpu() - Cpu) / Calls}].
 
 %% @doc The slices of both directions with 10 MB, `DIRECTION KIND', and the longest
 %% of each round by the length that is set.

@@ -23,9 +23,9 @@
 -type options() :: #{strings => reference | copy}.
 
 %% A document of so many bytes gets a heap for what comes of it (room/2).
--define(LARGE, 400000).
+-define(LARGE, 100000).
 %% What comes of a byte of JSON, in words, is about one by so many.
--define(BYTES_OF_WORD, 4).
+-define(BYTES_OF_WORD, 2).
 -define(MUCH_ROOM, (1 bsl 28)).
 
 init() ->
