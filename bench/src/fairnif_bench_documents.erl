@@ -17,8 +17,8 @@ kinds() ->
 %%
 %% `twitter': statuses of 2.4 kB, each with its user, its text, which has
 %% escapes and characters of three bytes, and 60 members in all; `citm': a
-%% catalogue, objects of small objects by number, one of which has a fifth of
-%% all; `numbers': an array, half integers, half floats of 4 to 17 digits.
+%% catalogue, objects of small objects by number, two of which grow with the
+%% document; `numbers': an array, half integers, half floats of 4 to 17 digits.
 -spec document(kind(), pos_integer()) -> term().
 document(Kind, Size) ->
     State = rand:seed_s(exsss, Size),
@@ -28,7 +28,7 @@ of_parts(Kind, Size, Made, _, Parts) when Made >= Size ->
     whole(Kind, lists:reverse(Parts));
 of_parts(Kind, Size, Made, State0, Parts) ->
     {Part, State} = part(Kind, State0),
-    of_parts(Kind, Size, Made + iolist_size(fair_json:encode(Part)) + 1, State, [Part | Parts]).
+    of_parts(Kind, Size, Made + iolist_size(simdjson:encode(Part)) + 1, State, [Part | Parts]).
 
 whole(twitter, Statuses) ->
     #{<<"statuses">> => Statuses, <<"search_metadata">> => #{<<"count">> => length(Statuses)}};
@@ -59,7 +59,8 @@ part(citm, State0) ->
     Performance = #{<<"eventId">> => Id, <<"id">> => Id + 1, <<"logo">> => null, <<"name">> => null,
                     <<"prices">> => Prices,
                     <<"seatCategories">> => [#{<<"areas">> => Areas, <<"seatCategoryId">> => Id}],
-                    <<"seatMapImage">> => null, <<"start">> => Start, <<"venueCode">> => <<"PLEYEL_PLEYEL">>},
+                    <<"seatMapImage">> => null, <<"start">> => Start,
+                    <<"venueCode">> => <<"PLEYEL_PLEYEL">>},
     {[[Number, <<"Arrière-scène central"/utf8>>], [Number, Event], Performance], State3};
 part(twitter, State0) ->
     {Id, State1} = int(State0, 1 bsl 58),
@@ -70,7 +71,8 @@ part(twitter, State0) ->
     {#{<<"metadata">> => #{<<"result_type">> => <<"recent">>, <<"iso_language_code">> => <<"ja">>},
        <<"created_at">> => <<"Sun Aug 31 00:29:15 +0000 2014">>,
        <<"id">> => Id, <<"id_str">> => integer_to_binary(Id), <<"text">> => Text,
-       <<"source">> => <<"<a href=\"http://twitter.com/download/iphone\" rel=\"nofollow\">Twitter for iPhone</a>">>,
+       <<"source">> => <<"<a href=\"http://twitter.com/download/iphone\" rel=\"nofollow\">"
+                         "Twitter for iPhone</a>">>,
        <<"truncated">> => false, <<"in_reply_to_status_id">> => null,
        <<"in_reply_to_user_id">> => 866260188, <<"in_reply_to_screen_name">> => <<"aym0566x">>,
        <<"user">> => user(Id, Count), <<"geo">> => null, <<"coordinates">> => null,

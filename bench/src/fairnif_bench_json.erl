@@ -46,7 +46,7 @@ run() ->
 
 series(Kind, Size) ->
     Term = literal(Kind, fairnif_bench_documents:document(Kind, Size)),
-    Json = iolist_to_binary(fair_json:encode(Term)),
+    Json = iolist_to_binary(simdjson:encode(Term)),
     Calls = max(1, ?BATCH_BYTES div Size),
     Samples = interleave(rounds(Size),
                          [fun() -> timed(name("~s ~s ~s ~b", [Form, Direction, Kind, Size]), Calls,
@@ -59,10 +59,10 @@ series(Kind, Size) ->
 rounds(Size) when Size >= ?LARGE -> ?FEW_ROUNDS;
 rounds(_) -> ?ROUNDS.
 
-call(fair, decode, Json, _) -> fun() -> fair_json:decode(Json) end;
+call(fair, decode, Json, _) -> fun() -> simdjson:decode(Json) end;
 call(jiffy, decode, Json, _) -> fun() -> jiffy:decode(Json, [return_maps]) end;
 call(json, decode, Json, _) -> fun() -> json:decode(Json) end;
-call(fair, encode, _, Term) -> fun() -> fair_json:encode(Term) end;
+call(fair, encode, _, Term) -> fun() -> simdjson:encode(Term) end;
 call(jiffy, encode, _, Term) -> fun() -> jiffy:encode(Term) end;
 call(json, encode, _, Term) -> fun() -> json:encode(Term) end.
 
@@ -85,9 +85,9 @@ hold() ->
                 [fun() -> slices(name("~s ~s", [Direction, Kind]), Slice, MFA, Fun) end
                  || Kind <- fairnif_bench_documents:kinds(),
                     Term <- [literal(Kind, fairnif_bench_documents:document(Kind, ?LARGE))],
-                    Json <- [iolist_to_binary(fair_json:encode(Term))],
-                    {Direction, MFA} <- [{decode, {fair_json, nif_decode, 2}},
-                                         {encode, {fair_json, nif_encode, 1}}],
+                    Json <- [iolist_to_binary(simdjson:encode(Term))],
+                    {Direction, MFA} <- [{decode, {simdjson, nif_decode, 2}},
+                                         {encode, {simdjson, nif_encode, 1}}],
                     Fun <- [call(fair, Direction, Json, Term)]]),
     {Samples, Facts}.
 
@@ -100,7 +100,7 @@ slices(Name, Slice, MFA, Fun) ->
 -spec delay() -> fairnif_bench_series:samples().
 delay() ->
     ok = loaded(),
-    Jsons = [iolist_to_binary(fair_json:encode(fairnif_bench_documents:document(Kind, ?DELAY_SIZE)))
+    Jsons = [iolist_to_binary(simdjson:encode(fairnif_bench_documents:document(Kind, ?DELAY_SIZE)))
              || Kind <- fairnif_bench_documents:kinds()],
     interleave(
       ?DELAY_ROUNDS,
@@ -121,8 +121,8 @@ forever(Calls) ->
 
 %% With jiffy missing the others are still measured.
 loaded() ->
-    case code:ensure_loaded(fair_json) of
-        {module, fair_json} ->
+    case code:ensure_loaded(simdjson) of
+        {module, simdjson} ->
             case lists:member(jiffy, peers()) of
                 true -> ok;
                 false -> io:format(standard_error, "fairnif: there is no jiffy: JSON is not "

@@ -48,10 +48,11 @@ driver(Config) ->
 
 %% A document of 8 MB, and what it stands for.
 json(Config) ->
-    Numbers = "iolist_to_binary([$[, lists:join($,, [integer_to_list(I) || I <- lists:seq(1, N)]), $]])",
+    Numbers = "iolist_to_binary([$[, lists:join($,, [integer_to_list(I) || I <- lists:seq(1, N)]),"
+              " $]])",
     [well_behaved(Config, Call, #{init => Init, sizes => [1000000]})
-     || {Call, Init} <- [{"fair_json:decode(Init)", Numbers},
-                         {"fair_json:encode(Init)", "lists:seq(1, N)"}]].
+     || {Call, Init} <- [{"simdjson:decode(Init)", Numbers},
+                         {"simdjson:encode(Init)", "lists:seq(1, N)"}]].
 
 levenshtein(Config) ->
     Init = #{init => "{binary:copy(<<0>>, N), binary:copy(<<1>>, N)}", sizes => [4096]},

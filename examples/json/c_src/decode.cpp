@@ -264,7 +264,7 @@ void decoder::word(size_t at, const char *chars, ERL_NIF_TERM atom)
     add(atom);
 }
 
-/* -- numbers -----------------------------------------------------------------*/
+/* -- numbers ----------------------------------------------------------------*/
 
 void decoder::number(size_t at)
 {
@@ -293,7 +293,7 @@ ERL_NIF_TERM decoder::large(const struct number &n)
     return term;
 }
 
-/* -- strings -----------------------------------------------------------------*/
+/* -- strings ----------------------------------------------------------------*/
 
 /* The bytes by the eight, and up to seven that follow, which are the document's
  * too; whether a backslash is among them. */

@@ -1,5 +1,5 @@
 /*
- * decode.hpp - the functions that fair_json.cpp registers.
+ * decode.hpp - the functions that library.cpp registers.
  */
 #ifndef DECODE_HPP
 #define DECODE_HPP

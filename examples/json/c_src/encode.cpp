@@ -99,7 +99,7 @@ private:
     item items[STACK];
 };
 
-/* -- the stack ---------------------------------------------------------------*/
+/* -- the stack --------------------------------------------------------------*/
 
 void encoder::spill()
 {
@@ -148,7 +148,7 @@ bool encoder::pop(item *i)
     return true;
 }
 
-/* -- what is to be written ---------------------------------------------------*/
+/* -- what is to be written --------------------------------------------------*/
 
 void encoder::unsupported(ERL_NIF_TERM term) const
 {
@@ -260,7 +260,7 @@ void encoder::key(ERL_NIF_TERM term)
     out.put('"');
 }
 
-/* -- values ------------------------------------------------------------------*/
+/* -- values -----------------------------------------------------------------*/
 
 void encoder::value(ERL_NIF_TERM term)
 {
@@ -392,7 +392,7 @@ void encoder::real(ERL_NIF_TERM term)
     out.take(write_real(value, to));
 }
 
-/* -- objects -----------------------------------------------------------------*/
+/* -- objects ----------------------------------------------------------------*/
 
 void encoder::object(ERL_NIF_TERM map)
 {
@@ -453,7 +453,7 @@ void encoder::many_pairs(ERL_NIF_TERM map, size_t size)
     push(what::pairs, list.get());
 }
 
-/* -- strings -----------------------------------------------------------------*/
+/* -- strings ----------------------------------------------------------------*/
 
 void encoder::string(const byte *p, size_t n)
 {

@@ -1,5 +1,5 @@
 /*
- * encode.hpp - the functions that fair_json.cpp registers.
+ * encode.hpp - the functions that library.cpp registers.
  */
 #ifndef ENCODE_HPP
 #define ENCODE_HPP

@@ -8,7 +8,7 @@
 
 using byte = unsigned char;
 
-/* -- numbers -----------------------------------------------------------------*/
+/* -- numbers ----------------------------------------------------------------*/
 
 static bool is_digit(byte c)
 {
@@ -128,7 +128,7 @@ size_t write_real(double value, char *out)
     return end - out + 2;
 }
 
-/* -- strings -----------------------------------------------------------------*/
+/* -- strings ----------------------------------------------------------------*/
 
 /* The value of four hexadecimal digits; -1 where they are none. */
 static int hex4(const byte *p, const byte *end)

@@ -11,6 +11,10 @@
  * go: on a normal one it would take more than half a slice. */
 static constexpr size_t MAP_IN_PLACE = 128;
 
+/* To take a part of a list from its root and put it before another one, in
+ * tokens. */
+static constexpr size_t PART_COST = 16;
+
 tree::tree(fair::task &task)
     : env(task.environment()), t(task), stack(t, enif_make_list(env, 0)),
       whole(t, enif_make_list(env, 0))
@@ -141,7 +145,7 @@ ERL_NIF_TERM tree::list_of(fair::root &parts)
         for (int i = n; i-- > 0;)
             list = enif_make_list_cell(env, elements[i], list);
         made.set(list);
-        t.tick(static_cast<size_t>(n) / 4);
+        t.tick(PART_COST + static_cast<size_t>(n) / 4);
         resume();
     }
     return made.get();

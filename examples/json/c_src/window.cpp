@@ -1,5 +1,5 @@
 /*
- * window.cpp - simdjson's first stage over pieces of a document, see window.hpp.
+ * window.cpp - simdjson's first stage, a window at a time, see window.hpp.
  *
  * The class `dom_parser_implementation` is what simdjson's own parsers stand
  * on; its documents call it internal.  What is used of it here, `stage1` in

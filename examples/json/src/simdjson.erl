@@ -8,7 +8,7 @@
 %%     integer, of any size   integer
 %%     other number           float
 %%     true, false, null      the atoms of that name
--module(fair_json).
+-module(simdjson).
 
 -export([decode/1, decode/2, encode/1]).
 -export([format_error/2]).

@@ -1,5 +1,5 @@
 /*
- * fair_json.cpp - the library: what fair_json.erl finds in it.
+ * library.cpp - the library: what simdjson.erl finds in it.
  */
 #include "decode.hpp"
 #include "encode.hpp"
@@ -24,5 +24,5 @@ static ErlNifFunc nifs[] = {
     FAIR_FN("nif_encode", encode, FAIR_AUTO)
 };
 
-FAIR_NIF_INIT(fair_json, nifs, fair::load<load>, NULL, fair::upgrade<upgrade>,
+FAIR_NIF_INIT(simdjson, nifs, fair::load<load>, NULL, fair::upgrade<upgrade>,
               NULL)
