@@ -371,8 +371,9 @@ with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
 jiffy_says_the_same_test_() ->
     case code:ensure_loaded(jiffy) of
         {module, _} ->
-            [{"jiffy", {timeout, 60, fun() -> agrees(fun(J) -> jiffy:decode(J, [return_maps]) end,
-                                                     fun jiffy:encode/1) end}}];
+            Decode = fun(J) -> jiffy:decode(J, [return_maps]) end,
+            [{"jiffy", {timeout, 60, fun() -> agrees(Decode, fun jiffy:encode/1) end}},
+             {"jiffy, of damaged text", {timeout, 60, fun() -> agrees_about_damaged(Decode) end}}];
         {error, _} ->
             io:format(user, "simdjson_tests: no jiffy (Debian: erlang-jiffy): not compared~n", []),
             []
@@ -399,6 +400,33 @@ agrees(Decode, Encode) ->
     Value = sample(2000),
     ?assertEqual(Value, Decode(iolist_to_binary(encode(Value)))),
     ?assertEqual(Value, decode(Encode(Value))).
+
+%% Text in which a byte or two are wrong, with its window's end at any place.
+agrees_about_damaged(Decode) ->
+    Text = iolist_to_binary(encode(sample(300))),
+    holds(3000, ?FORALL({Blanks, Damages}, {range(0, ?WINDOW), list(damage(byte_size(Text)))},
+                        begin
+                            Damaged = <<(blanks(Blanks))/binary,
+                                        (lists:foldl(fun damaged/2, Text, Damages))/binary>>,
+                            value_of(fun simdjson:decode/1, Damaged) =:= value_of(Decode, Damaged)
+                        end)).
+
+damage(Size) ->
+    {oneof([change, insert, delete, cut]), range(0, Size - 1),
+     oneof([byte(), oneof("\"\\[]{},:tn0-.e")])}.
+
+damaged({_, At, _}, Text) when At >= byte_size(Text) -> Text;
+damaged({Kind, At, Byte}, Text) ->
+    <<Before:At/binary, _, After/binary>> = Text,
+    case Kind of
+        change -> <<Before/binary, Byte, After/binary>>;
+        insert -> <<Before/binary, Byte, (binary:part(Text, At, byte_size(Text) - At))/binary>>;
+        delete -> <<Before/binary, After/binary>>;
+        cut -> Before
+    end.
+
+value_of(Decode, Text) ->
+    try {ok, Decode(Text)} catch _:_ -> refused end.
 
 %% ------------------------------------------------------------------
 %% The rest of the VM
