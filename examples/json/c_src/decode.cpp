@@ -113,7 +113,7 @@ void decoder::fail(flaw why, size_t at, size_t length) const
     throw refused{why, at, std::min(length, size - at)};
 }
 
-/* As OTP's json, with the offset. */
+/* In the terms of OTP's json, with the offset. */
 ERL_NIF_TERM decoder::reason(const refused &r) const
 {
     ErlNifEnv *env = t.environment();

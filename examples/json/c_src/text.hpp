@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/* Why text is no JSON, as OTP's module json has it. */
+/* Why text is no JSON, in the terms of OTP's module json. */
 enum class flaw { none, end, byte, sequence };
 
 struct number {

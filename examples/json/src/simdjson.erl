@@ -41,9 +41,10 @@ decode(Json) ->
 %% document and keeps it alive, as with OTP's json and with jiffy; with
 %% `strings => copy' none does.
 %%
-%% Errors are those of OTP's json: `unexpected_end', `{invalid_byte, Byte}',
-%% `{unexpected_sequence, Bytes}' (a bad \u escape, a number that is no double).
-%% Where, is in the exception's error_info, as the position of its cause.
+%% Errors are of the kinds of OTP's json: `unexpected_end'; `{invalid_byte, Byte}',
+%% of what is not UTF-8 the first byte of the character; `{unexpected_sequence,
+%% Bytes}', a bad \u escape or a number that is no double.  Where, is in the
+%% exception's error_info, as the position of its cause.
 %% `system_limit': an integer larger than the VM's can be.  `badarg': no iodata.
 -spec decode(iodata(), options()) -> value().
 decode(Json, Options) ->
@@ -89,9 +90,9 @@ room(Bytes, Fun) ->
 %% but true, false and null is a string.  A key is a binary, an atom or an
 %% integer; that no two come out alike is up to the caller.
 %%
-%% Errors: `{invalid_byte, Byte}' and `unexpected_end' for a binary that is not
-%% UTF-8, as with OTP's json; `{unsupported_type, Term}' for what has no JSON,
-%% such as a tuple, a pid, the tail of an improper list.
+%% Errors: `{invalid_byte, Byte}' for a binary that is not UTF-8,
+%% `{unsupported_type, Term}' for what has no JSON, such as a tuple, a pid, the
+%% tail of an improper list.
 -spec encode(term()) -> iodata().
 encode(Term) ->
     case nif_encode(Term) of
