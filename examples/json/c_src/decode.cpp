@@ -23,8 +23,9 @@ namespace {
 using byte = unsigned char;
 
 constexpr unsigned STRIDE = tree::MOST;     /* tokens between two ticks */
-/* Units are tokens; of work without any so many bytes count as one. */
-constexpr size_t BYTES = 64;
+/* Units are tokens; of work without any so many bytes count as one, and so many
+ * of a string with escapes. */
+constexpr size_t BYTES = 64, ESCAPED_BYTES = 16;
 /* Longer strings are not copied but refer to the document. */
 constexpr ptrdiff_t COPIED = 64;
 constexpr ptrdiff_t BLOCK = 4096;
@@ -89,6 +90,7 @@ private:
     window win;
     size_t start = 0, word_end; /* of the window; of the last number or word */
     next expected = next::value;
+    size_t beside = 0;          /* units besides the tokens */
     struct known {              /* a key in the text */
         const byte *at;
         size_t size;
@@ -153,8 +155,9 @@ ERL_NIF_TERM decoder::document()
 
 void decoder::tokens()
 {
-    for (uint32_t i = 0, last; i < win.count; tick(last - i), i = last) {
+    for (uint32_t i = 0, last; i < win.count; i = last) {
         last = std::min(win.count, i + STRIDE);
+        beside = 0;
         for (uint32_t j = i; j < last; j++) {
             token(start + win.at[j], end_of(j));
             /* What is right after a key. */
@@ -164,6 +167,7 @@ void decoder::tokens()
                 j++;
             }
         }
+        tick(last - i + beside);
     }
 }
 
@@ -379,6 +383,7 @@ void decoder::escaped(const byte *from, const byte *end)
 
     if (end - from > static_cast<ptrdiff_t>(sizeof plain))
         return copied(from, end, end - from);
+    beside += (end - from) / ESCAPED_BYTES;
     last = unescape(&from, end, end, plain);
     if (!last)
         bad_escape(from);

@@ -25,7 +25,7 @@ using byte = unsigned char;
 
 constexpr unsigned STRIDE = 128;            /* elements between two ticks */
 /* Units are elements; so many bytes of a string count as one. */
-constexpr size_t BYTES = 64;
+constexpr size_t BYTES = 16;
 constexpr size_t BLOCK = 4096;
 /* So many pairs go to the stack one by one; of a larger object a list of them
  * does, and of one that is too large for a slice that is made on a dirty
