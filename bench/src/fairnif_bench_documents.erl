@@ -15,7 +15,7 @@ kinds() ->
 %% @doc Terms whose JSON has at least so many bytes, and not many more; keys and
 %% strings are binaries.
 %%
-%% `twitter': statuses of 2.4 kB, each with its user, its text, which has
+%% `twitter': statuses of 1.9 kB, each with its user, its text, which has
 %% escapes and characters of three bytes, and 60 members in all; `citm': a
 %% catalogue, objects of small objects by number, two of which grow with the
 %% document; `numbers': an array, half integers, half floats of 4 to 17 digits.
