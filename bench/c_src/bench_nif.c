@@ -42,6 +42,14 @@ static ERL_NIF_TERM cpu(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_uint64(env, read_clock(CLOCK_THREAD_CPUTIME_ID));
 }
 
+/* node_cpu() -> ns of CPU time of all threads of this emulator. */
+static ERL_NIF_TERM node_cpu(ErlNifEnv *env, int argc,
+                             const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return enif_make_uint64(env, read_clock(CLOCK_PROCESS_CPUTIME_ID));
+}
+
 /* faults() -> page faults of this emulator so far. */
 static ERL_NIF_TERM faults(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -397,6 +405,7 @@ static ErlNifFunc nifs[] = {
     {"thread_join", 1, thread_join, 0},
     {"now", 0, now, 0},
     {"cpu", 0, cpu, 0},
+    {"node_cpu", 0, node_cpu, 0},
     {"faults", 0, faults, 0},
     {"work_ns", 1, work_ns, 0},
     {"noop", 1, noop_nif, 0},

@@ -1,7 +1,7 @@
 %% The native bodies and peers of the figures; bench_nif.c says what each does.
 -module(fairnif_bench_nif).
 
--export([now/0, cpu/0, faults/0, work_ns/1]).
+-export([now/0, cpu/0, node_cpu/0, faults/0, work_ns/1]).
 -export([noop/1, dirty_noop/1, auto_noop/1, flip/1]).
 -export([auto_spin/2, auto_spin_quiet/2, yielding_spin/2, yielding_spin_quiet/2,
          auto_probe/2, yielding_probe/2]).
@@ -17,12 +17,15 @@
 
 init() -> fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
 
-%% Clocks, ns: monotonic; CPU time of the caller's thread.
+%% Clocks, ns: monotonic; CPU time of the caller's thread; of all threads of this emulator.
 -spec now() -> integer().
 now() -> erlang:nif_error(not_loaded).
 
 -spec cpu() -> integer().
 cpu() -> erlang:nif_error(not_loaded).
+
+-spec node_cpu() -> integer().
+node_cpu() -> erlang:nif_error(not_loaded).
 
 %% Page faults of this emulator so far.
 -spec faults() -> non_neg_integer().

@@ -71,6 +71,12 @@ runs() ->
          "a thousand jobs that wait"),
      run(sodium, fairnif_bench_calls:warm_flags(), {fairnif_bench_sodium, run, []},
          "libsodium by fair_call"),
+     run(json, fairnif_bench_json:flags(), {fairnif_bench_json, run, []},
+         "JSON of 1 kB to 50 MB"),
+     run(json_hold, fairnif_bench_json:flags(), {fairnif_bench_json, hold, []},
+         "how long JSON of 10 MB holds a scheduler"),
+     run(json_delay, fairnif_bench_json:delay_flags(), {fairnif_bench_json, delay, []},
+         "wake-up delays beside JSON"),
      run(watch, fairnif_bench_watch:flags(), {fairnif_bench_watch, run, []},
          "what watching a node costs")].
 
@@ -86,7 +92,7 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ watch().
+        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ json() ++ watch().
 
 %% ---- run time of a yielding call ----
 
@@ -294,6 +300,47 @@ sodium_value(F, S, A, B) when F =/= crypto_box, S =< 256 ->
     #{value => {difference, A, B}, unit => ns, bound => {at_most, 100}};
 sodium_value(_, _, A, B) ->
     #{value => {ratio, A, B}, unit => times, bound => {at_most, 1.1}}.
+
+%% ---- JSON ----
+
+%% Only beside what is installed.  One that is a few kB is asked for less.
+json() ->
+    json_rates() ++ json_hold() ++ json_delay().
+
+json_rates() ->
+    [#{id => name("json-~s-~s-~s-~b", [Direction, Peer, Kind, Size]), run => json,
+       what => text("~s of ~b kB of JSON (~s)", [Direction, Size div 1000, Kind]),
+       peer => atom_to_list(Peer), unit => times, clock => cpu,
+       value => {speed, name("fair ~s ~s ~b", [Direction, Kind, Size]),
+                 name("~s ~s ~s ~b", [Peer, Direction, Kind, Size])},
+       bound => json_bound(Direction, Peer, Size),
+       how => "how many times as fast; calls for 3 MB of JSON in a process of their own with the "
+              "least heap, whose collections are part of it; CPU time of the whole node with one "
+              "scheduler"}
+     || Direction <- fairnif_bench_json:directions(), Peer <- fairnif_bench_json:peers(),
+        Kind <- fairnif_bench_documents:kinds(), Size <- fairnif_bench_json:sizes()].
+
+json_bound(decode, jiffy, Size) when Size >= 10000 -> {at_least, 2};
+json_bound(_, _, _) -> none.
+
+json_hold() ->
+    [Row || Direction <- fairnif_bench_json:directions(), Kind <- fairnif_bench_documents:kinds(),
+            What <- [text("~s of 10 MB of JSON (~s)", [Direction, Kind])],
+            Row <- [slices(json_hold, name("~s ~s", [Direction, Kind]), "one slice of " ++ What),
+                    #{id => name("hold-json_hold-~s-~s-longest", [Direction, Kind]),
+                      run => json_hold, what => "the longest slice of " ++ What,
+                      peer => "the slice set", unit => times, bound => none,
+                      value => {value, name("~s ~s longest", [Direction, Kind])},
+                      how => "CPU time of the thread, of one call"}]].
+
+json_delay() ->
+    [#{id => name("json-delay-~s", [Form]), run => json_delay,
+       what => text("wake-up delay beside 4 processes that decode, ~s", [Form]), peer => "idle",
+       value => {ratio, atom_to_binary(Form), <<"idle">>}, unit => times, bound => Bound,
+       how => "p99 lateness of a 1 ms sleeper beside endless decoding of documents of 1 MB, "
+              "2 schedulers"}
+     || {Form, Bound} <- [{fair, {at_most, 1.2}}
+                          | [{Peer, none} || Peer <- fairnif_bench_json:peers()]]].
 
 %% ---- watch ----
 

@@ -8,7 +8,7 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([bitwise/1, driver/1, levenshtein/1, lists/1, sodium/1, spinsleep/1,
+-export([bitwise/1, driver/1, json/1, levenshtein/1, lists/1, sodium/1, spinsleep/1,
          a_pending_value_is_judged_where_the_expression_awaits_it/1, plain_nifs_are_not/1]).
 
 -define(TIME_MS, 200).
@@ -17,7 +17,7 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, driver, levenshtein, lists, sodium, spinsleep,
+    [bitwise, driver, json, levenshtein, lists, sodium, spinsleep,
      a_pending_value_is_judged_where_the_expression_awaits_it, plain_nifs_are_not].
 
 init_per_suite(Config) ->
@@ -45,6 +45,14 @@ driver(Config) ->
          well_behaved(Config, Call(Form), Opts)
      end || {Callback, Form, Opts} <- [{control, normal, Size}, {call, dirty_cpu, Cores},
                                        {outputv, dirty_io, Cores}]].
+
+%% A document of 8 MB, and what it stands for.
+json(Config) ->
+    Numbers = "iolist_to_binary([$[, lists:join($,, [integer_to_list(I) || I <- lists:seq(1, N)]),"
+              " $]])",
+    [well_behaved(Config, Call, #{init => Init, sizes => [1000000]})
+     || {Call, Init} <- [{"simdjson:decode(Init)", Numbers},
+                         {"simdjson:encode(Init)", "lists:seq(1, N)"}]].
 
 levenshtein(Config) ->
     Init = #{init => "{binary:copy(<<0>>, N), binary:copy(<<1>>, N)}", sizes => [4096]},
