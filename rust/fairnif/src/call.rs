@@ -181,20 +181,29 @@ impl Call {
         unsafe { (*self.task).budget }
     }
 
-    /// Counts units; false when the budget does not have so many, and nothing was counted.
-    pub(crate) fn spend(&self, units: u64) -> bool {
+    /// Counts a tick, as `fair_tick`; false when the budget is used up, and nothing was counted.
+    pub(crate) fn pay(&self, units: u64) -> bool {
         let budget = self.budget();
         if units < budget {
-            // Safety: as above.
-            unsafe { (*self.task).budget = budget - units };
+            self.set_budget(budget - units - 1);
         }
         units < budget
     }
 
+    /// Counts what was done, as far as there is budget for it.
+    pub(crate) fn spend(&self, units: u64) {
+        self.set_budget(self.budget().saturating_sub(units));
+    }
+
+    fn set_budget(&self, budget: u64) {
+        // Safety: as above.
+        unsafe { (*self.task).budget = budget };
+    }
+
     /// A tick cannot be paid: the call pauses once the future has returned.
     pub(crate) fn ask(&self, units: u64) {
-        let so_far = self.asked.get().unwrap_or(0);
-        self.asked.set(Some(so_far.saturating_add(units)));
+        let more = self.asked.get().map_or(0, |so_far| so_far.saturating_add(1));
+        self.asked.set(Some(more.saturating_add(units)));
     }
 
     /// Ticks now. The body may be on another thread afterwards.
@@ -202,7 +211,7 @@ impl Call {
     /// # Safety
     /// CURRENT must be empty, and no lock of the system's held.
     pub(crate) unsafe fn tick(&self, units: u64) {
-        if !self.spend(units) {
+        if !self.pay(units) {
             ((*(*self.task).ops).tick)(self.task, units.min(usize::MAX as u64) as usize);
         }
     }

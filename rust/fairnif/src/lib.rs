@@ -29,3 +29,6 @@ pub use load::{authors_info, load, load_as};
 pub use offload::{offload, Offload, Place};
 pub use source::{readable, sleep, writable, Ready, Sleep};
 pub use ticker::{Tick, Ticker};
+
+#[cfg(test)]
+mod tests;

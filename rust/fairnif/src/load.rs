@@ -21,15 +21,12 @@ use crate::vm;
 /// Binds the library to the runtime. The library's `load` calls it, once, and answers false when
 /// it does.
 ///
-/// ```
+/// ```no_run
 /// use rustler::{Env, Term};
 ///
 /// fn load(env: Env, info: Term) -> bool {
 ///     fairnif::load(env, info)
 /// }
-/// # // Expanded here, `init!` would make a symbol for each example.
-/// # macro_rules! init { ($($t:tt)*) => {} }
-/// # mod rustler { pub(crate) use init; pub use ::rustler::*; }
 /// rustler::init!("Elixir.My.Native", load = load);
 /// ```
 ///

@@ -115,13 +115,10 @@ impl Ticker {
 
     /// Settles; answers what is still to be paid, if the call's budget is used up.
     fn settle(&self, call: &Call, units: u64) -> Option<u64> {
-        let due = self.spent().saturating_add(units).saturating_add(1);
-        if call.spend(due) {
-            self.borrow(call.budget());
-            return None;
-        }
-        self.borrow(0);
-        Some(due - 1)
+        let due = self.spent().saturating_add(units);
+        let paid = call.pay(due);
+        self.borrow(if paid { call.budget() } else { 0 });
+        (!paid).then_some(due)
     }
 
     #[cold]
@@ -156,7 +153,7 @@ impl Drop for Ticker {
     fn drop(&mut self) {
         let spent = self.spent();
         if spent > 0 {
-            with_current(|call| call.spend(spent.min(call.budget().saturating_sub(1))));
+            with_current(|call| call.spend(spent));
         }
     }
 }
