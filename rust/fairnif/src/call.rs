@@ -1,0 +1,256 @@
+//! A call under way: its future is polled here, and it pauses here, in the first frame of its
+//! stack and never inside a poll.
+//!
+//! ```text
+//! drive: poll --> Ready: the future is dropped, the result goes back
+//!          |
+//!          '---> Pending, since
+//!                  a tick found the budget used up --> ops.tick
+//!                  it was woken meanwhile          --> (counts as a tick)
+//!                  a closure is to run elsewhere   --> ops.call
+//!                  it waits                        --> ops.wait
+//!                and then: cancelled? the future is dropped : poll again
+//! ```
+//!
+//! During a poll the thread-local [`CURRENT`] says which call that is. It is empty at every pause,
+//! since the body may go on on another thread. Nothing that outlives a poll points to the `Call`.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::pin::pin;
+use std::ptr::null;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread;
+
+use crate::abi;
+use crate::offload::Job;
+use crate::source::{Source, Sources};
+use crate::waker::Wakes;
+
+thread_local! {
+    static CURRENT: Cell<*const Call> = const { Cell::new(null()) };
+}
+
+/// Sets which call this thread polls, and answers which it was.
+///
+/// A function of its own, as `current`: inlined, the compiler might keep the variable's address
+/// in a frame that goes on on another thread.
+#[inline(never)]
+pub(crate) fn set_current(call: *const Call) -> *const Call {
+    CURRENT.replace(call)
+}
+
+#[inline(never)]
+pub(crate) fn current() -> *const Call {
+    CURRENT.get()
+}
+
+/// Does something with the call that this thread polls; `None` where it polls none.
+pub(crate) fn with_current<R>(f: impl FnOnce(&Call) -> R) -> Option<R> {
+    // Safety: it is set only while the call lives, by `Call::enter`; `f` cannot keep it.
+    unsafe { current().as_ref() }.map(f)
+}
+
+/// The same where there must be one.
+pub(crate) fn with_this<R>(what: &str, f: impl FnOnce(&Call) -> R) -> R {
+    match with_current(f) {
+        Some(answer) => answer,
+        None => panic!("fairnif: {what} outside of a fair function"),
+    }
+}
+
+pub(crate) struct Call {
+    task: *mut abi::Task,
+    /// Units of ticks that found the budget used up, while one did.
+    asked: Cell<Option<u64>>,
+    id: Cell<u64>,
+    ending: Cell<bool>,
+    jobs: RefCell<VecDeque<Arc<dyn Job>>>,
+    sources: Sources,
+    pub(crate) wakes: Wakes,
+}
+
+/// How a future ended.
+pub(crate) enum End<T> {
+    Ready(T),
+    Panicked(Box<dyn std::any::Any + Send>),
+    Cancelled,
+}
+
+/// What `tick_here` unwinds with.
+pub(crate) struct Unwound;
+
+/// Polls the future until it is ready or the call was cancelled, and drops it.
+///
+/// # Safety
+/// `task` must be the task whose body calls this.
+pub(crate) unsafe fn drive<F>(task: *mut abi::Task, future: F) -> End<F::Output>
+where
+    F: Future + Send + 'static,
+{
+    let call = Call::new(task);
+    let mut future = pin!(Some(future));
+    let end = loop {
+        let poll = || {
+            let context = &mut Context::from_waker(call.wakes.root());
+            match future.as_mut().as_pin_mut() {
+                Some(future) => future.poll(context),
+                None => unreachable!(),
+            }
+        };
+        match call.enter(poll) {
+            Ok(Poll::Ready(value)) => break End::Ready(value),
+            Ok(Poll::Pending) => call.pause(),
+            Err(payload) if payload.is::<Unwound>() => break End::Cancelled,
+            Err(payload) => break End::Panicked(payload),
+        }
+        if call.is_cancelled() {
+            break End::Cancelled;
+        }
+    };
+    call.ending.set(true);
+    let dropped = call.enter(|| {
+        future.set(None);
+        call.jobs.take();
+    });
+    call.sources.close(&call.wakes);
+    match (dropped, end) {
+        (Err(payload), End::Ready(_)) => End::Panicked(payload),
+        (_, end) => end,
+    }
+}
+
+impl Call {
+    fn new(task: *mut abi::Task) -> Call {
+        Call {
+            task,
+            asked: Cell::new(None),
+            id: Cell::new(0),
+            ending: Cell::new(false),
+            jobs: RefCell::default(),
+            sources: Sources::default(),
+            wakes: Wakes::default(),
+        }
+    }
+
+    /// Runs author's code as this call.
+    fn enter<R>(&self, f: impl FnOnce() -> R) -> thread::Result<R> {
+        self.wakes.clear();
+        let previous = set_current(self);
+        let result = catch_unwind(AssertUnwindSafe(f));
+        set_current(previous);
+        result
+    }
+
+    /// A number for what registers with this call, to tell it from others.
+    pub(crate) fn id(&self) -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+
+        if self.id.get() == 0 {
+            self.id.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        self.id.get()
+    }
+
+    pub(crate) fn add_source(&self, source: Arc<Source>) {
+        self.sources.add(source);
+    }
+
+    pub(crate) fn add_job(&self, job: Arc<dyn Job>) {
+        self.jobs.borrow_mut().push_back(job);
+    }
+
+    // -- ticks: the task's fields are this thread's during a poll, and in `pause` -----------------
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // Safety: the task lives as long as its body, which made this call.
+        unsafe { (*self.task).cancelled != 0 }
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.get()
+    }
+
+    /// What may be spent before the clock is read.
+    pub(crate) fn budget(&self) -> u64 {
+        // Safety: as above.
+        unsafe { (*self.task).budget }
+    }
+
+    /// Counts a tick, as `fair_tick`; false when the budget is used up, and nothing was counted.
+    pub(crate) fn pay(&self, units: u64) -> bool {
+        let budget = self.budget();
+        if units < budget {
+            self.set_budget(budget - units - 1);
+        }
+        units < budget
+    }
+
+    /// Counts what was done, as far as there is budget for it.
+    pub(crate) fn spend(&self, units: u64) {
+        self.set_budget(self.budget().saturating_sub(units));
+    }
+
+    fn set_budget(&self, budget: u64) {
+        // Safety: as above.
+        unsafe { (*self.task).budget = budget };
+    }
+
+    /// A tick cannot be paid: the call pauses once the future has returned.
+    pub(crate) fn ask(&self, units: u64) {
+        let more = self.asked.get().map_or(0, |so_far| so_far.saturating_add(1));
+        self.asked.set(Some(more.saturating_add(units)));
+    }
+
+    /// Ticks now. The body may be on another thread afterwards.
+    ///
+    /// # Safety
+    /// CURRENT must be empty, and no lock of the system's held.
+    pub(crate) unsafe fn tick(&self, units: u64) {
+        if !self.pay(units) {
+            ((*(*self.task).ops).tick)(self.task, units.min(usize::MAX as u64) as usize);
+        }
+    }
+
+    // -- pauses ------------------------------------------------------------------------------------
+
+    /// What the future waits for: see above.
+    fn pause(&self) {
+        // Safety (of all): this is the first frame of the body, between two polls.
+        if let Some(units) = self.asked.take() {
+            unsafe { self.tick(units) };
+        } else if self.wakes.are_woken() {
+            unsafe { self.tick(1) };
+        } else if let Some(job) = self.next_job() {
+            unsafe { self.run_elsewhere(&job) };
+            job.done();
+        } else {
+            self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
+                ((*(*self.task).ops).wait)(self.task, fd, events, timeout)
+            });
+        }
+    }
+
+    fn next_job(&self) -> Option<Arc<dyn Job>> {
+        let mut jobs = self.jobs.borrow_mut();
+        while let Some(job) = jobs.pop_front() {
+            if job.is_wanted() {
+                return Some(job);
+            }
+        }
+        None
+    }
+
+    unsafe fn run_elsewhere(&self, job: &Arc<dyn Job>) {
+        unsafe extern "C" fn run(job: *mut std::ffi::c_void) {
+            (*job.cast::<Arc<dyn Job>>()).run();
+        }
+        let (place, units) = job.terms();
+        let arg = std::ptr::from_ref(job).cast_mut().cast();
+        ((*(*self.task).ops).call)(self.task, place, units, run, arg);
+    }
+}

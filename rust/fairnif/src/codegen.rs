@@ -1,0 +1,203 @@
+//! What the code that `#[fairnif::nif]` makes calls. Not for authors.
+
+use std::ffi::{c_int, c_uint, CStr};
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rustler::codegen_runtime::{NifReturnable, NifReturned};
+use rustler::{Decoder, Encoder, Env};
+
+use crate::call::{drive, End};
+use crate::error::panicked;
+use crate::{abi, vm, Error};
+
+pub use crate::abi::mode;
+pub use crate::abi::{Env as RawEnv, Options, Task, Term as RawTerm};
+pub use rustler::codegen_runtime::inventory;
+pub use std::ffi::c_int as int;
+
+/// A fair function: one for each use of the macro, in a static.
+pub struct Function {
+    pub(crate) name: &'static CStr,
+    pub(crate) arity: c_uint,
+    pub(crate) mode: c_uint,
+    pub(crate) options: abi::Options,
+    /// Its record in the instance of the library that was loaded last.
+    pub(crate) record: AtomicPtr<abi::Nif>,
+}
+
+// Safety: what it points to is the library's code and constants, and records that are never freed.
+unsafe impl Sync for Function {}
+
+impl Function {
+    pub const fn new(
+        name: &'static CStr,
+        arity: c_uint,
+        mode: c_uint,
+        options: abi::Options,
+    ) -> Function {
+        let record = AtomicPtr::new(null_mut());
+        Function { name, arity, mode: mode | abi::mode::UNWINDS, options, record }
+    }
+
+    /// Where the VM comes in.
+    ///
+    /// # Safety
+    /// With what the VM gives to a NIF.
+    pub unsafe fn enter(&self, env: RawEnv, argc: int, argv: *const RawTerm) -> RawTerm {
+        let record = self.record.load(Ordering::Acquire);
+        let Some(nif) = record.as_ref() else {
+            return raise_unbound(env);
+        };
+        ((*(*nif.lib).ops).enter)(record, env, argc, argv)
+    }
+}
+
+/// The author's `load` did not call `fairnif::load`.
+#[cold]
+unsafe fn raise_unbound(env: RawEnv) -> RawTerm {
+    let lifetime = ();
+    let env = vm::rustler_env(&lifetime, env);
+    let fairnif = vm::rustler_term(env, vm::make_atom(env, "fairnif"));
+    let reason = vm::rustler_term(env, vm::make_atom(env, "not_loaded"));
+    vm::raise(env, vm::raw_term((fairnif, reason).encode(env)))
+}
+
+/// In the inventory of the library.
+pub struct Entry(pub &'static Function);
+
+inventory::collect!(Entry);
+
+/// What the VM calls.
+pub type Enter = unsafe extern "C" fn(RawEnv, c_int, *const RawTerm) -> RawTerm;
+
+/// In rustler's inventory.
+pub const fn nif(function: &Function, enter: Enter) -> rustler::Nif {
+    rustler::Nif {
+        name: function.name.as_ptr(),
+        arity: function.arity,
+        flags: 0,
+        // Safety: the same function; rustler's names of the pointers' types change.
+        raw_func: unsafe { std::mem::transmute::<Enter, _>(enter) },
+    }
+}
+
+/// The arguments of a call, at its begin.
+pub struct Args<'a> {
+    env: Env<'a>,
+    terms: &'a [RawTerm],
+}
+
+impl<'a> Args<'a> {
+    pub fn get<T: Decoder<'a>>(&self, index: usize) -> Result<T, rustler::Error> {
+        let term = *self.terms.get(index).ok_or(rustler::Error::BadArg)?;
+        // Safety: it is one of the terms that came with the environment.
+        unsafe { vm::rustler_term(self.env, term) }.decode()
+    }
+}
+
+/// A body: decodes the arguments, runs the future to its end, answers its value.
+///
+/// # Safety
+/// The task is that of the body that calls this.
+pub unsafe fn run<F>(
+    task: *mut Task,
+    make: impl for<'a> FnOnce(&Args<'a>) -> Result<F, rustler::Error>,
+    answer: impl for<'a> FnOnce(F::Output, Env<'a>) -> NifReturned,
+) -> RawTerm
+where
+    F: Future + Send + 'static,
+{
+    match begin(task, make) {
+        Ok(Ok(future)) => match drive(task, future) {
+            End::Ready(value) => reply(task, |env| answer(value, env)),
+            End::Panicked(payload) => reply(task, |env| of_panic(payload, env)),
+            End::Cancelled => 0,
+        },
+        Ok(Err(error)) => reply(task, |env| error.into_returned(env)),
+        Err(payload) => reply(task, |env| of_panic(payload, env)),
+    }
+}
+
+/// No pause, and no term of these after it.
+unsafe fn begin<F>(
+    task: *mut Task,
+    make: impl for<'a> FnOnce(&Args<'a>) -> Result<F, rustler::Error>,
+) -> std::thread::Result<Result<F, rustler::Error>> {
+    let lifetime = ();
+    let env = vm::rustler_env(&lifetime, (*task).env);
+    let terms = match (*task).argc {
+        0 => &[],
+        argc => std::slice::from_raw_parts((*task).argv, argc as usize),
+    };
+    catch_unwind(AssertUnwindSafe(|| make(&Args { env, terms })))
+}
+
+unsafe fn reply(task: *mut Task, answer: impl FnOnce(Env) -> NifReturned) -> RawTerm {
+    if (*task).cancelled != 0 {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(answer)));
+        return 0;
+    }
+    (*task).env_used = 1;
+    let lifetime = ();
+    let env = vm::rustler_env(&lifetime, (*task).env);
+    let returned = catch_unwind(AssertUnwindSafe(|| answer(env)));
+    let ops = &*(*task).ops;
+    match returned.unwrap_or_else(|_| panicked(env)) {
+        NifReturned::Term(term) => vm::raw(term),
+        NifReturned::Raise(reason) => (ops.raise)(task, vm::raw(reason)),
+        NifReturned::BadArg => (ops.raise)(task, vm::make_atom(env, "badarg")),
+        // rustler's `schedule`, which leads out of the task.
+        NifReturned::Reschedule { .. } => 0,
+    }
+}
+
+/// As rustler has it: some panics carry an answer.
+fn of_panic(payload: Box<dyn std::any::Any + Send>, env: Env) -> NifReturned {
+    match payload.downcast::<NifReturned>() {
+        Ok(returned) => *returned,
+        Err(_) => panicked(env),
+    }
+}
+
+/// A value on its way to a term. The macro calls `answer` of `&mut &mut Answer`: that is
+/// `AnswerResult`'s for a `Result` with this crate's error, and else `AnswerOther`'s.
+pub struct Answer<T>(pub Option<T>, PhantomData<T>);
+
+impl<T> Answer<T> {
+    pub fn new(value: T) -> Answer<T> {
+        Answer(Some(value), PhantomData)
+    }
+}
+
+pub trait AnswerResult {
+    fn answer(self, env: Env) -> NifReturned;
+}
+
+impl<T: NifReturnable> AnswerResult for &mut &mut Answer<Result<T, Error>> {
+    fn answer(self, env: Env) -> NifReturned {
+        match self.0.take() {
+            // Safety: it makes terms of `env`, which is valid.
+            Some(Ok(value)) => unsafe { value.into_returned(env) },
+            Some(Err(error)) => error.into_returned(env),
+            None => panicked(env),
+        }
+    }
+}
+
+pub trait AnswerOther {
+    fn answer(self, env: Env) -> NifReturned;
+}
+
+impl<T: NifReturnable> AnswerOther for &mut Answer<T> {
+    fn answer(self, env: Env) -> NifReturned {
+        match self.0.take() {
+            // Safety: as above.
+            Some(value) => unsafe { value.into_returned(env) },
+            None => panicked(env),
+        }
+    }
+}

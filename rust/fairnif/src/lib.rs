@@ -1,0 +1,34 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+#[cfg(not(unix))]
+compile_error!("fairnif needs Unix");
+
+mod bin;
+mod call;
+mod error;
+mod iter;
+mod load;
+mod offload;
+mod source;
+mod ticker;
+mod vm;
+mod waker;
+
+#[doc(hidden)]
+pub mod abi;
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod codegen;
+
+pub use bin::{Bin, OwnedBin};
+pub use error::Error;
+pub use fairnif_macros::nif;
+pub use iter::{fair, fair_here, Fair, FairHere};
+pub use load::{authors_info, load, load_as};
+pub use offload::{offload, Offload, Place};
+pub use source::{readable, sleep, writable, Ready, Sleep};
+pub use ticker::{Tick, Ticker};
+
+#[cfg(test)]
+mod tests;

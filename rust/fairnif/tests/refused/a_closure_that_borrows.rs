@@ -1,0 +1,7 @@
+#[fairnif::nif(awaited)]
+async fn f(data: fairnif::Bin) -> usize {
+    let slice = &data[..];
+    fairnif::offload(|| slice.len()).await
+}
+
+fn main() {}

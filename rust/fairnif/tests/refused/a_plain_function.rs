@@ -1,0 +1,4 @@
+#[fairnif::nif]
+fn f() {}
+
+fn main() {}

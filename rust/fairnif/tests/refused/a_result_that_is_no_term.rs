@@ -1,0 +1,8 @@
+struct Mine;
+
+#[fairnif::nif]
+async fn f() -> Mine {
+    Mine
+}
+
+fn main() {}

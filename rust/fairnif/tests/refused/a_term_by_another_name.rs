@@ -1,0 +1,6 @@
+type Something<'a> = rustler::Term<'a>;
+
+#[fairnif::nif]
+async fn f(_something: Something<'_>) {}
+
+fn main() {}

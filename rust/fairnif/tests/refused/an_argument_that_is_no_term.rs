@@ -1,0 +1,6 @@
+struct Mine;
+
+#[fairnif::nif]
+async fn f(_mine: Mine) {}
+
+fn main() {}

@@ -1,0 +1,4 @@
+#[fairnif::nif]
+async unsafe fn f() {}
+
+fn main() {}
