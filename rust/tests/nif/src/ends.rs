@@ -43,7 +43,9 @@ fn guards() -> (usize, usize, usize) {
 
 #[rustler::nif]
 fn reset_guards() {
-    [&BEGUN, &DROPS[0], &DROPS[1]].map(|counter| counter.store(0, Ordering::SeqCst));
+    for counter in [&BEGUN, &DROPS[0], &DROPS[1]] {
+        counter.store(0, Ordering::SeqCst);
+    }
 }
 
 #[fairnif::nif]

@@ -1,0 +1,212 @@
+%% The Rust crate in the VM, beside rustler's functions in one library (rust/tests/nif). Skipped, aloud,
+%% where there is no cargo, or an older one than the crate wants.
+-module(fairnif_rust_tests).
+-tests(nodes).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(T, fairnif_test_rust).
+-define(BANANAS, binary:copy(<<"banana">>, 200000)).
+
+rust_test_() ->
+    {setup, fun built/0,
+     fun(built) -> {timeout, 300, [{Name, {timeout, 60, Test}} || {Name, Test} <- tests()]};
+        ({skipped, Why}) -> ?debugFmt("skipped: ~ts", [Why]), []
+     end}.
+
+tests() ->
+    [{"an async function counts the same in every mode, and yields", fun modes/0},
+     {"values go both ways, binaries without a copy", fun values/0},
+     {"what is no argument is badarg, as in rustler", fun badarg/0},
+     {"errors are what they are in rustler", fun errors/0},
+     {"a panic is the same error as rustler's, and leaves nothing", fun panics/0},
+     {"an iterator ticks for its caller; a callback may tick where it stands", fun iterators/0},
+     {"a future is dropped once, on no normal scheduler, wherever its caller's death finds it",
+      fun killed/0},
+     {"it waits for times, descriptors, closures and other threads", fun waits/0},
+     {"a function that is not awaited cannot wait, and drops what it has", fun not_awaited/0},
+     {"what safe code keeps, forgets or sends elsewhere does no harm", fun kept/0},
+     {"a purge ends its calls, and the library is loaded anew", fun purged/0}].
+
+%% -- the library -------------------------------------------------------------
+
+built() ->
+    ok = fairnif_test:build(),
+    Rust = filename:join(fairnif_test:source_dir(), "../../../rust"),
+    case wanting(Rust) of
+        none -> build(Rust);
+        Why -> {skipped, Why}
+    end.
+
+wanting(Rust) ->
+    case os:find_executable("cargo") of
+        false ->
+            "there is no cargo";
+        _ ->
+            {ok, Text} = file:read_file(filename:join(Rust, "Cargo.toml")),
+            {match, [Least]} = re:run(Text, "rust-version = \"([0-9.]+)\"",
+                                      [{capture, all_but_first, list}]),
+            Version = string:trim(os:cmd("rustc --version")),
+            case number(Version) >= number(Least) of
+                true -> none;
+                false -> Version ++ ", Rust " ++ Least ++ " is needed"
+            end
+    end.
+
+number(Text) ->
+    {match, Parts} = re:run(Text, "([0-9]+)[.]([0-9]+)", [{capture, all_but_first, list}]),
+    [list_to_integer(Part) || Part <- Parts].
+
+build(Rust) ->
+    Library = fairnif_test:library(?T) ++ ".so",
+    Target = filename:join(filename:dirname(Library), "rust"),
+    Command = lists:flatten(
+                io_lib:format("cargo build --release --quiet -p fairnif_rust_test "
+                              "--manifest-path '~ts/Cargo.toml' --target-dir '~ts' 2>&1 "
+                              "&& cp '~ts/release/libfairnif_rust_test.so' '~ts' && echo built",
+                              [Rust, Target, Target, Library])),
+    Output = os:cmd(Command),
+    case string:find(Output, "built", trailing) of
+        "built" ++ _ -> built;
+        _ -> error({cargo, Command, Output})
+    end.
+
+%% -- results -----------------------------------------------------------------
+
+modes() ->
+    Count = 3 * 200000,
+    [begin
+         ?assertEqual(Count, fairnif:await(?T:F(?BANANAS, $a)), F),
+         ?assertEqual(0, fairnif:await(?T:F(<<>>, $a)))
+     end || F <- [count, count_normal, count_dirty_cpu, count_dirty_io, count_threaded,
+                  count_awaited, count_no_yield, count_small, 'count another']],
+    Large = binary:copy(?BANANAS, 20),
+    ?assertEqual(20 * Count, ?T:count(Large, $a)),
+    ?assertMatch(#{yields := Yields, flags := [unwinds], mode := auto, unwinds := 0}
+                     when Yields >= 5, fairnif:info({?T, count, 2})),
+    ?assertMatch(#{slice_ns := 50000, stack_size := 65536, max_tasks := 2},
+                 fairnif:info({?T, count_small, 2})),
+    ok = fairnif:debug(#{pause_every_tick => true, check_terms => true}),
+    try
+        ?assertEqual(Count, ?T:count(?BANANAS, $a))
+    after
+        ok = fairnif:debug(#{pause_every_tick => false, check_terms => false})
+    end.
+
+values() ->
+    [?assertEqual(B, ?T:echo(B)) || B <- [<<>>, <<"short">>, ?BANANAS]],
+    <<_:3, Odd:100000/binary, _/bitstring>> = ?BANANAS,
+    ?assertEqual(Odd, ?T:echo(Odd)),
+    ?assertEqual(?BANANAS, ?T:exor(?T:exor(?BANANAS, 17), 17)),
+    ?assertEqual({a, [3, 2, 1], #{x => 2.0, y => 1.0}},
+                 ?T:turned(#{x => 1.0, y => 2.0}, a, {<<"s">>, [1, 2, 3]})),
+    ?assertEqual({}, ?T:nothing()),
+    [begin
+         Zeros = <<0:Size/unit:8, "end">>,
+         <<_, Rest/binary>> = Zeros,
+         ?assertEqual({Zeros, Zeros, Zeros, <<1, Rest/binary>>}, ?T:rewritten(Size))
+     end || Size <- [1, 60, 100, 100000]],
+    ?assertEqual(5, ?T:plain(2, 3)).
+
+badarg() ->
+    [?assertError(badarg, ?T:count(A, B)) || {A, B} <- [{a, 1}, {<<>>, a}, {<<1:3>>, 1}]],
+    ?assertError(badarg, ?T:plain(a, 1)).
+
+errors() ->
+    Outcome = fun(F, Arg) ->
+                      try {value, ?T:F(Arg)} catch Class:Reason -> {Class, Reason} end
+              end,
+    [?assertEqual(Outcome(fails_as_theirs, How), Outcome(fails, How))
+     || How <- [<<"badarg">>, <<"atom">>, <<"raise_atom">>, <<"term">>, <<"raise">>, <<"none">>]],
+    ?assertEqual({error, badarg}, Outcome(fails, <<"badarg">>)),
+    ?assertEqual({error, an_atom}, Outcome(fails, <<"raise_atom">>)),
+    ?assertEqual({error, {1, <<"two">>}}, Outcome(fails, <<"raise">>)),
+    ?assertMatch({_, _}, Outcome(fails, <<"io">>)),
+    ?assertEqual({ok, 7}, ?T:fails_as_a_term(true)),
+    ?assertEqual({error, <<"no">>}, ?T:fails_as_a_term(false)).
+
+panics() ->
+    Reason = fun(F) -> try F() of V -> {value, V} catch error:R -> R end end,
+    Theirs = Reason(fun() -> ?T:plain_panics() end),
+    [?assertEqual(Theirs, Reason(fun() -> ?T:panics(Ticks) end)) || Ticks <- [0, 100000]],
+    ?assertEqual(Theirs, Reason(fun() -> fairnif:await(?T:offloads_a_panic()) end)),
+    ?assertEqual([], fairnif:tasks()).
+
+iterators() ->
+    ?assertEqual(100000, ?T:lines(binary:copy(<<"line\n\n">>, 100000))),
+    Numbers = [erlang:phash2(N) || N <- lists:seq(1, 50000)],
+    ?assertEqual(lists:sort(Numbers), ?T:sorted(Numbers)),
+    ?assert(?T:threads_of(1000000) >= 1).
+
+%% -- the caller dies ---------------------------------------------------------
+
+killed() ->
+    ?T:reset_guards(),
+    ?assertEqual(7, ?T:ends()),
+    ?assertEqual({1, 1, 1}, ?T:guards()),
+    [killed(F, How, Guards)
+     || F <- [lasts, lasts_dirty, lasts_threaded],
+        {How, Guards} <- [{<<"ticks">>, 2}, {<<"ticks_here">>, 2 + 11}, {<<"swallows">>, any},
+                          {<<"sleeps">>, 2}, {<<"reads">>, 2}, {<<"both">>, 2}, {<<"pends">>, 2},
+                          {<<"offloads">>, 2}, {<<"offloads_dirty">>, 2}]].
+
+killed(F, How, Guards) ->
+    ?T:reset_guards(),
+    {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:F(How)) end),
+    fairnif_test:eventually(fun() -> element(1, ?T:guards()) >= 2 end),
+    timer:sleep(5),
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    fairnif_test:eventually(
+      fun() ->
+              case ?T:guards() of
+                  {N, N, 0} when Guards =:= any; N =:= Guards ->
+                      fairnif:tasks() =:= [] orelse fairnif:tasks();
+                  Other ->
+                      {F, How, Other}
+              end
+      end).
+
+%% -- waiting -----------------------------------------------------------------
+
+waits() ->
+    [?assertEqual(20, fairnif:await(?T:F(20))) || F <- [sleeps, sleeps_threaded]],
+    ?assertEqual(3000000, fairnif:await(?T:pumps(3000000))),
+    ?assertEqual(<<"sleep">>, fairnif:await(?T:first(10, 2000))),
+    ?assertEqual(<<"read">>, fairnif:await(?T:first(20000, 10))),
+    ?assertEqual(500 * 501 div 2, fairnif:await(?T:hears(500))),
+    ?assertEqual(1000 * 1001 div 2, fairnif:await(?T:sleeps_many(1000))),
+    %% As enif_thread_type/0 has it.
+    [?assertEqual(Kind, fairnif:await(?T:runs_on(Place)))
+     || {Place, Kind} <- [{<<"normal">>, 1}, {<<"dirty_cpu">>, 2}, {<<"dirty_io">>, 3},
+                          {<<"threaded">>, 0}]].
+
+not_awaited() ->
+    ?T:reset_guards(),
+    ?assertError({fairnif, {not_awaited, {?T, sleeps_unawaited, 1}}}, ?T:sleeps_unawaited(10)),
+    ?assertMatch({1, 1, _}, ?T:guards()).
+
+%% -- what is kept ------------------------------------------------------------
+
+kept() ->
+    ?assertEqual(2000, ?T:ticks_by_a_static(1000)),
+    ?assertEqual(byte_size(?BANANAS), ?T:forgets(?BANANAS)),
+    ?assertEqual(1, ?T:keeps(<<1, 2, 3>>)),
+    ?assertEqual(2, ?T:keeps(binary:copy(<<1>>, 1000))),
+    erlang:garbage_collect(),
+    ?assertEqual(1006, ?T:kept()),
+    ?assertEqual(true, fairnif:await(?T:begins())),
+    ?assertEqual(7, fairnif:await(?T:goes_on())),
+    ?assertEqual(0, fairnif:await(?T:goes_on())),
+    ?assertEqual([], fairnif:tasks()).
+
+purged() ->
+    ?T:reset_guards(),
+    {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:lasts(<<"ticks">>)) end),
+    fairnif_test:eventually(fun() -> element(1, ?T:guards()) =:= 2 end),
+    fairnif_test:eventually(fun() -> fairnif:tasks() =/= [] end),
+    true = code:delete(?T),
+    _ = code:purge(?T),
+    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(killed, Why) end,
+    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
+    ?assertEqual(3, ?T:count(<<"banana">>, $a)).

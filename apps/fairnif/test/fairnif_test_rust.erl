@@ -1,0 +1,56 @@
+%% The module of rust/tests/nif, where each function is explained.
+-module(fairnif_test_rust).
+
+-compile([export_all, nowarn_export_all]).
+
+-on_load(init/0).
+
+-define(NIF, erlang:nif_error(not_loaded)).
+
+init() ->
+    fairnif:loaded(erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info())).
+
+count(_, _) -> ?NIF.
+count_normal(_, _) -> ?NIF.
+count_dirty_cpu(_, _) -> ?NIF.
+count_dirty_io(_, _) -> ?NIF.
+count_threaded(_, _) -> ?NIF.
+count_awaited(_, _) -> ?NIF.
+count_no_yield(_, _) -> ?NIF.
+count_small(_, _) -> ?NIF.
+'count another'(_, _) -> ?NIF.
+exor(_, _) -> ?NIF.
+echo(_) -> ?NIF.
+turned(_, _, _) -> ?NIF.
+nothing() -> ?NIF.
+rewritten(_) -> ?NIF.
+lines(_) -> ?NIF.
+sorted(_) -> ?NIF.
+threads_of(_) -> ?NIF.
+plain(_, _) -> ?NIF.
+fails(_) -> ?NIF.
+fails_as_theirs(_) -> ?NIF.
+fails_as_a_term(_) -> ?NIF.
+panics(_) -> ?NIF.
+plain_panics() -> ?NIF.
+guards() -> ?NIF.
+reset_guards() -> ?NIF.
+ends() -> ?NIF.
+lasts(_) -> ?NIF.
+lasts_dirty(_) -> ?NIF.
+lasts_threaded(_) -> ?NIF.
+ticks_by_a_static(_) -> ?NIF.
+forgets(_) -> ?NIF.
+keeps(_) -> ?NIF.
+kept() -> ?NIF.
+begins() -> ?NIF.
+goes_on() -> ?NIF.
+sleeps(_) -> ?NIF.
+sleeps_unawaited(_) -> ?NIF.
+sleeps_threaded(_) -> ?NIF.
+pumps(_) -> ?NIF.
+first(_, _) -> ?NIF.
+hears(_) -> ?NIF.
+sleeps_many(_) -> ?NIF.
+runs_on(_) -> ?NIF.
+offloads_a_panic() -> ?NIF.
