@@ -42,7 +42,7 @@ commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
 eunit         = $(REBAR) as eunit eunit --module=$(call commas,$(basename $(notdir $(1))))
 ct            = $(REBAR) ct --suite $(call commas,$(1))
 
-.PHONY: help deps deps-test deps-http compile examples page all demo http test test-beside test-alone \
+.PHONY: help test-rust deps deps-test deps-http compile examples page all demo http test test-beside test-alone \
 	check-fast test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
 	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
 	test-examples test-examples-beside test-examples-alone test-elixir test-elixir-beside test-elixir-alone \
@@ -75,7 +75,7 @@ test-beside: deps-test deps-http all
 	@tools/setup browser
 	@tools/abreast $(ABREAST) test-ct-beside test-eunit-beside test-c test-platforms \
 		test-stranger-beside test-page-beside test-examples-beside \
-		test-elixir-beside lint
+		test-elixir-beside test-rust lint
 
 test-alone: deps-test deps-http all
 	@tools/abreast 1 test-eunit-alone test-ct-alone test-examples-alone test-elixir-alone \
@@ -158,7 +158,7 @@ clean:          ## removes everything built
 	@$(MAKE) -s -C page clean
 	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
-	rm -rf _build rebar.lock examples/*/rebar.lock
+	rm -rf _build rebar.lock examples/*/rebar.lock rust/target
 
 soak: deps-test all  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_HOLDS=200 WATCH_STARTS=300 WATCH_NAMES=1000]
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
@@ -269,6 +269,11 @@ test-elixir-beside test-elixir-alone: deps-test all
 		(cd $$project && MIX_ENV=test $(MIX) compile --warnings-as-errors && $(MIX) test) \
 			|| exit 1; \
 	done
+
+# The library that the VM's tests of it load is fairnif_rust_tests' own.
+test-rust:      ## the Rust crate; skipped, aloud, where there is no Rust for it
+	@if tools/setup rust; then cd rust && nice cargo test --quiet; \
+	else echo "test-rust: 0 passed, 0 failed, 1 skipped: there is no Rust for it"; fi
 
 test-stranger: test-stranger-beside test-stranger-alone
 

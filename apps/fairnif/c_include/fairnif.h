@@ -331,9 +331,9 @@ static inline enum fair_mode fair_where(const fair_task *t)
  * `fn` cannot be cancelled: the caller's death is noticed when it returns.
  *
  * Pauses before and after `fn`, unless the body already runs there: then only
- * after it, where the slice is up; with FAIR_AUTO only where `fn` is sent to a dirty scheduler or the slice is up;
- * with FAIR_THREADED always, and the caller waits in fairnif:await/1.  It never
- * pauses during `fn`.
+ * after it, where the slice is up; with FAIR_AUTO only where `fn` is sent to a
+ * dirty scheduler or the slice is up; with FAIR_THREADED always, and the caller
+ * waits in fairnif:await/1.  It never pauses during `fn`.
  *
  * FAIR_AUTO learns the cost from each such call, in place or not, for each
  * function of the library and each power of two of `units` apart.  So the cost

@@ -1,5 +1,5 @@
-%% The Rust crate in the VM, beside rustler's functions in one library (rust/tests/nif). Skipped, aloud,
-%% where there is no cargo, or an older one than the crate wants.
+%% The Rust crate in the VM, beside rustler's functions in one library (rust/tests/nif). Skipped,
+%% aloud, where there is no cargo, or an older one than the crate wants.
 -module(fairnif_rust_tests).
 -tests(nodes).
 

@@ -42,7 +42,8 @@ a_project_is_written_with_its_name_everywhere_test_() ->
       end}
      || {Flags, Named} <-
             [{Kind ++ Language, Files ++ [Source | common()]}
-             || {Language, Source} <- [{[], "c_src/two_beans.c"}, {["--cpp"], "c_src/two_beans.cpp"}],
+             || {Language, Source} <- [{[], "c_src/two_beans.c"},
+                                       {["--cpp"], "c_src/two_beans.cpp"}],
                 {Kind, Files} <-
                     [{[], ["rebar.config", "src/two_beans.app.src", "src/two_beans.erl",
                            "test/two_beans_tests.erl", "test/two_beans_SUITE.erl"]},

@@ -67,8 +67,12 @@ fn bind(env: Env, info: Term, module: &CStr) -> c_int {
     let runtime = match vm::get_tuple(info) {
         Some(&[tag, _, runtime, _]) if tag == fairnif => runtime,
         _ => {
-            return refuse(module, abi::E_LOAD_INFO, "the second argument of load_nif is not what \
-                fairnif:load_info/0 answers (Elixir: load_data_fun: {:fairnif, :load_info})");
+            return refuse(
+                module,
+                abi::E_LOAD_INFO,
+                "the second argument of load_nif is not what \
+                fairnif:load_info/0 answers (Elixir: load_data_fun: {:fairnif, :load_info})",
+            );
         }
     };
     let functions: Vec<&Function> = inventory::iter::<Entry>().map(|entry| entry.0).collect();
@@ -80,11 +84,19 @@ fn bind(env: Env, info: Term, module: &CStr) -> c_int {
         vm::dynamic_resource_call(env, fairnif, name, runtime, from_mut(&mut handshake).cast())
     };
     if answer != 0 {
-        return refuse(module, abi::E_RUNTIME, "the runtime of this load_info is not there: call \
-            fairnif:load_info/0 in the node, and when the library is loaded");
+        return refuse(
+            module,
+            abi::E_RUNTIME,
+            "the runtime of this load_info is not there: call \
+            fairnif:load_info/0 in the node, and when the library is loaded",
+        );
     }
     if handshake.error != 0 || handshake.ops.is_null() {
-        return if handshake.error != 0 { handshake.error } else { abi::E_ABI };
+        return if handshake.error != 0 {
+            handshake.error
+        } else {
+            abi::E_ABI
+        };
     }
     lib.ops = handshake.ops;
     lib.resource_type = handshake.resource_type;
@@ -101,7 +113,11 @@ fn refuse(module: &CStr, error: c_int, why: &str) -> c_int {
 
 /// What an instance needs for good: some 90 bytes a function, at each load.
 fn records(functions: &[&'static Function]) -> (&'static mut abi::Lib, &'static mut [abi::Nif]) {
-    let lib = abi::Lib { ops: null(), resource_type: null_mut(), state: abi::LOADED };
+    let lib = abi::Lib {
+        ops: null(),
+        resource_type: null_mut(),
+        state: abi::LOADED,
+    };
     let lib = Box::leak(Box::new(lib));
     let pointer = from_mut(lib);
     let nifs = functions.iter().map(|function| abi::Nif {

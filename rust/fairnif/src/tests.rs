@@ -65,7 +65,11 @@ unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c
         return -libc::ECANCELED;
     }
     let events = [0, libc::POLLIN, libc::POLLOUT][events as usize];
-    let mut poll = libc::pollfd { fd, events, revents: 0 };
+    let mut poll = libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    };
     libc::poll(&mut poll, 1, timeout)
 }
 
@@ -188,7 +192,11 @@ fn tickers_of_a_call_count_all_their_units_but_for_the_last_loans() {
         }
     });
     let all = 1000 * (2 + 3 + 4);
-    assert!((all - 2 * GRANTED..=all).contains(&fake.units), "{}", fake.units);
+    assert!(
+        (all - 2 * GRANTED..=all).contains(&fake.units),
+        "{}",
+        fake.units
+    );
 }
 
 #[test]
@@ -243,7 +251,9 @@ fn a_ticker_may_be_forgotten() {
         forget(t);
         let t = Box::leak(Box::new(Ticker::new()));
         let mut tick = Box::pin(t.tick(GRANTED as usize));
-        assert!(poll_fn(|cx| Poll::Ready(tick.as_mut().poll(cx))).await.is_pending());
+        assert!(poll_fn(|cx| Poll::Ready(tick.as_mut().poll(cx)))
+            .await
+            .is_pending());
         forget(tick);
     });
 }
@@ -354,7 +364,10 @@ fn a_destructor_that_panics_is_a_panic() {
             Poll::Ready(())
         }
     }
-    assert!(matches!(Fake::new().drive(ReadyWith(Bad)), End::Panicked(_)));
+    assert!(matches!(
+        Fake::new().drive(ReadyWith(Bad)),
+        End::Panicked(_)
+    ));
     let mut fake = Fake::new();
     fake.cancel_at_wait = 1;
     let end = fake.drive(async {
@@ -487,7 +500,9 @@ fn a_descriptor_may_be_closed_behind_a_future_that_was_forgotten() {
     run(async move {
         let reader: &'static UnixStream = Box::leak(Box::new(reader));
         let mut ready = Box::pin(readable(reader));
-        assert!(poll_fn(|cx| Poll::Ready(ready.as_mut().poll(cx))).await.is_pending());
+        assert!(poll_fn(|cx| Poll::Ready(ready.as_mut().poll(cx)))
+            .await
+            .is_pending());
         forget(ready);
         drop(writer);
         join!(sleep(SHORT), sleep(SHORT));
@@ -539,7 +554,11 @@ fn a_waker_may_be_kept_cloned_on_another_thread_and_used_after_the_call() {
         waker.wake_by_ref();
         let mut kept = keep.lock().unwrap();
         kept.extend([there, waker.clone()]);
-        if kept.len() > 4 { Poll::Ready(()) } else { Poll::Pending }
+        if kept.len() > 4 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }));
     kept.lock().unwrap().drain(..).for_each(Waker::wake);
 }
@@ -551,7 +570,11 @@ fn a_future_that_wakes_itself_ticks() {
     fake.run(poll_fn(move |cx| {
         polls += 1;
         cx.waker().wake_by_ref();
-        if polls > 1000 { Poll::Ready(()) } else { Poll::Pending }
+        if polls > 1000 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }));
     assert_eq!((fake.units, fake.waits), (2000, 0));
 }
@@ -591,7 +614,10 @@ fn closures_run_elsewhere_where_they_are_told_to() {
         join!(one, two)
     });
     assert!(there.0 != here && there.1 != here);
-    assert_eq!(fake.calls, [crate::abi::mode::THREADED, crate::abi::mode::DIRTY_CPU]);
+    assert_eq!(
+        fake.calls,
+        [crate::abi::mode::THREADED, crate::abi::mode::DIRTY_CPU]
+    );
 }
 
 #[test]
@@ -622,7 +648,9 @@ fn a_closure_that_did_not_begin_is_dropped_and_not_run() {
     let mut fake = Fake::new();
     fake.run(async move {
         let mut never = Box::pin(offload(move || drop(guard)));
-        assert!(poll_fn(|cx| Poll::Ready(never.as_mut().poll(cx))).await.is_pending());
+        assert!(poll_fn(|cx| Poll::Ready(never.as_mut().poll(cx)))
+            .await
+            .is_pending());
         drop(never);
         sleep(SHORT).await;
     });

@@ -28,7 +28,10 @@ pub struct Ticker {
 impl Ticker {
     /// One that has not been lent anything yet.
     pub const fn new() -> Ticker {
-        Ticker { left: AtomicU64::new(0), lent: AtomicU64::new(0) }
+        Ticker {
+            left: AtomicU64::new(0),
+            lent: AtomicU64::new(0),
+        }
     }
 
     /// Says that `units` of work were done since the last tick: bytes, rows, rounds.
@@ -53,7 +56,11 @@ impl Ticker {
     /// ```
     #[inline(always)]
     pub fn tick(&self, units: usize) -> Tick<'_> {
-        Tick { ticker: self, units: units as u64, asked: false }
+        Tick {
+            ticker: self,
+            units: units as u64,
+            asked: false,
+        }
     }
 
     /// The same in code that cannot be `async`: a callback deep inside a crate. Pauses at once,
@@ -105,7 +112,9 @@ impl Ticker {
 
     /// What was done since the last loan.
     fn spent(&self) -> u64 {
-        self.lent.load(Ordering::Relaxed).wrapping_sub(self.left.load(Ordering::Relaxed))
+        self.lent
+            .load(Ordering::Relaxed)
+            .wrapping_sub(self.left.load(Ordering::Relaxed))
     }
 
     fn borrow(&self, units: u64) {
@@ -124,12 +133,16 @@ impl Ticker {
     #[cold]
     #[inline(never)]
     unsafe fn pause_here(&self, units: u64) {
-        let Some(call) = current().as_ref() else { return };
+        let Some(call) = current().as_ref() else {
+            return;
+        };
         if thread::panicking() || call.is_ending() {
             return;
         }
         if !call.is_cancelled() {
-            let Some(due) = self.settle(call, units) else { return };
+            let Some(due) = self.settle(call, units) else {
+                return;
+            };
             set_current(null());
             call.tick(due);
             set_current(call);

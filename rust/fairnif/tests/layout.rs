@@ -100,7 +100,9 @@ fn constants() -> Layout {
 
 #[test]
 fn rust_has_the_layout_of_the_headers() {
-    let Some(printed) = print_layout() else { return };
+    let Some(printed) = print_layout() else {
+        return;
+    };
     let mut ours = layout();
     ours.extend(constants());
     assert_eq!(printed, ours);
@@ -122,8 +124,10 @@ fn print_layout() -> Option<Layout> {
         return None;
     };
     let compiled = Command::new(&compiler)
-        .arg("-I").arg(&headers)
-        .arg("-I").arg(&erl_nif)
+        .arg("-I")
+        .arg(&headers)
+        .arg("-I")
+        .arg(&erl_nif)
         .args(["-o".as_ref(), binary.as_os_str(), source.as_os_str()])
         .status();
     match compiled {
@@ -162,7 +166,10 @@ fn c_source() -> String {
 
 fn erl_nif_dir() -> Option<String> {
     let program = "io:put_chars(filename:join([code:root_dir(), usr, include])), halt().";
-    let output = Command::new("erl").args(["-noinput", "-eval", program]).output().ok()?;
+    let output = Command::new("erl")
+        .args(["-noinput", "-eval", program])
+        .output()
+        .ok()?;
     let dir = String::from_utf8(output.stdout).ok()?;
     Path::new(&dir).join("erl_nif.h").exists().then_some(dir)
 }

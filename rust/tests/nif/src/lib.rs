@@ -69,7 +69,14 @@ struct Point {
 
 #[fairnif::nif]
 async fn turned(point: Point, name: Atom, rest: (String, Vec<i64>)) -> (Atom, Vec<i64>, Point) {
-    (name, rest.1.into_iter().rev().collect(), Point { x: point.y, y: point.x })
+    (
+        name,
+        rest.1.into_iter().rev().collect(),
+        Point {
+            x: point.y,
+            y: point.x,
+        },
+    )
 }
 
 #[fairnif::nif]
@@ -112,7 +119,9 @@ async fn sorted(t: Ticker, mut numbers: Vec<u64>) -> Vec<u64> {
 async fn threads_of(items: u64) -> usize {
     // Safety: an id is a number.
     let items = unsafe { fair_here(0..items) };
-    let mut ids: Vec<_> = items.map(|_| format!("{:?}", thread::current().id())).collect();
+    let mut ids: Vec<_> = items
+        .map(|_| format!("{:?}", thread::current().id()))
+        .collect();
     ids.sort();
     ids.dedup();
     ids.len()
@@ -154,7 +163,11 @@ async fn fails_as_theirs(how: String) -> Result<u64, rustler::Error> {
 /// As rustler has it where the error is a term as well.
 #[fairnif::nif]
 async fn fails_as_a_term(ok: bool) -> Result<u64, String> {
-    if ok { Ok(7) } else { Err("no".into()) }
+    if ok {
+        Ok(7)
+    } else {
+        Err("no".into())
+    }
 }
 
 #[fairnif::nif]
