@@ -78,6 +78,8 @@ static const struct skip {
      "scheduler", "its call would have to pause"},
     {"none", "a lock that it holds is another's once it has cleaned up",
      "its call would have to pause"},
+    {"none", "destructors run when the caller of a body in C++ dies, also in a "
+     "catch block", "nothing pauses"},
     {"none", "one that gets no thread in time is told as well",
      "nothing is pending"},
     {"none", "a library stays mapped until its bodies have cleaned up",

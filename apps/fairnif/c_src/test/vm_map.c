@@ -95,6 +95,28 @@ int enif_make_map_put(ErlNifEnv *env, vm_term map, vm_term key, vm_term value,
     return 1;
 }
 
+int enif_make_map_from_arrays(ErlNifEnv *env, vm_term keys[],
+                              vm_term values[], size_t count, vm_term *result)
+{
+    vm_term map = enif_make_new_map(env);
+
+    for (size_t i = 0; i < count; i++) {
+        enif_make_map_put(env, map, keys[i], values[i], &map);
+        if (HSIZE(PTR(map)[0]) != i + 1)
+            return 0;
+    }
+    *result = map;
+    return 1;
+}
+
+int enif_get_map_size(ErlNifEnv *env, vm_term map, size_t *size)
+{
+    if (enif_term_type(env, map) != ERL_NIF_TERM_TYPE_MAP)
+        return 0;
+    *size = HSIZE(PTR(map)[0]);
+    return 1;
+}
+
 int enif_get_map_value(ErlNifEnv *env, vm_term map, vm_term key,
                        vm_term *value)
 {

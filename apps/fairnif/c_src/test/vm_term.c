@@ -43,6 +43,14 @@ vm_term enif_make_atom(ErlNifEnv *env, const char *name)
     return vm__atom(name, strlen(name));
 }
 
+/* The environment is for the error only. */
+vm_term enif_make_atom_len(ErlNifEnv *env, const char *name, size_t length)
+{
+    if (env)
+        vm__env_check(env, __func__);
+    return vm__atom(name, length);
+}
+
 int enif_get_atom(ErlNifEnv *env, vm_term term, char *buf, unsigned size,
                   ErlNifCharEncoding encoding)
 {

@@ -2,6 +2,7 @@
  * vm_text.c - terms as text, as Erlang writes them, and from text.
  */
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,6 +97,19 @@ static void print(FILE *o, vm_term t)
     } else {
         fputs(vm__is(t, T_FUN) ? "#Fun" : "#Ref", o);
     }
+}
+
+/* For one term, as far as anybody asks. */
+int enif_snprintf(char *buf, size_t size, const char *format, ...)
+{
+    va_list args;
+
+    if (strcmp(format, "%T") != 0)
+        vm_misuse("enif_snprintf of \"%s\"", format);
+    va_start(args, format);
+    vm_print(va_arg(args, vm_term), buf, size);
+    va_end(args);
+    return (int)strlen(buf);
 }
 
 char *vm_print(vm_term term, char *buf, size_t size)
