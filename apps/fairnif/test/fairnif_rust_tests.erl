@@ -26,6 +26,8 @@ tests() ->
      {"it waits for times, descriptors, closures and other threads", fun waits/0},
      {"a function that is not awaited cannot wait, and drops what it has", fun not_awaited/0},
      {"what safe code keeps, forgets or sends elsewhere does no harm", fun kept/0},
+     {"five hundred calls at once", fun many/0},
+     {"a call goes on while its library is loaded again and again", fun reloaded/0},
      {"a purge ends its calls, and the library is loaded anew", fun purged/0}].
 
 %% -- the library -------------------------------------------------------------
@@ -199,6 +201,29 @@ kept() ->
     ?assertEqual(7, fairnif:await(?T:goes_on())),
     ?assertEqual(0, fairnif:await(?T:goes_on())),
     ?assertEqual([], fairnif:tasks()).
+
+many() ->
+    Call = fun(N) when N rem 3 =:= 0 -> 1 = fairnif:await(?T:sleeps(1));
+              (N) when N rem 3 =:= 1 -> 55 = fairnif:await(?T:hears(10));
+              (_) -> 600000 = fairnif:await(?T:count_awaited(?BANANAS, $a))
+           end,
+    Monitors = [element(2, spawn_monitor(fun() -> Call(N) end)) || N <- lists:seq(1, 500)],
+    [?assertEqual(normal, fairnif_test:down(Monitor, 50000)) || Monitor <- Monitors],
+    ?assertEqual([], fairnif:tasks()).
+
+%% rustler has no upgrade: the old code goes first.  Its call stays, in fairnif:await/1.
+reloaded() ->
+    {_, Monitor} = spawn_monitor(fun() -> exit(fairnif:await(?T:sleeps(500))) end),
+    fairnif_test:eventually(fun() -> length(fairnif:tasks()) =:= 1 end),
+    [begin
+         true = code:delete(?T),
+         true = code:soft_purge(?T),
+         {module, ?T} = code:load_file(?T),
+         ?assertEqual(3, ?T:count(<<"banana">>, $a)),
+         ?assertEqual(1, fairnif:await(?T:sleeps(1)))
+     end || _ <- lists:seq(1, 10)],
+    ?assertEqual(1, length(fairnif:tasks())),
+    ?assertEqual(500, fairnif_test:down(Monitor, 5000)).
 
 purged() ->
     ?T:reset_guards(),

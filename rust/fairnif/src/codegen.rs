@@ -81,6 +81,7 @@ inventory::collect!(Entry);
 pub type Enter = unsafe extern "C" fn(RawEnv, c_int, *const RawTerm) -> RawTerm;
 
 /// In rustler's inventory.
+#[allow(clippy::missing_transmute_annotations)]
 pub const fn nif(function: &Function, enter: Enter) -> rustler::Nif {
     rustler::Nif {
         name: function.name.as_ptr(),

@@ -112,6 +112,7 @@ fn refuse(module: &CStr, error: c_int, why: &str) -> c_int {
 }
 
 /// What an instance needs for good: some 90 bytes a function, at each load.
+#[allow(clippy::mut_from_ref)] // What is borrowed mutably is new.
 fn records(functions: &[&'static Function]) -> (&'static mut abi::Lib, &'static mut [abi::Nif]) {
     let lib = abi::Lib {
         ops: null(),
