@@ -23,11 +23,12 @@
 %% @doc The command.
 -spec command() -> fairnif_lab_cli:command().
 command() ->
-    #{name => "new", args => "NAME [--elixir] [--cpp] [--fairnif git|hex|DIR]",
+    #{name => "new", args => "NAME [--elixir] [--cpp|--rust] [--fairnif git|hex|DIR]",
       about => "writes a new project with a NIF on fairnif",
       options =>
           [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
            {"--cpp", language, {flag, cpp}, "", "the NIF in C++ instead of C"},
+           {"--rust", language, {flag, rust}, "", "the NIF in Rust, beside rustler"},
            {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
             "where fairnif comes from (default: this checkout, else git)"}],
       run => fun new/2}.
@@ -146,14 +147,17 @@ template(Language, Kind) ->
         orelse fairnif_lab_cli_text:usage("there is no template for ~ts projects", [Kind]),
     Dir.
 
-%% A later template's files stand for those of the same name, whatever their extension.
+%% A later template's files stand for those of the same name, whatever their extension, and where it
+%% has a folder of sources of its own, for all in the other one.
 files(Templates) ->
     lists:foldl(fun(Template, Before) ->
                         Files = [{File, Template} || File <- filelib:wildcard("**", Template),
                                                      is_file(Template, File)],
                         Names = [filename:rootname(File) || {File, _} <- Files],
+                        Own = filelib:is_dir(filename:join(Template, sources(rust))),
                         [Old || {File, _} = Old <- Before,
-                                not lists:member(filename:rootname(File), Names)] ++ Files
+                                not lists:member(filename:rootname(File), Names),
+                                not (Own andalso lists:prefix(sources(c), File))] ++ Files
                 end, [], Templates).
 
 is_file(Template, File) ->
@@ -179,16 +183,28 @@ target(File, Name) ->
 
 %% The names first: a path may happen to hold a placeholder.
 fill(Text, Name, Language, Source) ->
-    Filled = [{?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
+    Filled = [{"{{source}}", body_of(Language)}, {"{{language}}", written(Language)}, {?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
               {"{{version}}", version()}, {"{{from}}", from(Source)},
-              {"{{nif}}", nif(Language)}]
+              {"{{nif}}", nif(Language)}, {"{{sources}}", sources(Language)},
+              {"{{crate}}", crate(Source)}]
         ++ [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS],
     unicode:characters_to_binary(
       lists:foldl(fun({From, To}, T) -> string:replace(T, From, To, all) end, Text, Filled)).
 
 %% The function that is registered: in C++ there is one in Erlang around it.
-nif(c) -> "count";
-nif(cpp) -> "nif_count".
+nif(cpp) -> "nif_count";
+nif(_) -> "count".
+
+sources(rust) -> "native";
+sources(_) -> "c_src".
+
+written(c) -> "C";
+written(cpp) -> "C++";
+written(rust) -> "Rust".
+
+body_of(c) -> "c_src/" ?PLACEHOLDER ".c";
+body_of(cpp) -> "c_src/" ?PLACEHOLDER ".cpp";
+body_of(rust) -> "native/src/lib.rs".
 
 %% As Mix would: two_words is TwoWords.
 elixir_module(Name) ->
@@ -230,6 +246,12 @@ version() ->
 -spec from(source()) -> iolist().
 from({checkout, Dir}) -> io_lib:write_string(Dir);
 from(Source) -> io_lib:format(":~s", [Source]).
+
+%% The same for Cargo.toml.
+-spec crate(source()) -> iolist().
+crate({checkout, Dir}) -> io_lib:format("{ path = \"~ts/rust/fairnif\" }", [Dir]);
+crate(git) -> io_lib:format("{ git = \"~s\", branch = \"~s\" }", [?REPOSITORY, ?BRANCH]);
+crate(hex) -> ["\"", version(), "\""].
 
 %% rebar3 knows no dependency on a directory, but takes one from here.
 links({checkout, Dir}) -> [{App, filename:join([Dir, "apps", App])} || App <- ?APPS];

@@ -41,9 +41,11 @@ a_project_is_written_with_its_name_everywhere_test_() ->
                 end)
       end}
      || {Flags, Named} <-
-            [{Kind ++ Language, Files ++ [Source | common()]}
-             || {Language, Source} <- [{[], "c_src/two_beans.c"},
-                                       {["--cpp"], "c_src/two_beans.cpp"}],
+            [{Kind ++ Language, Files ++ Sources ++ common()}
+             || {Language, Sources} <-
+                    [{[], ["c_src/Makefile", "c_src/two_beans.c"]},
+                     {["--cpp"], ["c_src/Makefile", "c_src/two_beans.cpp"]},
+                     {["--rust"], ["native/Makefile", "native/Cargo.toml", "native/src/lib.rs"]}],
                 {Kind, Files} <-
                     [{[], ["rebar.config", "src/two_beans.app.src", "src/two_beans.erl",
                            "test/two_beans_tests.erl", "test/two_beans_SUITE.erl"]},
@@ -161,10 +163,21 @@ both_templates_have_the_same_body_test() ->
          ?assertEqual(binary:replace(Elixir, <<"(Elixir.MyNif,">>, <<"(my_nif,">>), Erlang)
      end || {Language, Source} <- [{"", "c_src/my_nif.c"}, {"cpp", "c_src/my_nif.cpp"}]].
 
+both_templates_have_the_same_crate_test() ->
+    [begin
+         [Erlang, Elixir] =
+             [begin
+                  {ok, Text} = file:read_file(filename:join([code:priv_dir(fairnif_cli), "templates",
+                                                             "rust", Kind, "native", File])),
+                  Text
+              end || Kind <- ["rebar3", "elixir"]],
+         ?assertEqual(binary:replace(Elixir, <<"\"Elixir.MyNif\"">>, <<"\"my_nif\"">>), Erlang)
+     end || File <- ["Cargo.toml", "src/lib.rs"]].
+
 %% ---- help ----
 
 common() ->
-    ["Makefile", "README.md", ".gitignore", ".github/workflows/ci.yml", "c_src/Makefile"].
+    ["Makefile", "README.md", ".gitignore", ".github/workflows/ci.yml"].
 
 read(File) ->
     {ok, Text} = file:read_file(filename:join("two_beans", File)),

@@ -10,11 +10,11 @@ defmodule MyNif.MixProject do
       app: :my_nif,
       version: "0.1.0",
       elixir: "~> 1.14",
-      # fairnif's own compiler: make, in c_src. With the package elixir_make in deps it is
+      # fairnif's own compiler: make, in {{sources}}. With the package elixir_make in deps it is
       #   compilers: [:elixir_make] ++ Mix.compilers(), make_env: &Fairnif.make_env/0
       # and all else stays.
       compilers: [:fairnif] ++ Mix.compilers(),
-      make_cwd: "c_src",
+      make_cwd: "{{sources}}",
       make_clean: ["clean"],
       start_permanent: Mix.env() == :prod,
       deps: deps()
