@@ -346,15 +346,21 @@ class lock {
     task &t;
     mutex &held;
 
+    void take()
+    {
+        t.pause([&] { fair_mutex_lock(&t, &held.m); });
+    }
+
 public:
     lock(task &task, mutex &m) : t(task), held(m)
     {
-        try {
-            t.pause([&] { fair_mutex_lock(&t, &m.m); });
-        } catch (...) {
-            fair_mutex_unlock(&t, &m.m);    /* where it came with the lock */
-            throw;
-        }
+        /* Thrown out of here, a task that has it lets go at its end: it may be
+         * the lock of a guard further out. */
+        take();
+        /* Cancelled as it waited, where an exception is under way already: now
+         * its thread waits. */
+        if (fair_cancelled(&t))
+            take();
     }
     ~lock() { fair_mutex_unlock(&t, &held.m); }
     lock(const lock &) = delete;

@@ -30,6 +30,7 @@ tests() ->
      {"they run once, on no normal scheduler, wherever its caller's death finds the body",
       fun killed/0},
      {"a lock is another's when its holder's caller has died", fun locks/0},
+     {"a guard has its lock until its scope ends, though the call is cancelled", fun guards/0},
      {"a body may pause with exceptions caught and in flight, and go on on another thread",
       fun in_flight/0},
      {"what runs elsewhere answers and throws as if called here", fun calls/0},
@@ -234,6 +235,25 @@ locks() ->
     exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
     receive {taken, true} -> ok after 10000 -> error(not_taken) end.
+
+%% A second guard deadlocks: the first one keeps the lock. A guard that is made as an exception
+%% unwinds cannot throw: cancelled as it waits, its thread waits on.
+guards() ->
+    ?T:reset(),
+    _ = ?T:was_guarded(),
+    ?assertError({fairnif, {deadlock, _}}, fairnif:await(?T:twice_locked())),
+    ?assertEqual(1, ?T:was_guarded()),
+    {Holder, _} = spawn_monitor(fun() -> fairnif:await(?T:endless_normal(<<"hold">>)) end),
+    fairnif_test:eventually(fun() -> element(1, ?T:counts()) =:= 1 + 3 end),
+    timer:sleep(10),
+    {Late, _} = spawn_monitor(fun() -> fairnif:await(?T:unwinds_to_lock()) end),
+    fairnif_test:eventually(fun() -> element(1, ?T:counts()) =:= 1 + 3 + 1 end),
+    timer:sleep(10),
+    exit(Late, kill),
+    timer:sleep(50),
+    ?assertEqual(-1, ?T:was_guarded()),
+    exit(Holder, kill),
+    fairnif_test:eventually(fun() -> ?T:was_guarded() =:= 1 end).
 
 in_flight() ->
     Self = self(),

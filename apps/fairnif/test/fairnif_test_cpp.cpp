@@ -291,10 +291,53 @@ bool takes_lock(fair::task &t)
     return true;
 }
 
+/* Whether a guard has the lock that it stands for, as seen by a destructor
+ * further in. */
+std::atomic<int> guarded;
+
+struct guard_seen {
+    fair::task &t;
+
+    ~guard_seen()
+    {
+        auto *m = reinterpret_cast<fair_mutex *>(&shared);
+
+        guarded = fair_mutex_unlock(&t, m);
+        if (guarded)
+            fair_mutex_trylock(&t, m);
+    }
+};
+
 void twice_locked(fair::task &t)
 {
     counted here;
-    fair::lock held(t, shared), again(t, shared);
+    fair::lock held(t, shared);
+    guard_seen last{t};
+    fair::lock again(t, shared);
+}
+
+/* Waits for the lock in a destructor, while an exception is under way. */
+struct locks_late {
+    fair::task &t;
+
+    ~locks_late()
+    {
+        made++;
+        fair::lock held(t, shared);
+        guard_seen last{t};
+    }
+};
+
+void unwinds_to_lock(fair::task &t)
+{
+    locks_late last{t};
+
+    throw std::runtime_error("under way");
+}
+
+int was_guarded(fair::task &)
+{
+    return guarded.exchange(-1);
 }
 
 /* Returns, or throws, after it has paused. */
@@ -522,6 +565,8 @@ ErlNifFunc nifs[] = {
     FAIR_FN("endless_threaded", endless, FAIR_THREADED),
     FAIR_FN("takes_lock", takes_lock, FAIR_AUTO | FAIR_AWAITED),
     FAIR_FN("twice_locked", twice_locked, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_FN("unwinds_to_lock", unwinds_to_lock, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_FN("was_guarded", was_guarded, FAIR_NORMAL),
     FAIR_FN("ends", ends, FAIR_AUTO),
     FAIR_FN("catches", catches, FAIR_NORMAL),
     FAIR_FN("unwinds", unwinds, FAIR_NORMAL),

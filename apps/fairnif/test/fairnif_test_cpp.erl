@@ -59,6 +59,8 @@ endless_dirty(_) -> ?NIF.
 endless_threaded(_) -> ?NIF.
 takes_lock() -> ?NIF.
 twice_locked() -> ?NIF.
+unwinds_to_lock() -> ?NIF.
+was_guarded() -> ?NIF.
 ends(_) -> ?NIF.
 catches(_, _) -> ?NIF.
 unwinds(_) -> ?NIF.
