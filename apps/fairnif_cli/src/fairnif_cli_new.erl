@@ -183,7 +183,8 @@ target(File, Name) ->
 
 %% The names first: a path may happen to hold a placeholder.
 fill(Text, Name, Language, Source) ->
-    Filled = [{"{{source}}", body_of(Language)}, {"{{language}}", written(Language)}, {?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
+    Filled = [{"{{source}}", body_of(Language)}, {"{{language}}", written(Language)},
+              {?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
               {"{{version}}", version()}, {"{{from}}", from(Source)},
               {"{{nif}}", nif(Language)}, {"{{sources}}", sources(Language)},
               {"{{crate}}", crate(Source)}]

@@ -167,8 +167,8 @@ both_templates_have_the_same_crate_test() ->
     [begin
          [Erlang, Elixir] =
              [begin
-                  {ok, Text} = file:read_file(filename:join([code:priv_dir(fairnif_cli), "templates",
-                                                             "rust", Kind, "native", File])),
+                  Dir = filename:join([code:priv_dir(fairnif_cli), "templates", "rust", Kind]),
+                  {ok, Text} = file:read_file(filename:join([Dir, "native", File])),
                   Text
               end || Kind <- ["rebar3", "elixir"]],
          ?assertEqual(binary:replace(Elixir, <<"\"Elixir.MyNif\"">>, <<"\"my_nif\"">>), Erlang)
