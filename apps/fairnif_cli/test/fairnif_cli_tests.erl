@@ -58,7 +58,7 @@ every_command_explains_itself_and_each_of_its_options_test_() ->
              {"check", [Option || {Option, _, _, _, _} <- options(fairnif_lab_cli_check)]},
              {"lab", ["--quick", "--full", "--size", "--json", "--html"]},
              {"report", ["--html"]},
-             {"new", ["--elixir", "--fairnif"]},
+             {"new", ["--elixir", "--cpp", "--rust", "--fairnif"]},
              {"watch", [Option || {Option, _, _, _, _} <- options(fairnif_cli_watch)]},
              {"bench", ["--json"]}, {"help", []}, {"version", []}]].
 

@@ -96,7 +96,10 @@ a_connection_may_ask_as_often_as_it_is_answered_test_() ->
         ?assertMatch({_, {match, _}}, {Said, re:run(Said, "12000 done, 12000 succeeded")})
     end}]).
 
-without_cowboy_it_says_how_to_get_it_test() ->
+without_cowboy_it_says_how_to_get_it_test_() ->
+    {timeout, 60, fun without_cowboy/0}.
+
+without_cowboy() ->
     ?assertEqual(non_existing, code:which(cowboy)),
     {error, {failed, Text}} = fairnif_lab_stand_in:with_spinsleep(
                                 [], fun() -> ?H:run(#{scale => quick}) end),

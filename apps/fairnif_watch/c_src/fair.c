@@ -25,8 +25,10 @@ const struct fair_ops *watch__fair_bind(ErlNifEnv *env, ERL_NIF_TERM runtime)
     return visitor.table;
 }
 
+enum { WHERE_POOL = 3 };       /* of struct fair_running */
+
 /* What others may read.  Missed this time, it is there the next. */
-static void show(struct watch *w)
+static void show(struct watch *w, unsigned n)
 {
     if (!watch__try_lock(w))
         return;
@@ -35,6 +37,10 @@ static void show(struct watch *w)
             w->shown_fair[i] = *w->threads[i].fair;
         else
             w->shown_fair[i].tid = 0;
+    w->shown_pools = 0;
+    for (unsigned k = 0; k < n && w->shown_pools < WATCH__POOL; k++)
+        if (w->running[k].where == WHERE_POOL)
+            w->shown_pool[w->shown_pools++] = w->running[k];
     watch__unlock(w);
 }
 
@@ -54,6 +60,6 @@ void watch__fair_look(struct watch *w)
             if (w->threads[i].tid == w->running[k].tid)
                 w->threads[i].fair = &w->running[k];
     if (n || w->fair_was_shown)
-        show(w);
+        show(w, n);
     w->fair_was_shown = n > 0;
 }

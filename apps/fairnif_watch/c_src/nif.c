@@ -296,6 +296,39 @@ static ERL_NIF_TERM threads(ErlNifEnv *env, int argc,
     return list;
 }
 
+/* pool(Watch) -> [map()] | busy: what fairnif runs on threads of its own. */
+static ERL_NIF_TERM pool(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct watch *w = get_watch(env, argv[0]);
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    struct fair_running *fair;
+    unsigned n;
+
+    (void)argc;
+    if (!w)
+        return enif_make_badarg(env);
+    fair = enif_alloc(WATCH__POOL * sizeof *fair);
+    if (!fair)
+        return enif_raise_exception(env, atom(env, "enomem"));
+    if (!watch__try_lock(w)) {
+        enif_free(fair);
+        return atom(env, "busy");
+    }
+    n = w->shown_pools;
+    memcpy(fair, w->shown_pool, n * sizeof *fair);
+    watch__unlock(w);
+    while (n-- > 0) {
+        ERL_NIF_TERM map = enif_make_new_map(env);
+
+        put(env, &map, "kind", atom(env, "thread"));
+        put(env, &map, "number", enif_make_uint(env, fair[n].number));
+        put(env, &map, "fairnif", fairnif_term(env, w, &fair[n]));
+        list = enif_make_list_cell(env, map, list);
+    }
+    enif_free(fair);
+    return list;
+}
+
 /* top(Watch) -> {All, Other, [{Function, Samples}]} | busy: of the last ten seconds
  * or twenty. */
 static ERL_NIF_TERM top(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -452,6 +485,7 @@ static ErlNifFunc nifs[] = {
     {"heart", 2, heart, 0},
     {"beat", 2, beat, 0},
     {"threads", 1, threads, 0},
+    {"pool", 1, pool, 0},
     {"counters", 1, counters, 0},
     {"online", 2, online, 0},
     {"top", 1, top, 0},

@@ -273,9 +273,10 @@ bool watch__init(struct watch *w, const struct watch__config *config,
     w->stack = calloc(1, sizeof *w->stack);
     w->running = calloc(WATCH__RUNNING, sizeof *w->running);
     w->shown_fair = calloc(w->count + 1, sizeof *w->shown_fair);
+    w->shown_pool = calloc(WATCH__POOL, sizeof *w->shown_pool);
     w->maps = watch__maps_new();
     if (!w->threads || !w->env || !w->stack || !w->running
-        || !w->shown_fair || !w->maps)
+        || !w->shown_fair || !w->shown_pool || !w->maps)
         return false;
     w->poke = enif_make_atom(w->env, "poke");
     return true;
@@ -362,5 +363,6 @@ void watch__free(struct watch *w)
     free(w->stack);
     free(w->running);
     free(w->shown_fair);
+    free(w->shown_pool);
     free(w->threads);
 }

@@ -321,7 +321,7 @@ struct watch__types {
 
 /* -- all of it ------------------------------------------------------------------------- */
 
-enum { WATCH__LOOKS = 16, WATCH__RUNNING = 1024 };
+enum { WATCH__LOOKS = 16, WATCH__RUNNING = 1024, WATCH__POOL = 64 };
 
 enum watch__asked { LOOK_FREE, LOOK_FILLED, LOOK_ASKED };
 
@@ -358,6 +358,8 @@ struct watch {
     struct watch__tally tallies[WATCH__TALLIES];
     uint64_t tallied, other, tally_since;
     struct fair_running *shown_fair;    /* by thread; tid 0: none */
+    struct fair_running *shown_pool;    /* what runs on fairnif's own threads */
+    unsigned shown_pools;
     struct watch__counters counters;
     _Atomic int64_t offset;     /* erlang:monotonic_time - CLOCK_MONOTONIC */
     _Atomic unsigned online;    /* normal schedulers, as Erlang says */

@@ -19,6 +19,8 @@ spin_dirty_io(Ms) -> ?NIF(Ms).
 sleep_normal(Ms) -> ?NIF(Ms).
 kernel_normal(Ms) -> ?NIF(Ms).
 sleep_dirty_io(Ms) -> ?NIF(Ms).
+sleep_threaded(Ms) -> ?NIF(Ms).
+unwinds(Ms) -> ?NIF(Ms).
 call_auto(Ms) -> ?NIF(Ms).
 fair_yielding(Ms) -> ?NIF(Ms).
 fair_auto(Ms) -> ?NIF(Ms).

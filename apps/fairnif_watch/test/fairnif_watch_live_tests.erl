@@ -154,6 +154,28 @@ unkillable() ->
     #{evidence := #{candidates := Candidates}} = Found,
     ?assertEqual([], Candidates -- Jobs).
 
+%% A body that takes long to clean up, and one that does not tick, on threads of fairnif's pool.
+code_that_outlives_its_process_on_fairnifs_own_threads_is_found_test_() ->
+    live(120, fun() -> with_watch(#{}, fun on_own_threads/0) end).
+
+on_own_threads() ->
+    [begin
+         Pid = spawn(fun() -> fairnif:await(fairnif_watch_block_fair:F(6000)) end),
+         eventually(fun() -> lists:any(fun(#{owner := Owner}) -> Owner =:= Pid end, fairnif:tasks())
+                    end, 10000),
+         timer:sleep(50),
+         exit(Pid, kill),
+         Found = wait_finding(fun(#{detector := Detector, culprit := #{mfa := {_, Name, _}}}) ->
+                                      Detector =:= unkillable andalso Name =:= F;
+                                 (_) ->
+                                      false
+                              end, 15000),
+         ?assertMatch(#{subject := {process, Pid},
+                        culprit := #{mfa := {fairnif_watch_block_fair, F, 1}}}, Found),
+         #{sentence := Sentence} = Found,
+         ?assertMatch({match, _}, re:run(Sentence, "still runs on a thread of fairnif's pool"))
+     end || F <- [unwinds, sleep_threaded]].
+
 %% As many run as there are threads, one more waits. The watch knows all that say they run: up to
 %% OTP 26 who waits for a dirty scheduler does, too.
 full() ->

@@ -1,5 +1,6 @@
-%% A process that is dead, or dying, while native code still runs for it on a dirty scheduler: what
-%% it holds is not freed and its scheduler is not either.
+%% A process that is dead, or dying, while native code still runs for it on a dirty scheduler or on a
+%% thread of fairnif's pool: what it holds is not freed, and its scheduler or thread is not either.
+%% So does a body that unwinds, and takes long to clean up (FAIR_UNWINDS).
 -module(fairnif_watch_detect_unkillable).
 
 -behaviour(fairnif_watch_detector).
@@ -65,6 +66,7 @@ issue(#{key := Key, pid := Pid, died := Died, name := Name, certain := Certain, 
                      " after ", died(Job), "."]),
       evidence => maps:with([pool, number, candidates, count], Job)}.
 
+threads(1, thread) -> "a thread of fairnif's pool";
 threads(1, Pool) -> ["a ", what(Pool), " scheduler"];
 threads(Count, Pool) -> [integer_to_binary(Count), " ", what(Pool), " schedulers"].
 
@@ -76,6 +78,7 @@ died(#{pid := Pid}) when is_pid(Pid) -> ["its process ", pid_to_list(Pid), " die
 died(#{candidates := Pids}) -> ["the first of ", integer_to_binary(length(Pids)),
                                 " processes that were in it died"].
 
+subject(#{pool := thread, pid := Pid}) -> {process, Pid};
 subject(#{pool := Pool, number := Number}) when is_integer(Number) -> {Pool, Number};
 subject(#{pid := Pid}) when is_pid(Pid) -> {process, Pid};
 subject(_) -> node.

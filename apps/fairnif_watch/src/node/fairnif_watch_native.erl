@@ -5,12 +5,12 @@
 %% {@link fairnif_watch_watchdog} calls the rest.
 -module(fairnif_watch_native).
 
--export([load/1, new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1,
+-export([load/1, new/3, start/1, stop/1, heart/2, beat/2, threads/1, pool/1, counters/1,
          online/2, top/1, look/4, fairnif/2]).
 
 -export_type([watch/0]).
 
--nifs([new/3, start/1, stop/1, heart/2, beat/2, threads/1, counters/1, online/2,
+-nifs([new/3, start/1, stop/1, heart/2, beat/2, threads/1, pool/1, counters/1, online/2,
        top/1, look/4, fairnif/2]).
 
 -opaque watch() :: reference().
@@ -53,6 +53,10 @@ beat(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
 %% @doc What is known of each scheduler thread; about 2 us each. `busy': the thread is writing it.
 -spec threads(watch()) -> [#{atom() => term()}] | busy.
 threads(_Watch) -> erlang:nif_error(not_loaded).
+
+%% @doc What fairnif runs on threads of its own: `kind', `number' and `fairnif' as in {@link threads/1}.
+-spec pool(watch()) -> [#{atom() => term()}] | busy.
+pool(_Watch) -> erlang:nif_error(not_loaded).
 
 %% @doc The thread's counters.
 -spec counters(watch()) -> #{atom() => non_neg_integer()}.

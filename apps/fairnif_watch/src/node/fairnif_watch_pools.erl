@@ -40,12 +40,12 @@ new(#{dirty_search_per_s := PerSecond} = Config) ->
 
 %% @doc After each second: starts what a full pool needs, ends what is needed no more.
 -spec sample(map(), pools()) -> {[{atom(), integer()}], pools()}.
-sample(#{looks := Looks, threads := Threads, at := At}, Pools) ->
+sample(#{looks := Looks, threads := Threads, pool := Pool, at := At}, Pools) ->
     Full = [Kind || Kind <- [dirty_cpu, dirty_io], is_full(Kind, Looks)],
-    Owned = owners(Threads, At, forget(At, Pools#pools{full = Full})),
+    Owned = owners(Threads ++ Pool, At, forget(At, Pools#pools{full = Full})),
     Next = lists:foldl(fun probe/2, search(Owned), [dirty_cpu, dirty_io]),
     ask_looks(Threads, Next),
-    Still = still(Threads, lists:last(Looks), Next),
+    Still = still(Threads, Pool, lists:last(Looks), Next),
     {Next#pools.counts, Still#pools{counts = []}}.
 
 %% At the last three looks, or at all that there were.
@@ -95,14 +95,15 @@ search(#pools{full = [_ | _], searcher = none, search = PerSecond} = Pools) when
 search(Pools) ->
     Pools.
 
-%% The owners of fairnif functions on dirty schedulers are monitored: that tells of their death at
+%% The owners of fairnif functions on dirty schedulers, and on its own threads, are monitored: that tells of their death at
 %% once, and asks them nothing.
 owners(Threads, At, Pools) ->
     lists:foldl(
-      fun(#{kind := Kind, number := N, fairnif := #{function := {M, F, A} = Mfa, owner := Pid}}, P)
+      fun(#{kind := Kind, number := N,
+            fairnif := #{function := {M, F, A} = Mfa, owner := Pid, since := Since}}, P)
             when Kind =/= normal, is_pid(Pid) ->
               job(Pid, #{mfa => Mfa, kind => fairnif, name => fairnif_watch_culprit:mfa(M, F, A),
-                         pool => Kind, number => N, certain => true}, At, P);
+                         pool => Kind, number => N, since => Since, certain => true}, At, P);
          (_, P) ->
               P
       end, Pools, Threads).
@@ -170,22 +171,29 @@ down(Ref, Why, Now, #pools{jobs = Jobs, dead = Dead, probe = Probes} = Pools) ->
                         dead = case Job of
                                    #{kind := gc} -> Dead;
                                    _ when Why =:= normal; map_size(Dead) >= ?JOBS -> Dead;
-                                   _ -> Dead#{Pid => Job#{died => Now, pid => Pid}}
+                                   _ -> Dead#{Pid => Job#{died => died(Why, Job, Now), pid => Pid}}
                                end};
         [] ->
             Pools#pools{probe = maps:filter(fun(_, {_, R, _}) -> R =/= Ref end, Probes)}
     end.
 
+%% Who was dead when his job was first seen died before it began, or soon after: a body that unwinds
+%% begins with his death.
+died(noproc, #{since := Since}, Now) ->
+    min(Now, (Since + erlang:time_offset(nanosecond)) div 1000);
+died(_, _, Now) ->
+    Now.
+
 %% Which of the dead may still run. A fairnif one says so itself. Which process a thread works for
 %% otherwise cannot be seen, only how many jobs run and who lives: while fewer run than live, less
 %% those that may be waiting, nobody dead does. (One that died waiting is in the queue, and so in
 %% its length, until its turn comes.)
-still(Threads, #{dirty_cpu := Cpu, dirty_io := Io}, #pools{dead = Dead, jobs = Jobs} = Pools) ->
+still(Threads, Pool, #{dirty_cpu := Cpu, dirty_io := Io}, #pools{dead = Dead, jobs = Jobs} = Pools) ->
     {Queued, Active} = {element(1, Cpu) + element(1, Io), element(2, Cpu) + element(2, Io)},
     Living = length([Pid || {Pid, #{kind := Kind}} <- maps:to_list(Jobs), Kind =/= fairnif]),
     Fair = length([N || #{kind := Kind, number := N, fairnif := #{}} <- Threads, Kind =/= normal]),
     Running = Active - Queued - Fair,
-    May = fun(Pid, #{kind := fairnif}) -> is_running(Pid, Threads);
+    May = fun(Pid, #{kind := fairnif}) -> is_running(Pid, Threads ++ Pool);
              (_, _) -> Running > max(0, Living - Queued)
           end,
     Pools#pools{dead = maps:filter(May, Dead), threads = Threads}.

@@ -36,6 +36,7 @@ take(Looks, IntervalMs, Before) ->
             interval_ms => IntervalMs,
             looks => Looks,
             threads => Threads,
+            pool => from_watchdog(pool, []),
             top => from_watchdog(top, []),
             native => Native,
             blind => from_watchdog(blind, [<<"the watchdog does not run">>]),

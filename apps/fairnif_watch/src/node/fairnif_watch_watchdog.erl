@@ -11,7 +11,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, stop/0, threads/0, top/0, counters/0, look/3, blind/0]).
+-export([start_link/1, stop/0, threads/0, pool/0, top/0, counters/0, look/3, blind/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([event/0, options/0, native_function/0]).
@@ -64,6 +64,14 @@ threads() ->
         none -> [];
         plain -> fairnif_watch_plain:threads(lookup(held, #{}));
         Watch -> [offline(Thread, Online) || Thread <- native_threads(Watch)]
+    end.
+
+%% @doc What fairnif runs on threads of its own, which are no schedulers.
+-spec pool() -> [#{atom() => term()}].
+pool() ->
+    case native() of
+        none -> [];
+        Watch -> asked(fun() -> fairnif_watch_native:pool(Watch) end, [])
     end.
 
 offline(Thread = #{kind := normal, number := N}, Online) when N > Online ->

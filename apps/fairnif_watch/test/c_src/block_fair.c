@@ -72,6 +72,19 @@ static ERL_NIF_TERM call(fair_task *t)
     return answer(t, since);
 }
 
+/* Goes on until its caller dies, and takes so long to clean up. */
+static ERL_NIF_TERM unwinds(fair_task *t)
+{
+    struct way w;
+
+    if (!get_ms(t, &w))
+        return fair_badarg(t);
+    while (!fair_cancelled(t))
+        fair_tick(t, 500);
+    way_sleep(&w);
+    return 0;
+}
+
 /* Ticks about once a microsecond, for so many ms of its own time. */
 static ERL_NIF_TERM fair(fair_task *t)
 {
@@ -100,6 +113,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("sleep_normal", 1, sleeps, FAIR_NORMAL | FAIR_NO_YIELD),
     FAIR_NIF("kernel_normal", 1, kernel, FAIR_NORMAL | FAIR_NO_YIELD),
     FAIR_NIF("sleep_dirty_io", 1, sleeps, FAIR_DIRTY_IO | FAIR_NO_YIELD),
+    FAIR_NIF("sleep_threaded", 1, sleeps, FAIR_THREADED),
+    FAIR_NIF("unwinds", 1, unwinds, FAIR_AUTO | FAIR_UNWINDS),
     FAIR_NIF("call_auto", 1, call, FAIR_AUTO),
     FAIR_NIF("fair_yielding", 1, fair, FAIR_NORMAL),
     FAIR_NIF("fair_auto", 1, fair, FAIR_AUTO),
