@@ -348,10 +348,11 @@ an_unkillable_job_is_told_by_where_it_runs_test() ->
     ?assertMatch(#{subject := {process, Self}},
                  last_issue(fairnif_watch_detect_unkillable,
                             [second(12, dead(#{number => none, pool => unknown}))])),
-    Sentence = iolist_to_binary(["my:job/0 still runs on a thread of fairnif's pool, 2.0 s after its "
-                                 "process ", pid_to_list(Self), " died."]),
+    Sentence = iolist_to_binary(["my:job/0 still runs on a thread of fairnif's pool, 2.0 s after "
+                                 "its process ", pid_to_list(Self), " died."]),
     ?assertMatch(#{subject := {process, Self}, sentence := Sentence},
-                 last_issue(fairnif_watch_detect_unkillable, [second(12, dead(#{pool => thread}))])).
+                 last_issue(fairnif_watch_detect_unkillable,
+                            [second(12, dead(#{pool => thread}))])).
 
 %% starved.
 
