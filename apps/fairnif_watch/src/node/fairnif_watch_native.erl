@@ -54,7 +54,8 @@ beat(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
 -spec threads(watch()) -> [#{atom() => term()}] | busy.
 threads(_Watch) -> erlang:nif_error(not_loaded).
 
-%% @doc What fairnif runs on threads of its own: `kind', `number' and `fairnif' as in {@link threads/1}.
+%% @doc What fairnif runs on threads of its own: `kind', `number' and `fairnif' as in
+%% {@link threads/1}.
 -spec pool(watch()) -> [#{atom() => term()}] | busy.
 pool(_Watch) -> erlang:nif_error(not_loaded).
 

@@ -188,7 +188,8 @@ died(_, _, Now) ->
 %% otherwise cannot be seen, only how many jobs run and who lives: while fewer run than live, less
 %% those that may be waiting, nobody dead does. (One that died waiting is in the queue, and so in
 %% its length, until its turn comes.)
-still(Threads, Pool, #{dirty_cpu := Cpu, dirty_io := Io}, #pools{dead = Dead, jobs = Jobs} = Pools) ->
+still(Threads, Pool, #{dirty_cpu := Cpu, dirty_io := Io},
+      #pools{dead = Dead, jobs = Jobs} = Pools) ->
     {Queued, Active} = {element(1, Cpu) + element(1, Io), element(2, Cpu) + element(2, Io)},
     Living = length([Pid || {Pid, #{kind := Kind}} <- maps:to_list(Jobs), Kind =/= fairnif]),
     Fair = length([N || #{kind := Kind, number := N, fairnif := #{}} <- Threads, Kind =/= normal]),
