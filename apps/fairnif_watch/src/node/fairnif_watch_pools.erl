@@ -95,8 +95,8 @@ search(#pools{full = [_ | _], searcher = none, search = PerSecond} = Pools) when
 search(Pools) ->
     Pools.
 
-%% The owners of fairnif functions on dirty schedulers, and on its own threads, are monitored: that tells of their death at
-%% once, and asks them nothing.
+%% The owners of fairnif functions on dirty schedulers, and on its own threads, are monitored: that
+%% tells of their death at once, and asks them nothing.
 owners(Threads, At, Pools) ->
     lists:foldl(
       fun(#{kind := Kind, number := N,
