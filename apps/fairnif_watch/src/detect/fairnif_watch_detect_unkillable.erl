@@ -1,6 +1,6 @@
 %% A process that is dead, or dying, while native code still runs for it on a dirty scheduler or on
-%% a thread of fairnif's pool: neither is free, nor is what it holds. A body that takes long to clean
-%% up (FAIR_UNWINDS) is such code.
+%% a thread of fairnif's pool: neither is free, nor is what it holds. A body that takes long to
+%% clean up (FAIR_UNWINDS) is such code.
 -module(fairnif_watch_detect_unkillable).
 
 -behaviour(fairnif_watch_detector).
