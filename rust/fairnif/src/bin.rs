@@ -56,12 +56,7 @@ impl Held {
     /// Makes a binary term in a new environment; `None` when it made something else.
     fn new(make: impl FnOnce(abi::Env) -> abi::Term) -> Option<Held> {
         let env = vm::alloc_env();
-        let mut held = Held {
-            env,
-            term: make(env),
-            data: std::ptr::null(),
-            size: 0,
-        };
+        let mut held = Held { env, term: make(env), data: std::ptr::null(), size: 0 };
         // The copy is looked at, not what was copied: a binary that somebody appends to may move
         // until it is referred to from elsewhere.
         // Safety: the term is one of `env`, which `held` frees.
@@ -102,8 +97,7 @@ impl<'a> Decoder<'a> for Bin {
         }
         // Safety: the environment is new.
         let held = Held::new(|env| unsafe { vm::copy_into(env, term) });
-        held.map(|held| Bin(Inner::Large(Arc::new(held))))
-            .ok_or(rustler::Error::BadArg)
+        held.map(|held| Bin(Inner::Large(Arc::new(held)))).ok_or(rustler::Error::BadArg)
     }
 }
 
@@ -161,10 +155,7 @@ impl RefUnwindSafe for Buffer {}
 impl Buffer {
     fn new(size: usize) -> Option<Buffer> {
         let binary = vm::alloc_binary(size)?.into();
-        Some(Buffer {
-            binary,
-            given: AtomicBool::new(false),
-        })
+        Some(Buffer { binary, given: AtomicBool::new(false) })
     }
 
     fn data(&self) -> *mut u8 {
@@ -208,11 +199,7 @@ impl Drop for Buffer {
 impl OwnedBin {
     /// An empty one, without memory.
     pub const fn new() -> OwnedBin {
-        OwnedBin {
-            buffer: None,
-            len: 0,
-            term: OnceLock::new(),
-        }
+        OwnedBin { buffer: None, len: 0, term: OnceLock::new() }
     }
 
     /// An empty one with room for so many bytes.
@@ -282,9 +269,7 @@ impl OwnedBin {
 
     #[cold]
     fn grow(&mut self, more: usize) {
-        let Some(needed) = self.len.checked_add(more) else {
-            panic!("fairnif: a binary too long")
-        };
+        let Some(needed) = self.len.checked_add(more) else { panic!("fairnif: a binary too long") };
         self.reallocate(needed.max(self.len.saturating_mul(2)).max(HEAP_BINARY));
     }
 
@@ -313,9 +298,7 @@ impl OwnedBin {
     }
 
     fn data(&self) -> *mut u8 {
-        self.buffer
-            .as_ref()
-            .map_or(NonNull::dangling().as_ptr(), Buffer::data)
+        self.buffer.as_ref().map_or(NonNull::dangling().as_ptr(), Buffer::data)
     }
 
     fn end(&mut self) -> *mut u8 {
@@ -372,9 +355,7 @@ impl From<OwnedBin> for Bin {
         if bin.term.get().is_none() {
             bin.shrink_to_fit();
         }
-        bin.term()
-            .cloned()
-            .unwrap_or_else(|| Bin(Inner::Small(bin.as_slice().into())))
+        bin.term().cloned().unwrap_or_else(|| Bin(Inner::Small(bin.as_slice().into())))
     }
 }
 

@@ -202,10 +202,7 @@ impl Call {
 
     /// A tick cannot be paid: the call pauses once the future has returned.
     pub(crate) fn ask(&self, units: u64) {
-        let more = self
-            .asked
-            .get()
-            .map_or(0, |so_far| so_far.saturating_add(1));
+        let more = self.asked.get().map_or(0, |so_far| so_far.saturating_add(1));
         self.asked.set(Some(more.saturating_add(units)));
     }
 
@@ -232,10 +229,9 @@ impl Call {
             unsafe { self.run_elsewhere(&job) };
             job.done();
         } else {
-            self.sources
-                .wait(&self.wakes, |fd, events, timeout| unsafe {
-                    ((*(*self.task).ops).wait)(self.task, fd, events, timeout)
-                });
+            self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
+                ((*(*self.task).ops).wait)(self.task, fd, events, timeout)
+            });
         }
     }
 

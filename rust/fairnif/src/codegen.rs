@@ -40,13 +40,7 @@ impl Function {
         options: abi::Options,
     ) -> Function {
         let record = AtomicPtr::new(null_mut());
-        Function {
-            name,
-            arity,
-            mode: mode | abi::mode::UNWINDS,
-            options,
-            record,
-        }
+        Function { name, arity, mode: mode | abi::mode::UNWINDS, options, record }
     }
 
     /// Where the VM comes in.

@@ -76,7 +76,5 @@ impl Error {
 /// What a panic answers, as rustler's functions do.
 pub(crate) fn panicked(env: Env) -> NifReturned {
     let atom = Atom::from_str(env, "nif_panicked");
-    atom.map_or(NifReturned::BadArg, |atom| {
-        Error::raise(atom).into_returned(env)
-    })
+    atom.map_or(NifReturned::BadArg, |atom| Error::raise(atom).into_returned(env))
 }

@@ -18,10 +18,7 @@ use crate::Ticker;
 /// }
 /// ```
 pub fn fair<I: IntoIterator>(iterator: I) -> Fair<I::IntoIter> {
-    Fair {
-        iterator: iterator.into_iter(),
-        ticker: Ticker::new(),
-    }
+    Fair { iterator: iterator.into_iter(), ticker: Ticker::new() }
 }
 
 /// What [`fair`] returns.

@@ -92,11 +92,7 @@ fn bind(env: Env, info: Term, module: &CStr) -> c_int {
         );
     }
     if handshake.error != 0 || handshake.ops.is_null() {
-        return if handshake.error != 0 {
-            handshake.error
-        } else {
-            abi::E_ABI
-        };
+        return if handshake.error != 0 { handshake.error } else { abi::E_ABI };
     }
     lib.ops = handshake.ops;
     lib.resource_type = handshake.resource_type;
@@ -114,11 +110,7 @@ fn refuse(module: &CStr, error: c_int, why: &str) -> c_int {
 /// What an instance needs for good: some 90 bytes a function, at each load.
 #[allow(clippy::mut_from_ref)] // What is borrowed mutably is new.
 fn records(functions: &[&'static Function]) -> (&'static mut abi::Lib, &'static mut [abi::Nif]) {
-    let lib = abi::Lib {
-        ops: null(),
-        resource_type: null_mut(),
-        state: abi::LOADED,
-    };
+    let lib = abi::Lib { ops: null(), resource_type: null_mut(), state: abi::LOADED };
     let lib = Box::leak(Box::new(lib));
     let pointer = from_mut(lib);
     let nifs = functions.iter().map(|function| abi::Nif {

@@ -46,16 +46,8 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let state = State {
-        closure: Some(Box::new(closure)),
-        result: None,
-        waker: None,
-    };
-    let work = Arc::new(Work {
-        place: Place::Threaded,
-        units: 0,
-        state: Mutex::new(state),
-    });
+    let state = State { closure: Some(Box::new(closure)), result: None, waker: None };
+    let work = Arc::new(Work { place: Place::Threaded, units: 0, state: Mutex::new(state) });
     Offload { work, call: 0 }
 }
 

@@ -46,11 +46,7 @@ struct Waiter {
 
 impl Source {
     fn new(what: What) -> Arc<Source> {
-        Arc::new(Source {
-            what,
-            gone: AtomicBool::new(false),
-            waiter: Mutex::default(),
-        })
+        Arc::new(Source { what, gone: AtomicBool::new(false), waiter: Mutex::default() })
     }
 
     fn waiter(&self) -> std::sync::MutexGuard<'_, Waiter> {
@@ -104,9 +100,7 @@ impl Registered {
             if self.source.is_none() {
                 self.source = Some(Source::new(make()?));
             }
-            let Some(source) = &self.source else {
-                unreachable!()
-            };
+            let Some(source) = &self.source else { unreachable!() };
             if let Some(result) = source.poll(call, context) {
                 self.source = None;
                 return Poll::Ready(result);
@@ -143,10 +137,7 @@ impl Drop for Registered {
 /// }
 /// ```
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep {
-        until: Instant::now().checked_add(duration),
-        registered: Registered::default(),
-    }
+    Sleep { until: Instant::now().checked_add(duration), registered: Registered::default() }
 }
 
 /// What [`sleep`] returns.
@@ -167,9 +158,7 @@ impl Future for Sleep {
         if Instant::now() >= until {
             return Poll::Ready(());
         }
-        self.registered
-            .poll("sleep", context, || Ok(What::Time(until)))
-            .map(|_| ())
+        self.registered.poll("sleep", context, || Ok(What::Time(until))).map(|_| ())
     }
 }
 
@@ -214,11 +203,7 @@ pub struct Ready<'fd> {
 
 impl<'fd> Ready<'fd> {
     fn new(fd: BorrowedFd<'fd>, events: Interest) -> Self {
-        Ready {
-            fd,
-            events,
-            registered: Registered::default(),
-        }
+        Ready { fd, events, registered: Registered::default() }
     }
 }
 
@@ -230,24 +215,15 @@ impl Future for Ready<'_> {
         if self.registered.source.is_none() && is_ready(fd, events) {
             return Poll::Ready(Ok(()));
         }
-        self.registered
-            .poll("a descriptor was waited for", context, || {
-                Ok(What::Fd(fd.try_clone_to_owned()?, events))
-            })
+        self.registered.poll("a descriptor was waited for", context, || {
+            Ok(What::Fd(fd.try_clone_to_owned()?, events))
+        })
     }
 }
 
 fn is_ready(fd: BorrowedFd, events: Interest) -> bool {
-    let events = if events == abi::READ {
-        libc::POLLIN
-    } else {
-        libc::POLLOUT
-    };
-    let mut poll = libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events,
-        revents: 0,
-    };
+    let events = if events == abi::READ { libc::POLLIN } else { libc::POLLOUT };
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     // Safety: one pollfd, and no waiting.
     unsafe { libc::poll(&mut poll, 1, 0) > 0 }
 }
@@ -287,11 +263,7 @@ impl Sources {
     pub(crate) fn add(&self, source: Arc<Source>) {
         let key = self.last_key.get() + 1;
         self.last_key.set(key);
-        self.entries.borrow_mut().push(Entry {
-            source,
-            key,
-            added: false,
-        });
+        self.entries.borrow_mut().push(Entry { source, key, added: false });
     }
 
     /// Nothing is watched any more.
@@ -344,20 +316,14 @@ impl Sources {
         }
         let answer = wait(poller.as_fd().as_raw_fd(), abi::READ, timeout);
         if answer < 0 {
-            fds.iter()
-                .for_each(|source| source.finish(result_of(answer)));
+            fds.iter().for_each(|source| source.finish(result_of(answer)));
         } else {
             self.finish_ready(poller);
         }
     }
 
     fn watch(&self, poller: &Poller) {
-        for entry in self
-            .entries
-            .borrow_mut()
-            .iter_mut()
-            .filter(|entry| !entry.added)
-        {
+        for entry in self.entries.borrow_mut().iter_mut().filter(|entry| !entry.added) {
             let Some((fd, events)) = entry.fd() else {
                 continue;
             };
@@ -383,19 +349,13 @@ impl Sources {
     fn finish_times(&self) {
         let now = Instant::now();
         let due = |entry: &Entry| matches!(entry.source.what, What::Time(until) if until <= now);
-        self.find(due)
-            .iter()
-            .for_each(|source| source.finish(Ok(())));
+        self.find(due).iter().for_each(|source| source.finish(Ok(())));
     }
 
     /// Not with the list borrowed is anybody woken.
     fn find(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Arc<Source>> {
         let entries = self.entries.borrow();
-        entries
-            .iter()
-            .filter(|entry| wanted(entry))
-            .map(|entry| entry.source.clone())
-            .collect()
+        entries.iter().filter(|entry| wanted(entry)).map(|entry| entry.source.clone()).collect()
     }
 
     fn fds(&self) -> Vec<Arc<Source>> {

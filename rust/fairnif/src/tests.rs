@@ -3,6 +3,8 @@
 //! It counts, waits by `poll`, runs `call` on a thread, and cancels when a test wants that. What it
 //! cannot is to go on on another thread; fairnif_rust_tests (apps/fairnif/test) does that.
 
+mod fake;
+
 use std::ffi::{c_int, c_uint, c_void};
 use std::future::{pending, poll_fn, Future};
 use std::io::Write;
@@ -23,146 +25,13 @@ use futures::{join, select, FutureExt};
 
 use crate::abi::{Ops, Task};
 use crate::call::{drive, End};
+use fake::{run, Drops, Fake};
+
 use crate::{fair, fair_here, offload, readable, sleep, writable, Place, Ticker};
 
 const GRANTED: u64 = 100;
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(20);
-
-// -- the runtime ----------------------------------------------------------------------------------
-
-#[repr(C)]
-struct Fake {
-    task: Task,
-    granted: u64,
-    units: u64,
-    ticks: usize,
-    waits: usize,
-    /// At which tick, and at which wait.
-    cancel_at_tick: usize,
-    cancel_at_wait: usize,
-    calls: Vec<c_uint>,
-}
-
-unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
-    &mut *task.cast()
-}
-
-unsafe extern "C" fn tick(task: *mut Task, units: usize) {
-    let fake = fake(task);
-    fake.units += fake.granted - fake.task.budget + units as u64 + 1;
-    fake.ticks += 1;
-    fake.task.cancelled |= c_uint::from(fake.ticks == fake.cancel_at_tick);
-    fake.granted = if fake.task.cancelled == 0 { GRANTED } else { 0 };
-    fake.task.budget = fake.granted;
-}
-
-unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c_int) -> c_int {
-    let fake = fake(task);
-    fake.waits += 1;
-    if fake.waits == fake.cancel_at_wait {
-        fake.task.cancelled = 1;
-        return -libc::ECANCELED;
-    }
-    let events = [0, libc::POLLIN, libc::POLLOUT][events as usize];
-    let mut poll = libc::pollfd {
-        fd,
-        events,
-        revents: 0,
-    };
-    libc::poll(&mut poll, 1, timeout)
-}
-
-unsafe extern "C" fn call(
-    task: *mut Task,
-    place: c_uint,
-    _units: usize,
-    run: unsafe extern "C" fn(*mut c_void),
-    arg: *mut c_void,
-) {
-    fake(task).calls.push(place);
-    let arg = arg as usize;
-    thread::scope(|scope| scope.spawn(move || run(arg as *mut c_void)).join()).unwrap();
-}
-
-unsafe extern "C" fn unused() {
-    unreachable!()
-}
-
-fn ops() -> &'static Ops {
-    const COUNT: usize = size_of::<Ops>() / size_of::<usize>();
-    let table: [unsafe extern "C" fn(); COUNT] = [unused; COUNT];
-    // Safety: a table of functions, but for its first word.
-    let mut ops: Ops = unsafe { transmute(table) };
-    (ops.tick, ops.wait, ops.call) = (tick, wait, call);
-    Box::leak(Box::new(ops))
-}
-
-impl Fake {
-    fn new() -> Box<Fake> {
-        let task = Task {
-            budget: GRANTED,
-            ops: ops(),
-            env: null_mut(),
-            argv: null(),
-            argc: 0,
-            env_used: 0,
-            yields: 0,
-            cancelled: 0,
-        };
-        Box::new(Fake {
-            task,
-            granted: GRANTED,
-            units: 0,
-            ticks: 0,
-            waits: 0,
-            cancel_at_tick: 0,
-            cancel_at_wait: 0,
-            calls: vec![],
-        })
-    }
-
-    fn drive<F: Future + Send + 'static>(&mut self, future: F) -> End<F::Output> {
-        let end = unsafe { drive((self as *mut Fake).cast(), future) };
-        self.units += self.granted - self.task.budget;
-        assert!(crate::call::current().is_null());
-        end
-    }
-
-    fn run<F: Future + Send + 'static>(&mut self, future: F) -> F::Output {
-        match self.drive(future) {
-            End::Ready(value) => value,
-            End::Panicked(_) => panic!("it panicked"),
-            End::Cancelled => panic!("it was cancelled"),
-        }
-    }
-}
-
-fn run<F: Future + Send + 'static>(future: F) -> F::Output {
-    Fake::new().run(future)
-}
-
-/// Counts its drops.
-#[derive(Clone, Default)]
-struct Drops(Arc<AtomicUsize>);
-
-impl Drops {
-    fn guard(&self) -> Guard {
-        Guard(self.clone())
-    }
-
-    fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-struct Guard(Drops);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0 .0.fetch_add(1, Ordering::SeqCst);
-    }
-}
 
 // -- ticks ----------------------------------------------------------------------------------------
 
@@ -192,11 +61,7 @@ fn tickers_of_a_call_count_all_their_units_but_for_the_last_loans() {
         }
     });
     let all = 1000 * (2 + 3 + 4);
-    assert!(
-        (all - 2 * GRANTED..=all).contains(&fake.units),
-        "{}",
-        fake.units
-    );
+    assert!((all - 2 * GRANTED..=all).contains(&fake.units), "{}", fake.units);
 }
 
 #[test]
@@ -251,9 +116,7 @@ fn a_ticker_may_be_forgotten() {
         forget(t);
         let t = Box::leak(Box::new(Ticker::new()));
         let mut tick = Box::pin(t.tick(GRANTED as usize));
-        assert!(poll_fn(|cx| Poll::Ready(tick.as_mut().poll(cx)))
-            .await
-            .is_pending());
+        assert!(poll_fn(|cx| Poll::Ready(tick.as_mut().poll(cx))).await.is_pending());
         forget(tick);
     });
 }
@@ -364,10 +227,7 @@ fn a_destructor_that_panics_is_a_panic() {
             Poll::Ready(())
         }
     }
-    assert!(matches!(
-        Fake::new().drive(ReadyWith(Bad)),
-        End::Panicked(_)
-    ));
+    assert!(matches!(Fake::new().drive(ReadyWith(Bad)), End::Panicked(_)));
     let mut fake = Fake::new();
     fake.cancel_at_wait = 1;
     let end = fake.drive(async {
@@ -500,9 +360,7 @@ fn a_descriptor_may_be_closed_behind_a_future_that_was_forgotten() {
     run(async move {
         let reader: &'static UnixStream = Box::leak(Box::new(reader));
         let mut ready = Box::pin(readable(reader));
-        assert!(poll_fn(|cx| Poll::Ready(ready.as_mut().poll(cx)))
-            .await
-            .is_pending());
+        assert!(poll_fn(|cx| Poll::Ready(ready.as_mut().poll(cx))).await.is_pending());
         forget(ready);
         drop(writer);
         join!(sleep(SHORT), sleep(SHORT));
@@ -614,10 +472,7 @@ fn closures_run_elsewhere_where_they_are_told_to() {
         join!(one, two)
     });
     assert!(there.0 != here && there.1 != here);
-    assert_eq!(
-        fake.calls,
-        [crate::abi::mode::THREADED, crate::abi::mode::DIRTY_CPU]
-    );
+    assert_eq!(fake.calls, [crate::abi::mode::THREADED, crate::abi::mode::DIRTY_CPU]);
 }
 
 #[test]
@@ -648,9 +503,7 @@ fn a_closure_that_did_not_begin_is_dropped_and_not_run() {
     let mut fake = Fake::new();
     fake.run(async move {
         let mut never = Box::pin(offload(move || drop(guard)));
-        assert!(poll_fn(|cx| Poll::Ready(never.as_mut().poll(cx)))
-            .await
-            .is_pending());
+        assert!(poll_fn(|cx| Poll::Ready(never.as_mut().poll(cx))).await.is_pending());
         drop(never);
         sleep(SHORT).await;
     });

@@ -28,10 +28,7 @@ pub struct Ticker {
 impl Ticker {
     /// One that has not been lent anything yet.
     pub const fn new() -> Ticker {
-        Ticker {
-            left: AtomicU64::new(0),
-            lent: AtomicU64::new(0),
-        }
+        Ticker { left: AtomicU64::new(0), lent: AtomicU64::new(0) }
     }
 
     /// Says that `units` of work were done since the last tick: bytes, rows, rounds.
@@ -56,11 +53,7 @@ impl Ticker {
     /// ```
     #[inline(always)]
     pub fn tick(&self, units: usize) -> Tick<'_> {
-        Tick {
-            ticker: self,
-            units: units as u64,
-            asked: false,
-        }
+        Tick { ticker: self, units: units as u64, asked: false }
     }
 
     /// The same in code that cannot be `async`: a callback deep inside a crate. Pauses at once,
@@ -112,9 +105,7 @@ impl Ticker {
 
     /// What was done since the last loan.
     fn spent(&self) -> u64 {
-        self.lent
-            .load(Ordering::Relaxed)
-            .wrapping_sub(self.left.load(Ordering::Relaxed))
+        self.lent.load(Ordering::Relaxed).wrapping_sub(self.left.load(Ordering::Relaxed))
     }
 
     fn borrow(&self, units: u64) {

@@ -49,17 +49,12 @@ impl Wakes {
 
     pub(crate) fn are_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)
-            || self
-                .shared
-                .get()
-                .is_some_and(|shared| shared.woken.load(Ordering::Acquire))
+            || self.shared.get().is_some_and(|shared| shared.woken.load(Ordering::Acquire))
     }
 
     /// Has anybody but the call itself a waker?
     pub(crate) fn are_shared(&self) -> bool {
-        self.shared
-            .get()
-            .is_some_and(|shared| Arc::strong_count(shared) > 1)
+        self.shared.get().is_some_and(|shared| Arc::strong_count(shared) > 1)
     }
 
     /// What a wake makes ready; `None` when there is no descriptor left for it.
@@ -108,9 +103,7 @@ unsafe fn clone(wakes: *const ()) -> RawWaker {
 }
 
 unsafe fn wake(wakes: *const ()) {
-    (*wakes.cast::<Wakes>())
-        .woken
-        .store(true, Ordering::Release);
+    (*wakes.cast::<Wakes>()).woken.store(true, Ordering::Release);
 }
 
 unsafe fn ignore(_wakes: *const ()) {}

@@ -166,10 +166,7 @@ fn c_source() -> String {
 
 fn erl_nif_dir() -> Option<String> {
     let program = "io:put_chars(filename:join([code:root_dir(), usr, include])), halt().";
-    let output = Command::new("erl")
-        .args(["-noinput", "-eval", program])
-        .output()
-        .ok()?;
+    let output = Command::new("erl").args(["-noinput", "-eval", program]).output().ok()?;
     let dir = String::from_utf8(output.stdout).ok()?;
     Path::new(&dir).join("erl_nif.h").exists().then_some(dir)
 }

@@ -55,9 +55,7 @@ pub fn nif(
     let parser = syn::meta::parser(|meta| parsed.parse(meta));
     syn::parse_macro_input!(options with parser);
     let function = syn::parse_macro_input!(item as ItemFn);
-    expand(&parsed, &function)
-        .unwrap_or_else(Error::into_compile_error)
-        .into()
+    expand(&parsed, &function).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// Mode, and its name in the crate.
@@ -81,11 +79,7 @@ struct Options {
 
 impl Options {
     fn parse(&mut self, meta: ParseNestedMeta) -> Result<()> {
-        let option = meta
-            .path
-            .get_ident()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let option = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
         match option.as_str() {
             "mode" => self.mode = Some(mode(&meta.value()?.parse()?)?),
             "name" => self.name = Some(meta.value()?.parse()?),
@@ -106,10 +100,7 @@ fn mode(name: &LitStr) -> Result<&'static str> {
     let value = name.value();
     let found = MODES.iter().find(|(mode, _)| *mode == value);
     found.map(|(_, constant)| *constant).ok_or_else(|| {
-        Error::new(
-            name.span(),
-            "expected auto, normal, dirty_cpu, dirty_io or threaded",
-        )
+        Error::new(name.span(), "expected auto, normal, dirty_cpu, dirty_io or threaded")
     })
 }
 
@@ -122,10 +113,7 @@ fn expand(options: &Options, function: &ItemFn) -> Result<TokenStream> {
         ));
     };
     if let Some(unsafety) = signature.unsafety {
-        return Err(Error::new(
-            unsafety.span(),
-            "Erlang calls it: it cannot be unsafe",
-        ));
+        return Err(Error::new(unsafety.span(), "Erlang calls it: it cannot be unsafe"));
     }
     if !signature.generics.params.is_empty() {
         return Err(Error::new(
@@ -134,10 +122,7 @@ fn expand(options: &Options, function: &ItemFn) -> Result<TokenStream> {
         ));
     }
     let arguments = arguments(signature)?;
-    let arity = arguments
-        .iter()
-        .filter(|argument| argument.is_term())
-        .count() as u32;
+    let arity = arguments.iter().filter(|argument| argument.is_term()).count() as u32;
     let values = values(&arguments);
     let ident = &signature.ident;
     let name = c_name(options, ident)?;
@@ -248,16 +233,10 @@ fn values(arguments: &[Argument]) -> TokenStream {
 fn c_name(options: &Options, ident: &syn::Ident) -> Result<syn::LitCStr> {
     let (name, span) = match &options.name {
         Some(name) => (name.value(), name.span()),
-        None => (
-            ident.to_string().trim_start_matches("r#").to_string(),
-            ident.span(),
-        ),
+        None => (ident.to_string().trim_start_matches("r#").to_string(), ident.span()),
     };
     if name.is_empty() || name.len() > 255 || !name.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-        return Err(Error::new(
-            span,
-            "a name of 1 to 255 printable ASCII characters",
-        ));
+        return Err(Error::new(span, "a name of 1 to 255 printable ASCII characters"));
     }
     let name = std::ffi::CString::new(name).map_err(|e| Error::new(span, e))?;
     Ok(syn::LitCStr::new(&name, span))

@@ -93,9 +93,7 @@ async fn last(t: Ticker, how: String) {
             offload(|| thread::sleep(Duration::from_millis(1))).await;
         },
         "offloads_dirty" => loop {
-            offload(|| thread::sleep(Duration::from_millis(1)))
-                .on(Place::DirtyIo, 1)
-                .await;
+            offload(|| thread::sleep(Duration::from_millis(1))).on(Place::DirtyIo, 1).await;
         },
         _ => {}
     }

@@ -23,9 +23,7 @@ static FUTURES: Mutex<Vec<Kept>> = Mutex::new(vec![]);
 #[fairnif::nif]
 async fn ticks_by_a_static(ticks: u64) -> u64 {
     let there = thread::spawn(move || {
-        (0..ticks)
-            .filter(|_| TICKER.tick(10).now_or_never().is_some())
-            .count() as u64
+        (0..ticks).filter(|_| TICKER.tick(10).now_or_never().is_some()).count() as u64
     });
     let mut mine = 0;
     for _ in 0..ticks {
@@ -69,14 +67,9 @@ async fn keeps(data: Bin) -> usize {
 fn kept() -> u64 {
     let bins = std::mem::take(&mut *BINS.lock().unwrap());
     WAKERS.lock().unwrap().drain(..).for_each(Waker::wake);
-    thread::spawn(move || {
-        bins.iter()
-            .flat_map(|bin| bin.iter())
-            .map(|b| u64::from(*b))
-            .sum()
-    })
-    .join()
-    .unwrap()
+    thread::spawn(move || bins.iter().flat_map(|bin| bin.iter()).map(|b| u64::from(*b)).sum())
+        .join()
+        .unwrap()
 }
 
 /// Begins to wait, and leaves the rest to another call.

@@ -69,14 +69,7 @@ struct Point {
 
 #[fairnif::nif]
 async fn turned(point: Point, name: Atom, rest: (String, Vec<i64>)) -> (Atom, Vec<i64>, Point) {
-    (
-        name,
-        rest.1.into_iter().rev().collect(),
-        Point {
-            x: point.y,
-            y: point.x,
-        },
-    )
+    (name, rest.1.into_iter().rev().collect(), Point { x: point.y, y: point.x })
 }
 
 #[fairnif::nif]
@@ -119,9 +112,7 @@ async fn sorted(t: Ticker, mut numbers: Vec<u64>) -> Vec<u64> {
 async fn threads_of(items: u64) -> usize {
     // Safety: an id is a number.
     let items = unsafe { fair_here(0..items) };
-    let mut ids: Vec<_> = items
-        .map(|_| format!("{:?}", thread::current().id()))
-        .collect();
+    let mut ids: Vec<_> = items.map(|_| format!("{:?}", thread::current().id())).collect();
     ids.sort();
     ids.dedup();
     ids.len()

@@ -55,12 +55,7 @@ async fn pumps(bytes: usize) -> Result<usize, Error> {
         loop {
             match reader.read(&mut buffer) {
                 Ok(0) => return Ok(sum),
-                Ok(read) => {
-                    sum += buffer[..read]
-                        .iter()
-                        .map(|b| usize::from(*b))
-                        .sum::<usize>()
-                }
+                Ok(read) => sum += buffer[..read].iter().map(|b| usize::from(*b)).sum::<usize>(),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => readable(&reader).await?,
                 Err(e) => return Err(e),
             }
@@ -83,9 +78,7 @@ async fn first(sleep_ms: u64, write_ms: u64) -> Result<String, Error> {
         () = sleep(ms(sleep_ms)).fuse() => "sleep",
         ready = readable(&reader).fuse() => { ready?; "read" }
     };
-    offload(move || writing.join())
-        .await
-        .map_err(|_| Error::RaiseAtom("panicked"))??;
+    offload(move || writing.join()).await.map_err(|_| Error::RaiseAtom("panicked"))??;
     Ok(first.into())
 }
 
@@ -94,10 +87,7 @@ async fn first(sleep_ms: u64, write_ms: u64) -> Result<String, Error> {
 async fn hears(times: u64) -> u64 {
     let (ask, asked) = std::sync::mpsc::channel::<oneshot::Sender<u64>>();
     let answering = thread::spawn(move || {
-        asked
-            .iter()
-            .zip(1..)
-            .for_each(|(answer, n)| answer.send(n).unwrap());
+        asked.iter().zip(1..).for_each(|(answer, n)| answer.send(n).unwrap());
     });
     let mut sum = 0;
     for _ in 0..times {
@@ -114,10 +104,7 @@ async fn hears(times: u64) -> u64 {
 #[fairnif::nif(awaited)]
 async fn sleeps_many(times: u64) -> u64 {
     let sleeping = (1..=times).map(|n| sleep(ms(n % 20)).map(move |()| n));
-    sleeping
-        .collect::<FuturesUnordered<_>>()
-        .fold(0, |sum, n| async move { sum + n })
-        .await
+    sleeping.collect::<FuturesUnordered<_>>().fold(0, |sum, n| async move { sum + n }).await
 }
 
 /// What kind of thread a closure runs on, as `enif_thread_type` has it.
@@ -132,11 +119,7 @@ async fn runs_on(place: String) -> Result<i64, Error> {
         _ => return Err(Error::BadArg),
     };
     // Safety: it asks what this thread is.
-    Ok(
-        offload(|| i64::from(unsafe { rustler::sys::enif_thread_type() }))
-            .on(place, 1)
-            .await,
-    )
+    Ok(offload(|| i64::from(unsafe { rustler::sys::enif_thread_type() })).on(place, 1).await)
 }
 
 #[fairnif::nif(awaited)]

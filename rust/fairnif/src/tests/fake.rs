@@ -1,0 +1,132 @@
+//! The runtime that stands in for the real one, and what counts its drops.
+
+use super::*;
+
+#[repr(C)]
+pub(super) struct Fake {
+    pub(super) task: Task,
+    pub(super) granted: u64,
+    pub(super) units: u64,
+    pub(super) ticks: usize,
+    pub(super) waits: usize,
+    /// At which tick, and at which wait.
+    pub(super) cancel_at_tick: usize,
+    pub(super) cancel_at_wait: usize,
+    pub(super) calls: Vec<c_uint>,
+}
+
+unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
+    &mut *task.cast()
+}
+
+unsafe extern "C" fn tick(task: *mut Task, units: usize) {
+    let fake = fake(task);
+    fake.units += fake.granted - fake.task.budget + units as u64 + 1;
+    fake.ticks += 1;
+    fake.task.cancelled |= c_uint::from(fake.ticks == fake.cancel_at_tick);
+    fake.granted = if fake.task.cancelled == 0 { GRANTED } else { 0 };
+    fake.task.budget = fake.granted;
+}
+
+unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c_int) -> c_int {
+    let fake = fake(task);
+    fake.waits += 1;
+    if fake.waits == fake.cancel_at_wait {
+        fake.task.cancelled = 1;
+        return -libc::ECANCELED;
+    }
+    let events = [0, libc::POLLIN, libc::POLLOUT][events as usize];
+    let mut poll = libc::pollfd { fd, events, revents: 0 };
+    libc::poll(&mut poll, 1, timeout)
+}
+
+unsafe extern "C" fn call(
+    task: *mut Task,
+    place: c_uint,
+    _units: usize,
+    run: unsafe extern "C" fn(*mut c_void),
+    arg: *mut c_void,
+) {
+    fake(task).calls.push(place);
+    let arg = arg as usize;
+    thread::scope(|scope| scope.spawn(move || run(arg as *mut c_void)).join()).unwrap();
+}
+
+unsafe extern "C" fn unused() {
+    unreachable!()
+}
+
+fn ops() -> &'static Ops {
+    const COUNT: usize = size_of::<Ops>() / size_of::<usize>();
+    let table: [unsafe extern "C" fn(); COUNT] = [unused; COUNT];
+    // Safety: a table of functions, but for its first word.
+    let mut ops: Ops = unsafe { transmute(table) };
+    (ops.tick, ops.wait, ops.call) = (tick, wait, call);
+    Box::leak(Box::new(ops))
+}
+
+impl Fake {
+    pub(super) fn new() -> Box<Fake> {
+        let task = Task {
+            budget: GRANTED,
+            ops: ops(),
+            env: null_mut(),
+            argv: null(),
+            argc: 0,
+            env_used: 0,
+            yields: 0,
+            cancelled: 0,
+        };
+        Box::new(Fake {
+            task,
+            granted: GRANTED,
+            units: 0,
+            ticks: 0,
+            waits: 0,
+            cancel_at_tick: 0,
+            cancel_at_wait: 0,
+            calls: vec![],
+        })
+    }
+
+    pub(super) fn drive<F: Future + Send + 'static>(&mut self, future: F) -> End<F::Output> {
+        let end = unsafe { drive((self as *mut Fake).cast(), future) };
+        self.units += self.granted - self.task.budget;
+        assert!(crate::call::current().is_null());
+        end
+    }
+
+    pub(super) fn run<F: Future + Send + 'static>(&mut self, future: F) -> F::Output {
+        match self.drive(future) {
+            End::Ready(value) => value,
+            End::Panicked(_) => panic!("it panicked"),
+            End::Cancelled => panic!("it was cancelled"),
+        }
+    }
+}
+
+pub(super) fn run<F: Future + Send + 'static>(future: F) -> F::Output {
+    Fake::new().run(future)
+}
+
+/// Counts its drops.
+#[derive(Clone, Default)]
+pub(super) struct Drops(pub(super) Arc<AtomicUsize>);
+
+impl Drops {
+    pub(super) fn guard(&self) -> Guard {
+        Guard(self.clone())
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+pub(super) struct Guard(pub(super) Drops);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0 .0.fetch_add(1, Ordering::SeqCst);
+    }
+}
