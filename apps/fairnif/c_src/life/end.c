@@ -140,11 +140,13 @@ void fair__cleaned_up(struct fair__task *t)
     t->exit = t->error ? X_RAISE : X_DROP;
 }
 
-/* On a thread of the pool, whose record may be lacking. */
-static void unwind(struct fair__task *t, struct fair__thread *th)
+/* A body that has to does so on this thread, whose record may be lacking. */
+void fair__clean_up(struct fair__task *t, struct fair__thread *th)
 {
     struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
 
+    if (!is_to_clean_up(t))
+        return;
     if (!t->own_argv)
         t->own_argv = t->inline_argv;
     if (!t->own_env)
@@ -169,6 +171,11 @@ static void unwind(struct fair__task *t, struct fair__thread *th)
         fair__slot_leave(th);
     }
     fair__cleaned_up(t);
+}
+
+static void unwind(struct fair__task *t, struct fair__thread *th)
+{
+    fair__clean_up(t, th);
     fair__task_end(t, th);
 }
 

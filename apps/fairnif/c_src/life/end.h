@@ -11,6 +11,9 @@ FAIR_HIDDEN bool fair__handle_new(struct fair__task *t);
 /* A pin keeps the author's library mapped while no term holds the
  * handle. */
 FAIR_HIDDEN bool fair__pin(struct fair__task *t);
+/* What is on its stack still and unwinds does so, before anything of its is let
+ * go; fair__task_end sees to it, too. */
+FAIR_HIDDEN void fair__clean_up(struct fair__task *t, struct fair__thread *th);
 /* A body that was cancelled has returned: why its task ends. */
 FAIR_HIDDEN void fair__cleaned_up(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);

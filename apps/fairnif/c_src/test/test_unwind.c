@@ -206,7 +206,7 @@ static ERL_NIF_TERM deadlock(fair_task *t)
 /* Gets everything that needs memory; where it is out, it says so itself. */
 static ERL_NIF_TERM needs_memory(fair_task *t)
 {
-    char *owned = malloc(64);
+    char *owned = malloc(64), *held = fair_alloc(t, 64);
     unsigned first = 0;
     ERL_NIF_TERM answer = 0;
 
@@ -218,9 +218,22 @@ static ERL_NIF_TERM needs_memory(fair_task *t)
     }
     if (!fair_cancelled(t))
         answer = fair_kept(t, first);
+    if (held)
+        memset(held, 1, 64);    /* it is there until the body has returned */
     note("c");
     free(owned);
     return answer;
+}
+
+/* Goes on after a while, maybe on another thread. */
+static ERL_NIF_TERM naps(fair_task *t)
+{
+    char *held = fair_alloc(t, 64);
+
+    fair_wait(t, -1, 0, 50);
+    memset(held, 1, 64);
+    note(fair_cancelled(t) ? "cancelled" : "went on");
+    return enif_make_atom(fair_env(t), "ok");
 }
 
 /* Holds `mutex` until it is cancelled, and a little longer. */
@@ -281,6 +294,7 @@ static ErlNifFunc nifs[] = {
     UNWINDING("not_awaited", not_awaited, 0),
     UNWINDING("deadlock", deadlock, 0),
     UNWINDING("needs_memory", needs_memory, FAIR_AWAITED),
+    UNWINDING("naps", naps, FAIR_AWAITED),
     UNWINDING("holds", holds, FAIR_AWAITED),
     UNWINDING("takes", takes, FAIR_AWAITED),
     UNWINDING("returns", returns, 0),
@@ -535,7 +549,7 @@ TEST(no_memory, "where memory is out it cleans up, and the caller gets enomem")
             vm_proc *p = call("needs_memory", mode);
             const char *answer;
 
-            vm_fail(VM_F_ALLOC | VM_F_BINARY | VM_F_MMAP, n, n % 2);
+            vm_fail(VM_F_MEMORY, n, n % 2);
             vm_finish(p);
             failed = vm_failed();
             vm_fail(0, 0, false);
@@ -551,6 +565,28 @@ TEST(no_memory, "where memory is out it cleans up, and the caller gets enomem")
             clear_notes();
         }
     }
+}
+
+/* Its thread is at other work meanwhile. */
+TEST(no_record, "one that goes on on a thread without memory for a record cleans "
+     "up before anything of its is let go")
+{
+    vm_proc *p = call("naps", THREADED), *q;
+
+    until_waiting(p);
+    EVENTUALLY(node_info("jobs_done") >= 1);
+    q = spawn_await("calls_thread_yielding", "x");
+    until_waiting(q);
+    EVENTUALLY(gate_waiting() == 1);
+    vm_fail(VM_F_MALLOC, 1, true);
+    EVENTUALLY((vm_run(p, 1), strlen(notes()) > 0));
+    vm_fail(0, 0, false);
+    CHECK_TEXT(finished(p), "error:enomem");
+    CHECK_TEXT(notes(), "cancelled");
+    vm_kill(q);
+    gate_open();
+    EVENTUALLY(node_stacks() == 0);
+    vm_free(q);
 }
 
 /* -- the library goes ------------------------------------------------------ */

@@ -80,6 +80,8 @@ static const struct skip {
      "its call would have to pause"},
     {"none", "destructors run when the caller of a body in C++ dies, also in a "
      "catch block", "nothing pauses"},
+    {"none", "one that goes on on a thread without memory for a record cleans "
+     "up before anything of its is let go", "nothing is pending"},
     {"none", "one that gets no thread in time is told as well",
      "nothing is pending"},
     {"none", "a library stays mapped until its bodies have cleaned up",
