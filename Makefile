@@ -279,7 +279,7 @@ test-rust:      ## the Rust crate; skipped, aloud, where there is no Rust for it
 test-stranger: test-stranger-beside test-stranger-alone
 
 test-stranger-beside: deps-test
-	@tools/stranger_test example mix watch git packages
+	@tools/stranger_test example mix watch languages git packages
 
 # Their `make check' judges a NIF.
 test-stranger-alone: deps-test
