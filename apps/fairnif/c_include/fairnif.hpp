@@ -349,12 +349,19 @@ class lock {
 public:
     lock(task &task, mutex &m) : t(task), held(m)
     {
+        int got = 0;
+
         try {
-            t.pause([&] { fair_mutex_lock(&t, &m.m); });
+            t.pause([&] { got = t.ops->lock(&t, &m.m, 1); });
         } catch (...) {
-            fair_mutex_unlock(&t, &m.m);    /* where it came with the lock */
+            if (got)            /* cancelled before */
+                fair_mutex_unlock(&t, &m.m);
             throw;
         }
+        /* Cancelled before it came, where an exception is under way already:
+         * now the thread waits for it. */
+        if (!got)
+            t.pause([&] { fair_mutex_lock(&t, &m.m); });
     }
     ~lock() { fair_mutex_unlock(&t, &held.m); }
     lock(const lock &) = delete;
