@@ -101,6 +101,7 @@ static void run_body(struct fair__job *job)
     fair__become(t, T_RUNS);
     if (!st) {
         t->error = "enomem";
+        fair__clean_up(t, th);
         answer(t);
         return;
     }
