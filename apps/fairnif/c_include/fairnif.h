@@ -836,6 +836,12 @@ static inline ERL_NIF_TERM fair_enomem(fair_task *t)
  * compile.  It costs compile time (4096: 0.6 s), not size: stubs are made for
  * the entries that there are, some 100 bytes each. */
 
+/* FAIR_TRANSLATED
+ *
+ * To be defined where a program that translates C reads this header, such as
+ * `zig translate-c`: it leaves out a check of arguments that only compilers
+ * understand. */
+
 /* -- Debug build ------------------------------------------------------------
  *
  * A library compiled with FAIR_DEBUG defined (`cc -DFAIR_DEBUG`) replaces the
