@@ -265,6 +265,7 @@ static ERL_NIF_TERM asks(fair_task *t)
     ErlNifTime begin = enif_monotonic_time(ERL_NIF_SEC);
     long *priv;
 
+    __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
     while (!fair_cancelled(t))
         fair_tick(t, 1);
     priv = enif_priv_data(fair_env(t));
@@ -316,6 +317,7 @@ static ERL_NIF_TERM shares(fair_task *t)
 
 static ERL_NIF_TERM locks_late(fair_task *t)
 {
+    __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
     while (!fair_cancelled(t))
         fair_tick(t, 1);
     fair_mutex_lock(t, &mutex);
@@ -338,6 +340,7 @@ static ERL_NIF_TERM locks_refused(fair_task *t)
 static ERL_NIF_TERM holds_long(fair_task *t)
 {
     fair_mutex_lock(t, &mutex);
+    __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
     while (!fair_cancelled(t))
         fair_tick(t, 1);
     fair_mutex_unlock(t, &mutex);
@@ -742,9 +745,10 @@ TEST(priv_data, "the author's private data and the VM's clock are there where it
 {
     node_set("pause_every_tick", 1);
     for (int mode = 0; mode < UNWINDING_MODES; mode++) {
+        long before = __atomic_load_n(&rounds, __ATOMIC_RELAXED);
         vm_proc *p = call("asks", mode);
 
-        vm_run(p, 5);
+        EVENTUALLY(has_begun(p, before - 1, false));
         vm_kill(p);
         EVENTUALLY(node_stacks() == 0);
         check_notes("priv now", named("asks", mode));
@@ -752,7 +756,29 @@ TEST(priv_data, "the author's private data and the VM's clock are there where it
     }
 }
 
-#ifndef VM_REAL                 /* whose memory is not out when it should be */
+TEST(slices, "the slice in which the runtime ends the call is as long as it was")
+{
+    for (int mode = 0; mode < UNWINDING_MODES; mode++) {
+        const char *name = named("bad_root", mode);
+
+        for (unsigned pause = 0; pause < 2; pause++) {
+            node_set("pause_every_tick", pause);
+            for (int i = 0; i < 10; i++) {
+                const char *answer = finished(call("bad_root", mode));
+
+                CHECK(strstr(answer, "bad_root") != NULL);
+            }
+        }
+        clear_notes();
+        CHECK((unsigned long)node_counter(name, "normal_ns") < 1000000000);
+        CHECK((unsigned long)node_counter(name, "dirty_ns") < 1000000000);
+        CHECK((unsigned long)node_counter(name, "thread_ns") < 1000000000);
+        CHECK((unsigned long)node_counter(name, "longest_slice_ns")
+              < 1000000000);
+    }
+}
+
+#ifndef VM_REAL                 /* which does not do these things in an order */
 TEST(unkept, "what could not be kept for want of memory is there while it cleans "
      "up")
 {
@@ -803,29 +829,6 @@ TEST(no_record, "a threaded body that finds itself on a thread without a record,
     close(fds[0]);
     close(fds[1]);
 }
-#endif
-
-TEST(slices, "the slice in which the runtime ends the call is as long as it was")
-{
-    for (int mode = 0; mode < UNWINDING_MODES; mode++) {
-        const char *name = named("bad_root", mode);
-
-        for (unsigned pause = 0; pause < 2; pause++) {
-            node_set("pause_every_tick", pause);
-            for (int i = 0; i < 10; i++) {
-                const char *answer = finished(call("bad_root", mode));
-
-                CHECK(strstr(answer, "bad_root") != NULL);
-            }
-        }
-        clear_notes();
-        CHECK((unsigned long)node_counter(name, "normal_ns") < 1000000000);
-        CHECK((unsigned long)node_counter(name, "dirty_ns") < 1000000000);
-        CHECK((unsigned long)node_counter(name, "thread_ns") < 1000000000);
-        CHECK((unsigned long)node_counter(name, "longest_slice_ns")
-              < 1000000000);
-    }
-}
 
 /* -- locks ------------------------------------------------------------------ */
 
@@ -859,10 +862,11 @@ TEST(starved, "bodies that wait for a lock to clean up let the one have a thread
     for (int mode = 0; mode < UNWINDING_MODES; mode++) {
         vm_proc *h = call("holds_long", mode), *p = call("locks_late", mode),
             *q = call("locks_late", mode);
+        long before = __atomic_load_n(&rounds, __ATOMIC_RELAXED);
 
-        vm_run(h, 5);
-        vm_run(p, 5);
-        vm_run(q, 5);
+        EVENTUALLY(has_begun(h, before - 1, false));
+        EVENTUALLY(has_begun(p, before, false));
+        EVENTUALLY(has_begun(q, before + 1, false));
         vm_kill(p);
         vm_kill(q);
         nap();
@@ -896,6 +900,32 @@ TEST(holds_up, "one whose call the runtime ends holds up no scheduler while it "
     }
 }
 
+TEST(leaves, "one that waits on a dirty scheduler for a lock to clean up leaves it "
+     "for the pool")
+{
+    long before = __atomic_load_n(&rounds, __ATOMIC_RELAXED);
+    vm_thread *thread = vm_nth_thread(VM_DIRTY_CPU, 0);
+    vm_proc *h = call("holds_long", 0);
+
+    node_set("dirty_slice_ns", 1000000000);
+    EVENTUALLY(has_begun(h, before - 1, false));
+    doomed = spawn_call("locks_late_dirty_cpu", "x");
+    vm_step(doomed);
+    vm_post(thread, run_doomed, NULL);
+    while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < before + 2)
+        ;
+    vm_kill(doomed);
+    vm_wait(thread);
+    CHECK_TEXT(notes(), "");
+    vm_kill(h);
+    EVENTUALLY(node_stacks() == 0);
+    CHECK_TEXT(notes(), "hl");
+    CHECK_NUMBERS(node_counter("locks_late_dirty_cpu", "cancels"), ==, 1);
+    CHECK_NUMBERS(node_counter("locks_late_dirty_cpu", "unwinds"), ==, 1);
+    vm_free(doomed);
+    vm_free(h);
+}
+
 /* -- a thread of the pool --------------------------------------------------- */
 
 TEST(nested, "a body that frees the last hold on another call is not in its way")
@@ -913,3 +943,4 @@ TEST(nested, "a body that frees the last hold on another call is not in its way"
     CHECK(strstr(notes(), "[priv]") != NULL);
     CHECK(strstr(notes(), "?.") != NULL);
 }
+#endif
