@@ -42,7 +42,7 @@ commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
 eunit         = $(REBAR) as eunit eunit --module=$(call commas,$(basename $(notdir $(1))))
 ct            = $(REBAR) ct --suite $(call commas,$(1))
 
-.PHONY: help test-rust deps deps-test deps-http compile examples page all demo http test test-beside test-alone \
+.PHONY: help test-rust test-zig deps deps-test deps-http compile examples page all demo http test test-beside test-alone \
 	check-fast test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
 	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
 	test-examples test-examples-beside test-examples-alone test-elixir test-elixir-beside test-elixir-alone \
@@ -75,7 +75,7 @@ test-beside: deps-test deps-http all
 	@tools/setup browser
 	@tools/abreast $(ABREAST) test-ct-beside test-eunit-beside test-c test-platforms \
 		test-stranger-beside test-page-beside test-examples-beside \
-		test-elixir-beside test-rust lint
+		test-elixir-beside test-rust test-zig lint
 
 test-alone: deps-test deps-http all
 	@tools/abreast 1 test-eunit-alone test-ct-alone test-examples-alone test-elixir-alone \
@@ -275,6 +275,9 @@ test-rust:      ## the Rust crate; skipped, aloud, where there is no Rust for it
 	@if tools/setup rust; then cd rust && nice cargo test --quiet \
 		&& { ! cargo clippy --version >/dev/null 2>&1 || nice cargo clippy --quiet -- -D warnings; }; \
 	else echo "test-rust: 0 passed, 0 failed, 1 skipped: there is no Rust for it"; fi
+
+test-zig: deps-test compile  ## what the guide shows in Zig; skipped, aloud, where there is none
+	@tools/zig_test
 
 test-stranger: test-stranger-beside test-stranger-alone
 

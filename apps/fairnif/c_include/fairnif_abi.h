@@ -155,8 +155,9 @@ struct fair__ops {
 };
 
 /* A number given for a term (0 for argument 0) would be read as an address.  No
- * term is a constant, so an optimising compiler refuses those that are. */
-#ifdef __has_attribute
+ * term is a constant, so an optimising compiler refuses those that are.  What
+ * translates C (zig translate-c) cannot read that: it defines FAIR_TRANSLATED. */
+#if defined(__has_attribute) && !defined(FAIR_TRANSLATED)
 #  if __has_attribute(error)
 __attribute__((error("a number where a term belongs: fair_arg(t, 0), not 0")))
 void fair__not_a_term(void);
