@@ -98,7 +98,8 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ json() ++ rust() ++ watch().
+        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ json() ++ rust()
+        ++ watch().
 
 %% ---- run time of a yielding call ----
 
