@@ -72,8 +72,9 @@ rust_markdown(Config) ->
         [] ->
             {skip, "there is no Rust for it"};
         _ ->
-            Opts = #{init => "binary:copy(<<\"# A\\n\\nA *b* [c](/d).\\n\\n- e\\n\\n\">>, N div 26)",
-                     sizes => [1048576], waive => #{kill => "a crate's call cannot be stopped"}},
+            Init = "binary:copy(<<\"# A\\n\\nA *b* [c](/d).\\n\\n- e\\n\\n\">>, N div 26)",
+            Opts = #{init => Init, sizes => [1048576],
+                     waive => #{kill => "a crate's call cannot be stopped"}},
             well_behaved(Config, "rust_markdown:to_html(Init)", Opts),
             not_well_behaved(Config, "rust_markdown:plain_to_html(Init)", Opts, [hold, charge])
     end.
