@@ -18,7 +18,11 @@ RUNS         ?= 10
 MIX          ?= mix
 ABREAST      ?= $(shell echo $$(($$(nproc) + 1)))
 
-EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
+ALL_EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
+# Those in Rust are skipped, aloud, where there is no Rust for them.
+SKIPPED      := $(shell tools/setup rust 2>/dev/null || echo $(filter examples/rust_%,$(ALL_EXAMPLES)))
+EXAMPLES     := $(filter-out $(SKIPPED),$(ALL_EXAMPLES))
+skip          = for example in $(SKIPPED); do echo "$$example: skipped: there is no Rust for it" >&2; done
 MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mix.exs))
 JUDGING      := elixir/fairnif_lab examples/elixir_spinsleep
 
@@ -156,7 +160,7 @@ clean:          ## removes everything built
 	@$(MAKE) -s -C apps/fairnif_driver/c_src clean
 	@$(MAKE) -s -C apps/fairnif_watch/c_src/test clean
 	@$(MAKE) -s -C page clean
-	@for example in $(EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
+	@for example in $(ALL_EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
 	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
 	rm -rf _build rebar.lock examples/*/rebar.lock rust/target
 
@@ -182,6 +186,7 @@ compile: deps   ## the applications
 
 examples: compile  ## the examples, which some experiments call
 	@tools/setup examples
+	@$(skip)
 	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
 
 # Who has no Node.js and cannot install it still gets everything but the pages.
@@ -254,6 +259,7 @@ test-examples: test-examples-beside test-examples-alone
 test-examples-beside: TESTED = $(filter-out $(TIMED_EXAMPLES),$(EXAMPLES))
 test-examples-alone: TESTED = $(TIMED_EXAMPLES)
 test-examples-beside test-examples-alone: deps-test
+	@$(skip)
 	@for example in $(TESTED); do \
 		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
 	done

@@ -8,7 +8,7 @@
 %% in the VM knows that it was killed.
 -module(fairnif_bench_kill).
 
--export([flags/0, run/0, modes/0]).
+-export([flags/0, run/0, modes/0, kills/2]).
 
 -define(ROUNDS, 11).
 -define(KILLS, 100).
@@ -28,33 +28,34 @@ run() ->
     ok = code:ensure_modules_loaded([fairnif_bench_nif]),
     Samples = fairnif_bench_series:interleave(
                 ?ROUNDS,
-                [fun() -> [{atom_to_binary(Mode), kills(Mode)}] end
+                [fun() -> [{atom_to_binary(Mode), kills(fairnif_bench_nif, Mode)}] end
                  || {Mode, _} <- modes()]),
     {Samples, maps:with([slice_ns, dirty_slice_ns], fairnif:info())}.
 
-kills(Mode) ->
+%% @doc So long after each of some kills the endless call of that mode had stopped.
+-spec kills(module(), atom()) -> [{integer(), 1}].
+kills(Module, Mode) ->
     Function = list_to_existing_atom(atom_to_list(Mode) ++ "_forever"),
     Me = self(),
     Killer = spawn_opt(fun() ->
-                               Me ! {self(), [{kill(Function), 1}
+                               Me ! {self(), [{kill(Module, Function), 1}
                                               || _ <- lists:seq(1, ?KILLS)]}
                        end, [link, {scheduler, 2}]),
     receive {Killer, Distribution} -> Distribution end.
 
-kill(Function) ->
-    ok = fairnif_bench_nif:clear_slot(0),
-    {Pid, Monitor} = spawn_opt(fun() -> fairnif_bench_nif:Function(0) end,
-                               [monitor, {scheduler, 1}]),
-    wait_for(2),
+kill(Module, Function) ->
+    ok = Module:clear_slot(0),
+    {Pid, Monitor} = spawn_opt(fun() -> Module:Function(0) end, [monitor, {scheduler, 1}]),
+    wait_for(Module, 2),
     T0 = fairnif_bench_nif:now(),
     exit(Pid, kill),
     receive {'DOWN', Monitor, process, _, killed} -> ok end,
-    wait_for(3),
-    element(3, fairnif_bench_nif:slot(0)) - T0.
+    wait_for(Module, 3),
+    element(3, Module:slot(0)) - T0.
 
-wait_for(Element) ->
+wait_for(Module, Element) ->
     receive after 1 -> ok end,
-    case element(Element, fairnif_bench_nif:slot(0)) of
-        0 -> wait_for(Element);
+    case element(Element, Module:slot(0)) of
+        0 -> wait_for(Module, Element);
         _ -> ok
     end.

@@ -77,6 +77,12 @@ runs() ->
          "how long JSON of 10 MB holds a scheduler"),
      run(json_delay, fairnif_bench_json:delay_flags(), {fairnif_bench_json, delay, []},
          "wake-up delays beside JSON"),
+     run(rust, Calls, {fairnif_bench_rust, run, []},
+         "Rust beside plain rustler"),
+     run(rust_hold, fairnif_bench_hold:flags(), {fairnif_bench_rust, hold, []},
+         "how long a slice in Rust holds a scheduler"),
+     run(rust_kill, fairnif_bench_kill:flags(), {fairnif_bench_rust, kill, []},
+         "from kill to stop in Rust"),
      run(watch, fairnif_bench_watch:flags(), {fairnif_bench_watch, run, []},
          "what watching a node costs")].
 
@@ -92,7 +98,8 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ json() ++ watch().
+        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ json() ++ rust()
+        ++ watch().
 
 %% ---- run time of a yielding call ----
 
@@ -341,6 +348,38 @@ json_delay() ->
               "2 schedulers"}
      || {Form, Bound} <- [{fair, {at_most, 1.2}}
                           | [{Peer, none} || Peer <- fairnif_bench_json:peers()]]].
+
+%% ---- Rust ----
+
+%% Without Rust there is nothing to compare.
+rust() ->
+    case fairnif_bench_rust:is_here() of
+        true -> rust_calls() ++ rust_hold() ++ rust_kill();
+        false -> []
+    end.
+
+rust_calls() ->
+    How = "in one process of a node with one scheduler; CPU time of its thread",
+    [#{id => name("rust-levenshtein-~b", [Size]), run => rust,
+       what => text("levenshtein in Rust, ~b bytes", [Size]), peer => "a plain rustler NIF",
+       value => {ratio, name("fair ~b", [Size]), name("plain ~b", [Size])}, unit => times,
+       clock => cpu, bound => Bound, how => "time of a call, " ++ How}
+     || {Size, Bound} <- [{12000, {at_most, 1.03}}, {100, none}]]
+        ++ [#{id => <<"rust-noop">>, run => rust, what => "AUTO call in Rust that does nothing",
+              peer => "a plain rustler NIF", value => {difference, <<"fair 0">>, <<"plain 0">>},
+              unit => ns, clock => cpu, bound => {at_most, 150},
+              how => "mean of 200,000 calls, " ++ How}].
+
+rust_hold() ->
+    [slices(rust_hold, <<"levenshtein">>, "one slice of levenshtein in Rust, 12,000 bytes")].
+
+rust_kill() ->
+    [#{id => name("rust-kill-~s", [Mode]), run => rust_kill,
+       what => text("kill to drop in Rust, ~s", [string:uppercase(atom_to_list(Mode))]),
+       peer => "a slice and 0.2 ms", value => {p99, atom_to_binary(Mode)}, unit => ns,
+       bound => {at_most, {Slice, plus, 200000}},
+       how => "p99 of 1,100 kills at any moment of a slice, killer on another scheduler"}
+     || {Mode, Slice} <- fairnif_bench_rust:modes()].
 
 %% ---- watch ----
 

@@ -8,8 +8,9 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([bitwise/1, driver/1, json/1, levenshtein/1, lists/1, sodium/1, spinsleep/1,
-         a_pending_value_is_judged_where_the_expression_awaits_it/1, plain_nifs_are_not/1]).
+-export([bitwise/1, driver/1, json/1, levenshtein/1, lists/1, rust_markdown/1, sodium/1,
+         spinsleep/1, a_pending_value_is_judged_where_the_expression_awaits_it/1,
+         plain_nifs_are_not/1]).
 
 -define(TIME_MS, 200).
 
@@ -17,7 +18,7 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, driver, json, levenshtein, lists, sodium, spinsleep,
+    [bitwise, driver, json, levenshtein, lists, rust_markdown, sodium, spinsleep,
      a_pending_value_is_judged_where_the_expression_awaits_it, plain_nifs_are_not].
 
 init_per_suite(Config) ->
@@ -64,6 +65,19 @@ levenshtein(Config) ->
 lists(Config) ->
     [well_behaved(Config, Call, #{init => "lists:reverse(lists:seq(1, N))", sizes => [300000]})
      || Call <- ["big_lists:sum(Init)", "big_lists:sort(Init)"]].
+
+%% That the crate finds the blocks in one go, on a dirty scheduler, is what cannot be stopped.
+rust_markdown(Config) ->
+    case [P || P <- ?config(paths, Config), string:find(P, "rust_markdown") =/= nomatch] of
+        [] ->
+            {skip, "there is no Rust for it"};
+        _ ->
+            Init = "binary:copy(<<\"# A\\n\\nA *b* [c](/d).\\n\\n- e\\n\\n\">>, N div 26)",
+            Opts = #{init => Init, sizes => [1048576],
+                     waive => #{kill => "a crate's call cannot be stopped"}},
+            well_behaved(Config, "rust_markdown:to_html(Init)", Opts),
+            not_well_behaved(Config, "rust_markdown:plain_to_html(Init)", Opts, [hold, charge])
+    end.
 
 %% A box of libsodium is one call into a library: fair_call takes it to a dirty scheduler when it is
 %% long, and nothing stops it there before its end.
