@@ -100,19 +100,8 @@ static const struct skip {
      "its call would have to pause"},
     {"none", "one that gets no thread in time is told as well",
      "nothing is pending"},
-    {"none", "the author's private data and the VM's clock are there where it "
-     "cleans up", "nothing pauses"},
-    {"none", "a threaded body that finds itself on a thread without a record, for "
-     "want of memory, cleans up before anything is let go",
-     "nothing is pending"},
-    {"none", "a lock that came when its caller was dead is not held while it "
-     "cleans up", "nothing is pending"},
-    {"none", "bodies that wait for a lock to clean up let the one have a thread "
-     "that holds it", "nothing is pending"},
     {"none", "one that waits on a dirty scheduler for a lock to clean up leaves "
      "it for the pool", "nothing pauses"},
-    {"none", "one whose call the runtime ends holds up no scheduler while it "
-     "waits for a lock to clean up", "nothing pauses"},
     {"none", "a body that frees the last hold on another call is not in its way",
      "nothing is pending"},
     {"none", "a library stays mapped until its bodies have cleaned up",
