@@ -179,8 +179,9 @@ enum fair_mode {
  *     for an error of the runtime's.  (And where memory is out: then the body
  *     ends where it paused.)
  *   - While it is cancelled it does not pause.  fair_tick does nothing,
- *     fair_wait answers -ECANCELED, fair_mutex_lock blocks its thread until it
- *     has the lock, fair_call runs its function at once.
+ *     fair_wait answers -ECANCELED, fair_call runs its function at once.
+ *     fair_mutex_lock waits until it has the lock, and may go on on another
+ *     thread then.  But the one in which the body was cancelled has not got it.
  *   - There may be no caller: there are no arguments, fair_root answers 0,
  *     fair_kept an atom, and what reads a term or would make one answers 0 or an
  *     atom.  fair_env is an environment of no process.  Memory, binaries and
@@ -834,6 +835,12 @@ static inline ERL_NIF_TERM fair_enomem(fair_task *t)
  * 4096, define it before this file is included; else the library does not
  * compile.  It costs compile time (4096: 0.6 s), not size: stubs are made for
  * the entries that there are, some 100 bytes each. */
+
+/* FAIR_TRANSLATED
+ *
+ * To be defined where a program that translates C reads this header, such as
+ * `zig translate-c`: it leaves out a check of arguments that only compilers
+ * understand. */
 
 /* -- Debug build ------------------------------------------------------------
  *

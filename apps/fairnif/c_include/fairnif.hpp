@@ -346,21 +346,22 @@ class lock {
     task &t;
     mutex &held;
 
-    void take()
-    {
-        t.pause([&] { fair_mutex_lock(&t, &held.m); });
-    }
-
 public:
     lock(task &task, mutex &m) : t(task), held(m)
     {
-        /* Thrown out of here, a task that has it lets go at its end: it may be
-         * the lock of a guard further out. */
-        take();
-        /* Cancelled as it waited, where an exception is under way already: now
-         * its thread waits. */
-        if (fair_cancelled(&t))
-            take();
+        int got = 0;
+
+        try {
+            t.pause([&] { got = t.ops->lock(&t, &m.m, 1); });
+        } catch (...) {
+            if (got)            /* cancelled before */
+                fair_mutex_unlock(&t, &m.m);
+            throw;
+        }
+        /* Cancelled before it came, where an exception is under way already:
+         * now the thread waits for it. */
+        if (!got)
+            t.pause([&] { fair_mutex_lock(&t, &m.m); });
     }
     ~lock() { fair_mutex_unlock(&t, &held.m); }
     lock(const lock &) = delete;

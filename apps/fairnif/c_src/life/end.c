@@ -11,6 +11,7 @@
 
 #include "base/os.h"
 #include "task/cancel.h"
+#include "task/env.h"
 #include "task/stack.h"
 #include "task/switch.h"
 #include "term/hold.h"
@@ -130,7 +131,7 @@ void fair__let_go(struct fair__task *t)
 /* Its body is on its stack still, and lets go itself of what lies there. */
 static bool is_to_clean_up(const struct fair__task *t)
 {
-    return (t->exit == X_PAUSE || t->exit == X_WAIT) && t->begun
+    return t->begun && (t->exit == X_PAUSE || t->exit == X_WAIT)
         && t->nif->unwinds;
 }
 
@@ -140,13 +141,12 @@ void fair__cleaned_up(struct fair__task *t)
     t->exit = t->error ? X_RAISE : X_DROP;
 }
 
-/* A body that has to does so on this thread, whose record may be lacking. */
-void fair__clean_up(struct fair__task *t, struct fair__thread *th)
+/* On a thread of the pool, whose record may be lacking.  False when the body
+ * waits for a lock that others should let go of meanwhile. */
+static bool clean_up(struct fair__task *t, struct fair__thread *th)
 {
     struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
 
-    if (!is_to_clean_up(t))
-        return;
     if (!t->own_argv)
         t->own_argv = t->inline_argv;
     if (!t->own_env)
@@ -170,18 +170,41 @@ void fair__clean_up(struct fair__task *t, struct fair__thread *th)
         th->current = NULL;
         fair__slot_leave(th);
     }
+    if (t->exit == X_PAUSE)
+        return false;
     fair__cleaned_up(t);
+    return true;
 }
 
-static void unwind(struct fair__task *t, struct fair__thread *th)
+/* It has this thread until it is done. */
+static void clean_up_here(struct fair__task *t, struct fair__thread *th)
 {
-    fair__clean_up(t, th);
-    fair__task_end(t, th);
+    while (!clean_up(t, th))
+        ;
+}
+
+void fair__clean_up(struct fair__task *t, struct fair__thread *th)
+{
+    if (is_to_clean_up(t))
+        clean_up_here(t, th);
+}
+
+static void put_back(struct fair__task *t)
+{
+    fair__wait_lock();
+    fair__pool_put_back(&t->job);
+    fair__wait_unlock();
 }
 
 static void unwind_job(struct fair__job *job)
 {
-    unwind(fair__task_of(job), fair__self());
+    struct fair__task *t = fair__task_of(job);
+    struct fair__thread *th = fair__self();
+
+    if (clean_up(t, th))
+        fair__task_end(t, th);
+    else
+        put_back(t);            /* this thread looks next */
 }
 
 /* Nothing but the task itself keeps the library from now on. */
@@ -199,25 +222,27 @@ static void pin_for_good(struct fair__task *t)
 }
 
 /* Where it could not be suspended for want of memory it is in its caller's
- * call, which keeps the library, and cleans up in place. */
+ * call, which keeps the library, and the binaries that it read; and cleans up in
+ * place.  Else never here: this may be a destructor, in whatever code on
+ * whatever thread, also in a body. */
 static void begin_unwinding(struct fair__task *t)
 {
-    struct fair__thread *th = fair__self();
-    bool in_place = !t->spare || (th && th->where == W_THREAD);
+    bool in_place = !t->spare || (t->terms && !t->own_env);
 
     if (t->spare)
         pin_for_good(t);
     fair__become(t, T_UNWINDS);
     if (in_place) {
-        unwind(t, th);
+        struct fair__thread *th = fair__self();
+
+        clean_up_here(t, th);
+        fair__task_end(t, th);
         return;
     }
     t->job.run = unwind_job;
     t->job.func = NULL;         /* it says nothing of the function's calls */
     t->job.waits = false;
-    fair__wait_lock();
-    fair__pool_put_back(&t->job);
-    fair__wait_unlock();
+    put_back(t);
     fair__pool_kick();          /* a thread is there: can_unwind */
 }
 
@@ -296,9 +321,13 @@ static struct fair__handle *handle_of(const struct fair__task *t,
     return handle;
 }
 
-/* Once it is suspended, nothing that cleaning up needs may be lacking. */
+/* Once it is suspended, nothing that cleaning up needs may be lacking.  On a
+ * scheduler. */
 static bool can_unwind(struct fair__task *t)
 {
+    if (!t->foreign)
+        t->priv = enif_priv_data(t->pub.env);
+    fair__env_note_time();
     if (!t->spare)
         t->spare = fair__pool_start() ? handle_of(t, NULL) : NULL;
     return t->spare != NULL;

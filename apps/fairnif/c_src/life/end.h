@@ -11,9 +11,10 @@ FAIR_HIDDEN bool fair__handle_new(struct fair__task *t);
 /* A pin keeps the author's library mapped while no term holds the
  * handle. */
 FAIR_HIDDEN bool fair__pin(struct fair__task *t);
-/* What is on its stack still and unwinds does so, before anything of its is let
- * go; fair__task_end sees to it, too. */
-FAIR_HIDDEN void fair__clean_up(struct fair__task *t, struct fair__thread *th);
+/* On a thread of the pool, before anything is let go of a task that cannot be
+ * gone on with: its body cleans up, if it has to. */
+FAIR_HIDDEN void fair__clean_up(struct fair__task *t,
+                                struct fair__thread *th);
 /* A body that was cancelled has returned: why its task ends. */
 FAIR_HIDDEN void fair__cleaned_up(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);

@@ -21,6 +21,7 @@
 
 #include "life/unwind.h"
 
+#include "base/os.h"
 #include "life/park.h"
 #include "task/call.h"
 #include "task/cancel.h"
@@ -36,6 +37,18 @@
 static ERL_NIF_TERM nothing(fair_task *pub)
 {
     return enif_make_atom(pub->env, "cancelled");
+}
+
+/* It may have come meanwhile.  The body takes it that it did not, and may free
+ * the memory that it lies in.  One that it had before stays its own. */
+static int let_go(fair_task *pub, fair_mutex *m)
+{
+    struct fair__task *t = fair__of(pub);
+
+    if (t->wants == m)
+        fair__unlock(pub, m);
+    t->wants = NULL;
+    return 0;
 }
 
 /* -- until it is cancelled ------------------------------------------------- */
@@ -85,7 +98,7 @@ LEAVABLE_VOID(call, (fair_task *pub, enum fair_mode where, size_t units,
 LEAVABLE(int, wait, (fair_task *pub, int fd, unsigned events, int timeout_ms),
          (pub, fd, events, timeout_ms), -ECANCELED)
 LEAVABLE(int, lock, (fair_task *pub, fair_mutex *m, int wait), (pub, m, wait),
-         0)
+         let_go(pub, m))
 LEAVABLE(unsigned, root, (fair_task *pub, ERL_NIF_TERM term), (pub, term), 0)
 LEAVABLE_VOID(unroot, (fair_task *pub, unsigned root), (pub, root))
 QUICK(void, unroot, (fair_task *pub, unsigned root), (pub, root))
@@ -147,15 +160,53 @@ static int no_wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
     return -ECANCELED;
 }
 
-/* Its thread waits; no scheduler's, but where the runtime ended the call. */
+static bool has(struct fair__task *t, const fair_mutex *m)
+{
+    bool is;
+
+    fair__wait_lock();
+    is = m->holder == t;
+    fair__wait_unlock();
+    return is;
+}
+
+/* Who has the lock may need this thread to let go of it.  Not while it cleans up
+ * in its caller's call (end.c), nor where an exception would be lost. */
+static bool can_give_way(const struct fair__task *t)
+{
+    return FAIR__TASKS && !t->away && t->thread && t->thread->where == t->where
+        && (t->where != W_THREAD || fair__pool_presses())
+        && !(t->pub.env && enif_has_pending_exception(t->pub.env, NULL));
+}
+
+/* Comes back by fair__escape: on this scheduler, or, where the caller is dead or
+ * none, on a thread of the pool. */
+static void give_way(struct fair__task *t)
+{
+    struct fair__escape here = {.outer = t->escape};
+
+    t->now = fair__now();
+    t->hop = false;
+    SET(t->target, t->where);
+    if (FAIR__SETJMP(here.out) == 0) {
+        t->escape = &here;
+        fair__leave(t, X_PAUSE);
+    }
+    t->escape = here.outer;
+}
+
 static int lock_in_place(fair_task *pub, fair_mutex *m, int wait)
 {
     const struct timespec ms = {.tv_nsec = 1000000};
+    struct fair__task *t = fair__of(pub);
 
     while (!fair__lock(pub, m, 0)) {
-        if (!wait || m->holder == fair__of(pub))
+        if (!wait || has(t, m))
             return 0;
-        nanosleep(&ms, NULL);
+        if (t->where != W_NORMAL || !can_give_way(t))
+            nanosleep(&ms, NULL);
+        if (can_give_way(t))
+            give_way(t);
     }
     return 1;
 }

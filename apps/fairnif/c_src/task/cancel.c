@@ -16,7 +16,8 @@ void fair__cancel(struct fair__task *t)
     t->pub.ops = &fair__cancelled_ops;
     t->refill -= t->pub.budget;     /* every tick comes to us */
     t->pub.budget = 0;
-    SET(t->cancelled_ns, fair__now());
+    t->now = fair__now();           /* so long was its slice */
+    SET(t->cancelled_ns, t->now);
     atomic_fetch_add(&fair__cancelled_now, 1);
 }
 

@@ -225,17 +225,6 @@ static ERL_NIF_TERM needs_memory(fair_task *t)
     return answer;
 }
 
-/* Goes on after a while, maybe on another thread. */
-static ERL_NIF_TERM naps(fair_task *t)
-{
-    char *held = fair_alloc(t, 64);
-
-    fair_wait(t, -1, 0, 50);
-    memset(held, 1, 64);
-    note(fair_cancelled(t) ? "cancelled" : "went on");
-    return enif_make_atom(fair_env(t), "ok");
-}
-
 /* Holds `mutex` until it is cancelled, and a little longer. */
 static ERL_NIF_TERM holds(fair_task *t)
 {
@@ -263,6 +252,141 @@ static ERL_NIF_TERM returns(fair_task *t)
     fair_tick(t, 1);
     CHECK(!fair_cancelled(t));
     free(owned);
+    return fair_arg(t, 0);
+}
+
+/* -- what a body that cleans up relies on ---------------------------------- */
+
+static long private_data = 4711;
+
+/* Is cancelled at a tick. */
+static ERL_NIF_TERM asks(fair_task *t)
+{
+    ErlNifTime begin = enif_monotonic_time(ERL_NIF_SEC);
+    long *priv;
+
+    while (!fair_cancelled(t))
+        fair_tick(t, 1);
+    priv = enif_priv_data(fair_env(t));
+    note("%s", priv == &private_data ? "priv" : "another's");
+    note(enif_monotonic_time(ERL_NIF_SEC) - begin < 100 ? " now" : " then");
+    return 0;
+}
+
+/* Its binary's bytes lie in its caller's heap, until it pauses. */
+static ERL_NIF_TERM reads(fair_task *t)
+{
+    unsigned sum = 0;
+    fair_bin bin;
+
+    if (!fair_get_bin(t, fair_arg(t, 0), &bin))
+        return fair_badarg(t);
+    fair_tick(t, 1);
+    if (fair_cancelled(t))
+        for (int i = 0; i < 20; i++)
+            nap();
+    for (size_t i = 0; i < bin.size; i++)
+        sum += bin.data[i];
+    note(sum ? "read" : "nothing");
+    return fair_arg(t, 0);
+}
+
+/* A lock in memory that goes with the last one who has it. */
+static struct shared {
+    fair_mutex mutex;
+    int users;
+} *shared;
+
+static ERL_NIF_TERM shares(fair_task *t)
+{
+    struct shared *mine = shared;
+
+    mine->users++;
+    fair_mutex_lock(t, &mine->mutex);
+    if (!fair_cancelled(t)) {
+        fair_tick(t, 1);
+        fair_mutex_unlock(t, &mine->mutex);
+    }
+    if (--mine->users == 0) {
+        free(mine);
+        note("freed");
+    }
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM locks_late(fair_task *t)
+{
+    while (!fair_cancelled(t))
+        fair_tick(t, 1);
+    fair_mutex_lock(t, &mutex);
+    note("l");
+    fair_mutex_unlock(t, &mutex);
+    return 0;
+}
+
+/* The same where the runtime ends the call. */
+static ERL_NIF_TERM locks_refused(fair_task *t)
+{
+    fair_tick(t, 1);
+    fair_unroot(t, 7);
+    fair_mutex_lock(t, &mutex);
+    note("l");
+    fair_mutex_unlock(t, &mutex);
+    return 0;
+}
+
+static ERL_NIF_TERM holds_long(fair_task *t)
+{
+    fair_mutex_lock(t, &mutex);
+    while (!fair_cancelled(t))
+        fair_tick(t, 1);
+    fair_mutex_unlock(t, &mutex);
+    note("h");
+    return 0;
+}
+
+static ERL_NIF_TERM holds_short(fair_task *t)
+{
+    fair_mutex_lock(t, &mutex);
+    fair_tick(t, 1);
+    fair_tick(t, 1);
+    fair_mutex_unlock(t, &mutex);
+    note("h");
+    return fair_arg(t, 0);
+}
+
+/* What a deferred function lets go of is not used any more. */
+static void spoil(void *arg)
+{
+    memcpy(arg, "gone", 5);
+    note("d");
+}
+
+static ERL_NIF_TERM remembers(fair_task *t)
+{
+    char *text = fair_alloc(t, 16);
+
+    memcpy(text, "here", 5);
+    fair_defer(t, spoil, text);
+    fair_wait(t, fds[0], FAIR_READ, -1);
+    note("%s", fair_cancelled(t) ? text : "went on");
+    return fair_arg(t, 0);
+}
+
+static ERL_NIF_TERM passes_gate(fair_task *t)
+{
+    gate_pass(NULL);
+    return fair_arg(t, 0);
+}
+
+/* Frees the last hold on another call. */
+static ErlNifEnv *last_hold;
+
+static ERL_NIF_TERM frees(fair_task *t)
+{
+    enif_free_env(last_hold);
+    note(enif_priv_data(fair_env(t)) == &private_data ? "[priv]"
+         : "[another's]");
     return fair_arg(t, 0);
 }
 
@@ -294,12 +418,36 @@ static ErlNifFunc nifs[] = {
     UNWINDING("not_awaited", not_awaited, 0),
     UNWINDING("deadlock", deadlock, 0),
     UNWINDING("needs_memory", needs_memory, FAIR_AWAITED),
-    UNWINDING("naps", naps, FAIR_AWAITED),
     UNWINDING("holds", holds, FAIR_AWAITED),
     UNWINDING("takes", takes, FAIR_AWAITED),
     UNWINDING("returns", returns, 0),
+    UNWINDING("asks", asks, 0),
+    UNWINDING("reads", reads, FAIR_AWAITED),
+    UNWINDING("shares", shares, FAIR_AWAITED),
+    UNWINDING("locks_late", locks_late, FAIR_AWAITED),
+    UNWINDING("locks_refused", locks_refused, 0),
+    UNWINDING("holds_long", holds_long, FAIR_AWAITED),
+    UNWINDING("holds_short", holds_short, FAIR_AWAITED),
+    UNWINDING("remembers", remembers, FAIR_AWAITED),
+    FAIR_NIF("passes_gate", 1, passes_gate, FAIR_THREADED),
+    FAIR_NIF("frees", 1, frees, FAIR_THREADED),
 };
-FAIR_NIF_INIT(test_unwind, nifs, NULL, NULL, NULL, NULL)
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    (void)env, (void)info;
+    *priv = &private_data;
+    return 0;
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
+{
+    (void)env, (void)info;
+    *priv = *old;
+    return 0;
+}
+
+FAIR_NIF_INIT(test_unwind, nifs, load, NULL, upgrade, NULL)
 
 static const struct { const char *name; bool waits; } works[] = {
     {"ticks", false}, {"moves", false}, {"calls", false},
@@ -567,28 +715,6 @@ TEST(no_memory, "where memory is out it cleans up, and the caller gets enomem")
     }
 }
 
-/* Its thread is at other work meanwhile. */
-TEST(no_record, "one that goes on on a thread without memory for a record cleans "
-     "up before anything of its is let go")
-{
-    vm_proc *p = call("naps", THREADED), *q;
-
-    until_waiting(p);
-    EVENTUALLY(node_info("jobs_done") >= 1);
-    q = spawn_await("calls_thread_yielding", "x");
-    until_waiting(q);
-    EVENTUALLY(gate_waiting() == 1);
-    vm_fail(VM_F_MALLOC, 1, true);
-    EVENTUALLY((vm_run(p, 1), strlen(notes()) > 0));
-    vm_fail(0, 0, false);
-    CHECK_TEXT(finished(p), "error:enomem");
-    CHECK_TEXT(notes(), "cancelled");
-    vm_kill(q);
-    gate_open();
-    EVENTUALLY(node_stacks() == 0);
-    vm_free(q);
-}
-
 /* -- the library goes ------------------------------------------------------ */
 
 TEST(purged, "a library stays mapped until its bodies have cleaned up")
@@ -607,4 +733,183 @@ TEST(purged, "a library stays mapped until its bodies have cleaned up")
     CHECK_TEXT(notes(), "()");
     CHECK_NUMBERS(node_stacks(), ==, 0);
     vm_free(p);
+}
+
+/* -- what a body that cleans up relies on ---------------------------------- */
+
+TEST(priv_data, "the author's private data and the VM's clock are there where it "
+     "cleans up")
+{
+    node_set("pause_every_tick", 1);
+    for (int mode = 0; mode < UNWINDING_MODES; mode++) {
+        vm_proc *p = call("asks", mode);
+
+        vm_run(p, 5);
+        vm_kill(p);
+        EVENTUALLY(node_stacks() == 0);
+        check_notes("priv now", named("asks", mode));
+        vm_free(p);
+    }
+}
+
+#ifndef VM_REAL                 /* whose memory is not out when it should be */
+TEST(unkept, "what could not be kept for want of memory is there while it cleans "
+     "up")
+{
+    static const unsigned char bytes[300] = {1, 2, 3};
+
+    node_set("pause_every_tick", 1);
+    for (int mode = 0; mode < UNWINDING_MODES; mode++) {
+        bool failed = true;
+
+        for (long n = 1; failed; n++) {
+            vm_proc *p = vm_spawn();
+            vm_term arg = vm_binary(vm_env(p), bytes, sizeof bytes);
+
+            node_await(p, named("reads", mode), 1, &arg);
+            vm_fail(VM_F_ALLOC, n, false);
+            vm_finish(p);
+            failed = vm_failed();
+            vm_fail(0, 0, false);
+            vm_free(p);
+            EVENTUALLY(node_stacks() == 0);
+            CHECK(!strcmp(notes(), "read") || (failed && !*notes()));
+            clear_notes();
+        }
+    }
+}
+
+TEST(no_record, "a threaded body that finds itself on a thread without a record, "
+     "for want of memory, cleans up before anything is let go")
+{
+    vm_proc *p, *q;
+
+    CHECK(pipe(fds) == 0);
+    node_set("threads", 1);
+    p = spawn_await("remembers_threaded", "x");
+    EVENTUALLY((vm_run(p, 1), vm_armed() == 1));
+    q = spawn_await("passes_gate", "x");
+    until_waiting(q);
+    EVENTUALLY(gate_waiting() == 1);
+    node_set("threads", 2);
+    vm_fail(VM_F_MALLOC, 1, true);
+    CHECK(write(fds[1], "x", 1) == 1);
+    vm_finish(p);
+    vm_fail(0, 0, false);
+    CHECK_TEXT(finished(p), "error:enomem");
+    CHECK_TEXT(notes(), "hered");
+    gate_open();
+    CHECK_TEXT(finished(q), "x");
+    close(fds[0]);
+    close(fds[1]);
+}
+#endif
+
+TEST(slices, "the slice in which the runtime ends the call is as long as it was")
+{
+    for (int mode = 0; mode < UNWINDING_MODES; mode++) {
+        const char *name = named("bad_root", mode);
+
+        for (unsigned pause = 0; pause < 2; pause++) {
+            node_set("pause_every_tick", pause);
+            for (int i = 0; i < 10; i++) {
+                const char *answer = finished(call("bad_root", mode));
+
+                CHECK(strstr(answer, "bad_root") != NULL);
+            }
+        }
+        clear_notes();
+        CHECK((unsigned long)node_counter(name, "normal_ns") < 1000000000);
+        CHECK((unsigned long)node_counter(name, "dirty_ns") < 1000000000);
+        CHECK((unsigned long)node_counter(name, "thread_ns") < 1000000000);
+        CHECK((unsigned long)node_counter(name, "longest_slice_ns")
+              < 1000000000);
+    }
+}
+
+/* -- locks ------------------------------------------------------------------ */
+
+TEST(granted, "a lock that came when its caller was dead is not held while it "
+     "cleans up")
+{
+    for (int mode = 0; mode < THREADED; mode++) {   /* which goes on at once */
+        vm_proc *p, *q;
+
+        node_set("pause_every_tick", 1);
+        shared = calloc(1, sizeof *shared);
+        p = call("shares", mode);
+        while (shared->mutex.holder == NULL)
+            vm_step(p);
+        q = call("shares", mode);
+        until_waiting(q);
+        CHECK_TEXT(finished(p), finished(call("returns", 0)));
+        CHECK(shared->mutex.holder != NULL);        /* it is q's */
+        vm_kill(q);
+        EVENTUALLY(node_stacks() == 0);
+        check_notes("freed", named("shares", mode));
+        vm_free(q);
+    }
+}
+
+TEST(starved, "bodies that wait for a lock to clean up let the one have a thread "
+     "that holds it")
+{
+    node_set("pause_every_tick", 1);
+    node_set("threads", 1);
+    for (int mode = 0; mode < UNWINDING_MODES; mode++) {
+        vm_proc *h = call("holds_long", mode), *p = call("locks_late", mode),
+            *q = call("locks_late", mode);
+
+        vm_run(h, 5);
+        vm_run(p, 5);
+        vm_run(q, 5);
+        vm_kill(p);
+        vm_kill(q);
+        nap();
+        vm_kill(h);
+        EVENTUALLY(node_stacks() == 0);
+        check_notes("hll", named("locks_late", mode));
+        vm_free(h);
+        vm_free(p);
+        vm_free(q);
+    }
+}
+
+TEST(holds_up, "one whose call the runtime ends holds up no scheduler while it "
+     "waits for a lock to clean up")
+{
+    node_set("pause_every_tick", 1);
+    node_set("threads", 1);
+    for (int mode = 0; mode < THREADED; mode++) {
+        vm_proc *h = call("holds_short", mode), *p = call("locks_refused", mode);
+        int steps;
+
+        do
+            vm_step(h);
+        while (__atomic_load_n(&mutex.holder, __ATOMIC_RELAXED) == NULL);
+        for (steps = 0; steps < 10 && vm_state(p) != VM_RAISED; steps++)
+            vm_step(p);
+        CHECK(vm_state(p) != VM_RAISED);
+        vm_free(h);
+        CHECK(strstr(finished(p), "bad_root") != NULL);
+        clear_notes();
+    }
+}
+
+/* -- a thread of the pool --------------------------------------------------- */
+
+TEST(nested, "a body that frees the last hold on another call is not in its way")
+{
+    vm_proc *p = spawn_call("sleeps_yielding", "x"), *q;
+
+    CHECK(vm_finish(p) == VM_DONE);         /* a pending value */
+    last_hold = enif_alloc_env();
+    enif_make_copy(last_hold, vm_result(p));
+    vm_free(p);
+    CHECK_NUMBERS(node_stacks(), ==, 1);
+    q = spawn_await("frees", "x");
+    CHECK_TEXT(finished(q), "x");
+    EVENTUALLY(node_stacks() == 0);
+    CHECK(strstr(notes(), "[priv]") != NULL);
+    CHECK(strstr(notes(), "?.") != NULL);
 }

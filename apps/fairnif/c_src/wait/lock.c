@@ -91,6 +91,7 @@ int fair__lock(fair_task *pub, fair_mutex *m, int wait)
     fair__wait_unlock();
     if (got || !wait)
         return got;
+    t->wants = NULL;
     if (own && t->away)
         return 1;
     if (own)
@@ -101,6 +102,7 @@ int fair__lock(fair_task *pub, fair_mutex *m, int wait)
     }
     t->wants = m;
     fair__wait_for(t, T_LOCK);
+    t->wants = NULL;
     return 1;
 }
 
