@@ -193,6 +193,7 @@ static void give_way(struct fair__task *t)
         fair__leave(t, X_PAUSE);
     }
     t->escape = here.outer;
+    t->now = fair__now();       /* of the slice that this has begun */
 }
 
 static int lock_in_place(fair_task *pub, fair_mutex *m, int wait)
