@@ -55,6 +55,55 @@ library(Got) ->
      "static ErlNifFunc nifs[] = {FAIR_NIF(\"f\", 1, f, FAIR_AUTO), {\"g\", 0, NULL, 0}};\n"
      "FAIR_NIF_INIT(library, nifs, NULL, NULL, NULL, NULL)\n"].
 
+%% What the guide shows is complete: each sample compiles, with nothing but fairnif.hpp.
+what_the_guide_shows_in_cpp_compiles_test_() ->
+    {ok, Page} = file:read_file(filename:join(app(), "../../docs/guide/12-cpp.md")),
+    {match, Samples} = re:run(Page, "^```cpp\n(.*?)^```", [multiline, dotall, global,
+                                                          {capture, [1], list}]),
+    ?assert(length(Samples) >= 2),
+    cpp([{"sample " ++ integer_to_list(N), Sample, none}
+         || {N, [Sample]} <- lists:enumerate(Samples)]).
+
+mistakes_in_cpp_do_not_compile_test_() ->
+    cpp([{Title, [Body, "\nstatic ErlNifFunc nifs[] = {FAIR_FN(\"f\", f, FAIR_AUTO)};\n"
+                  "FAIR_NIF_INIT(library, nifs, fair::load<>, NULL, fair::upgrade<>, NULL)\n"],
+          Why}
+         || {Title, Body, Why} <-
+                [{"no mistake", "static int f(fair::task &t, std::vector<int> v) { t.tick(1); "
+                                "return v.empty(); }", none},
+                 {"a body that may not throw", "static int f(fair::task &) noexcept { return 1; }",
+                  "a function of (fair::task &, ...) that may throw"},
+                 {"no task", "static int f(int n) { return n; }",
+                  "a function of (fair::task &, ...) that may throw"},
+                 {"terms in what is read in slices",
+                  "static int f(fair::task &, std::vector<fair::term>) { return 1; }",
+                  "a pause would spoil the terms"},
+                 {"a type without a codec", "struct point { int x; };\n"
+                  "static int f(fair::task &, point) { return 1; }", "fair::codec<point>"}]]).
+
+cpp(Cases) ->
+    case run("${CXX:-c++} --version") of
+        {0, _} ->
+            [{Title, {timeout, 60, fun() -> compiles(Sample, Why) end}}
+             || {Title, Sample, Why} <- Cases];
+        _ ->
+            ?debugMsg("skipped: there is no C++ compiler"),
+            []
+    end.
+
+compiles(Sample, Why) ->
+    in_folder(fun(Dir) ->
+        File = filename:join(Dir, "sample.cpp"),
+        ok = file:write_file(File, ["#include <fairnif.hpp>\n", Sample]),
+        {Code, Said} = run(["${CXX:-c++} -std=c++17 -Wall -Wno-unused-function -Werror "
+                            "-fsyntax-only -I ", filename:join(app(), "c_include"), " -I ",
+                            filename:join([code:root_dir(), "usr", "include"]), " ", File]),
+        case Why of
+            none -> ?assertEqual({0, ""}, {Code, Said});
+            _ -> ?assertMatch({1, Found} when is_list(Found), {Code, string:find(Said, Why)})
+        end
+    end).
+
 app() ->
     filename:dirname(fairnif_test:source_dir()).
 

@@ -8,7 +8,7 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([bitwise/1, driver/1, json/1, levenshtein/1, lists/1, rust_markdown/1, sodium/1,
+-export([bitwise/1, driver/1, json/1, levenshtein/1, lists/1, rust_doc/1, rust_markdown/1, sodium/1,
          spinsleep/1, a_pending_value_is_judged_where_the_expression_awaits_it/1,
          plain_nifs_are_not/1]).
 
@@ -18,7 +18,7 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, driver, json, levenshtein, lists, rust_markdown, sodium, spinsleep,
+    [bitwise, driver, json, levenshtein, lists, rust_doc, rust_markdown, sodium, spinsleep,
      a_pending_value_is_judged_where_the_expression_awaits_it, plain_nifs_are_not].
 
 init_per_suite(Config) ->
@@ -66,17 +66,33 @@ lists(Config) ->
     [well_behaved(Config, Call, #{init => "lists:reverse(lists:seq(1, N))", sizes => [300000]})
      || Call <- ["big_lists:sum(Init)", "big_lists:sort(Init)"]].
 
+%% A call into the crate cannot be stopped.
+rust_doc(Config) ->
+    rust(Config, "rust_doc",
+         fun() ->
+                 Init = "begin Doc = rust_doc:new(), "
+                        "[rust_doc:insert(Doc, 0, <<\"x\">>) || _ <- lists:seq(1, N)], Doc end",
+                 Opts = #{init => Init, sizes => [100000],
+                          waive => #{kill => "a crate's call cannot be stopped"}},
+                 well_behaved(Config, "rust_doc:encode(Init)", Opts),
+                 not_well_behaved(Config, "rust_doc:plain_encode(Init)", Opts, [hold, charge])
+         end).
+
 %% That the crate finds the blocks in one go, on a dirty scheduler, is what cannot be stopped.
 rust_markdown(Config) ->
-    case [P || P <- ?config(paths, Config), string:find(P, "rust_markdown") =/= nomatch] of
-        [] ->
-            {skip, "there is no Rust for it"};
-        _ ->
-            Init = "binary:copy(<<\"# A\\n\\nA *b* [c](/d).\\n\\n- e\\n\\n\">>, N div 26)",
-            Opts = #{init => Init, sizes => [1048576],
-                     waive => #{kill => "a crate's call cannot be stopped"}},
-            well_behaved(Config, "rust_markdown:to_html(Init)", Opts),
-            not_well_behaved(Config, "rust_markdown:plain_to_html(Init)", Opts, [hold, charge])
+    rust(Config, "rust_markdown",
+         fun() ->
+                 Init = "binary:copy(<<\"# A\\n\\nA *b* [c](/d).\\n\\n- e\\n\\n\">>, N div 26)",
+                 Opts = #{init => Init, sizes => [1048576],
+                          waive => #{kill => "a crate's call cannot be stopped"}},
+                 well_behaved(Config, "rust_markdown:to_html(Init)", Opts),
+                 not_well_behaved(Config, "rust_markdown:plain_to_html(Init)", Opts, [hold, charge])
+         end).
+
+rust(Config, Name, Case) ->
+    case [P || P <- ?config(paths, Config), string:find(P, Name) =/= nomatch] of
+        [] -> {skip, "there is no Rust for it"};
+        _ -> Case()
     end.
 
 %% A box of libsodium is one call into a library: fair_call takes it to a dirty scheduler when it is

@@ -404,6 +404,35 @@ static ERL_NIF_TERM look(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return atom(env, taken ? "ok" : "busy");
 }
 
+/* libstdc++'s or libc++'s, where the emulator has one (the JIT is C++).  The
+ * loader looks for it when this library is loaded: a search later would wait
+ * for whoever loads one meanwhile. */
+extern char *__cxa_demangle(const char *name, char *to, size_t *size,
+                            int *status) __attribute__((weak));
+
+/* demangle(Symbol) -> binary() | none. */
+static ERL_NIF_TERM demangle(ErlNifEnv *env, int argc,
+                             const ERL_NIF_TERM argv[])
+{
+    ErlNifBinary symbol;
+    char name[WATCH__NAME], *found = NULL;
+    ERL_NIF_TERM answer = atom(env, "none");
+    int status;
+
+    (void)argc;
+    if (!enif_inspect_binary(env, argv[0], &symbol))
+        return enif_make_badarg(env);
+    if (__cxa_demangle && symbol.size < sizeof name) {
+        memcpy(name, symbol.data, symbol.size);
+        name[symbol.size] = 0;
+        found = __cxa_demangle(name, NULL, NULL, &status);
+    }
+    if (found)
+        answer = binary(env, found);
+    free(found);
+    return answer;
+}
+
 /* fairnif(Watch, Runtime) -> boolean(): the object of fairnif:load_info/0. */
 static ERL_NIF_TERM fairnif(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[])
@@ -491,6 +520,7 @@ static ErlNifFunc nifs[] = {
     {"top", 1, top, 0},
     {"look", 4, look, 0},
     {"fairnif", 2, fairnif, 0},
+    {"demangle", 1, demangle, 0},
 };
 
 ERL_NIF_INIT(fairnif_watch_native, nifs, load, NULL, NULL, NULL)

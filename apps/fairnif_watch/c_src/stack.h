@@ -33,7 +33,7 @@ enum {
     WATCH__RED_ZONE = 0,
 #endif
     WATCH__FRAMES = 48,
-    WATCH__NAME = 128
+    WATCH__NAME = 512           /* bytes of a symbol: C++'s are long */
 };
 
 struct watch__regs {

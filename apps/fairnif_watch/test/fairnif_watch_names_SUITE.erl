@@ -70,12 +70,13 @@ every_hold_has_the_right_name(Config) ->
     case Said of
         {skip, _} ->
             Said;
-        #{names := Names, differ := Differ} ->
+        #{names := Names, differ := Differ, symbols := Symbols} ->
             Named = maps:get(Right, Names, 0),
             ct:pal("~ts: ~b calls, ~b findings with this name, others: ~0tp",
                    [Right, Times, Named, maps:remove(Right, Names)]),
             ?assertEqual(#{}, maps:remove(Right, Names)),
             ?assertEqual([], Differ),
+            readable(Subject, Symbols),
             judged(Named, Times)
     end.
 
@@ -83,3 +84,12 @@ judged(Named, Times) when Named < ?SEEN * Times ->
     {skip, io_lib:format("this machine is too busy: ~b of ~b calls seen", [Named, Times])};
 judged(Named, Times) ->
     {comment, io_lib:format("~b of ~b calls seen, all with the right name", [Named, Times])}.
+
+%% As their sources have them, where there are symbols and a finding.
+readable({fairnif_watch_block_rust, ""}, [_ | _] = Symbols) ->
+    ?assert(lists:member(<<"fairnif_watch_block_rust::work">>, Symbols), Symbols);
+readable({fairnif_watch_block_cpp, ""}, [_ | _] = Symbols) ->
+    Inside = [S || <<"(anonymous namespace)::spin", _/binary>> = S <- Symbols],
+    ?assert(Inside =/= [] orelse erlang:system_info(emu_flavor) =/= jit, Symbols);
+readable(_, _) ->
+    ok.

@@ -22,8 +22,9 @@ subjects() ->
      {{fairnif_watch_block_rust, ""}, none, <<"fairnif_watch_block_rust:spin/1">>},
      {{fairnif_watch_block_rust, ".stripped"}, none, <<"fairnif_watch_block_rust:spin/1">>}].
 
-%% @doc Holds so many times, then answers how many findings had which name, and which said another
-%% one in their sentence. `{skip, Why}': there is no such NIF here.
+%% @doc Holds so many times, then answers how many findings had which name, which said another one
+%% in their sentence, and the symbols of libraries in their stacks. `{skip, Why}': there is no such
+%% NIF here.
 run(Subject, Directory, Times) ->
     case prepared(Subject, Directory) of
         {skip, _} = Skip -> Skip;
@@ -84,7 +85,9 @@ watched(Call, Times) ->
                                    maps:update_with(Name, fun(N) -> N + 1 end, 1, Counts)
                            end, #{}, Held),
       differ => [{Name, Sentence} || {Name, Sentence} <- Held,
-                                     string:find(Sentence, Name) =:= nomatch]}.
+                                     string:find(Sentence, Name) =:= nomatch],
+      symbols => lists:usort([Symbol || #{stack := Stack} <- maps:values(Findings),
+                                        #{in := library, symbol := Symbol} <- Stack])}.
 
 %% Each in a process of its own, whose garbage goes with it.
 calls(_, 0) ->

@@ -160,6 +160,8 @@ static bool clean_up(struct fair__task *t, struct fair__thread *th)
     SET(t->target, W_THREAD);
     SET(t->unwanted, true);
     fair__cancel(t);
+    if (t->waits.fd)
+        fair__wait_end(t);      /* others may wait for it from now on */
     if (th) {
         th->current = t;
         fair__slot_enter(th, t->func, GET(t->cancelled_ns), t->pub.yields,

@@ -376,6 +376,17 @@ static ERL_NIF_TERM remembers(fair_task *t)
     return fair_arg(t, 0);
 }
 
+static ERL_NIF_TERM lingers(fair_task *t)
+{
+    int answer = fair_wait(t, fds[0], FAIR_READ, -1);
+
+    if (fair_cancelled(t)) {
+        note("w");
+        gate_pass(NULL);
+    }
+    return enif_make_int(fair_env(t), answer);
+}
+
 static ERL_NIF_TERM passes_gate(fair_task *t)
 {
     gate_pass(NULL);
@@ -432,6 +443,7 @@ static ErlNifFunc nifs[] = {
     UNWINDING("holds_long", holds_long, FAIR_AWAITED),
     UNWINDING("holds_short", holds_short, FAIR_AWAITED),
     UNWINDING("remembers", remembers, FAIR_AWAITED),
+    UNWINDING("lingers", lingers, FAIR_AWAITED),
     FAIR_NIF("passes_gate", 1, passes_gate, FAIR_THREADED),
     FAIR_NIF("frees", 1, frees, FAIR_THREADED),
 };
@@ -933,6 +945,32 @@ TEST(leaves, "one that waits on a dirty scheduler for a lock to clean up leaves 
     CHECK_NUMBERS(node_counter("locks_late_dirty_cpu", "unwinds"), ==, 1);
     vm_free(doomed);
     vm_free(h);
+}
+
+/* -- descriptors ------------------------------------------------------------ */
+
+TEST(free_again, "who waited for a descriptor is in nobody's way while it cleans up")
+{
+    for (int mode = 0; mode < UNWINDING_MODES; mode++) {
+        vm_proc *p, *q;
+
+        CHECK(pipe(fds) == 0);
+        p = call("lingers", mode);
+        until_waiting(p);
+        vm_kill(p);
+        EVENTUALLY(strcmp(notes(), "w") == 0);
+        q = call("lingers", mode);
+        until_waiting(q);
+        CHECK(write(fds[1], "x", 1) == 1);
+        CHECK_TEXT(finished(q), "1");       /* FAIR_READ, and not -EBUSY */
+        gate_open();
+        EVENTUALLY(node_stacks() == 0);
+        vm_free(p);
+        gate_shut();
+        clear_notes();
+        close(fds[0]);
+        close(fds[1]);
+    }
 }
 
 /* -- a thread of the pool --------------------------------------------------- */

@@ -131,7 +131,8 @@ handle_info({fairnif_watch, #{event := _}}, #state{budget = Budget} = State) whe
     {noreply, State};
 handle_info({fairnif_watch, #{event := Kind} = Event}, #state{budget = Budget} = State) ->
     count(reports, 1, State),
-    {noreply, overdue(event(Kind, Event, State#state{budget = Budget - 1}))};
+    Readable = fairnif_watch_symbol:in_event(Event),
+    {noreply, overdue(event(Kind, Readable, State#state{budget = Budget - 1}))};
 handle_info({tick, Due}, #state{due = Due} = State) ->
     {noreply, tick(State)};
 handle_info(look, State) ->

@@ -2,16 +2,16 @@
 %%
 %% There is no `-on_load': the module may come to a node as bare code, with the library at a path
 %% that only the watchdog knows.  {@link load/1} is called before anything else.  Nobody but
-%% {@link fairnif_watch_watchdog} calls the rest.
+%% {@link fairnif_watch_watchdog} calls the rest; {@link demangle/1} is fairnif_watch_symbol's.
 -module(fairnif_watch_native).
 
 -export([load/1, new/3, start/1, stop/1, heart/2, beat/2, threads/1, pool/1, counters/1,
-         online/2, top/1, look/4, fairnif/2]).
+         online/2, top/1, look/4, fairnif/2, demangle/1]).
 
 -export_type([watch/0]).
 
 -nifs([new/3, start/1, stop/1, heart/2, beat/2, threads/1, pool/1, counters/1, online/2,
-       top/1, look/4, fairnif/2]).
+       top/1, look/4, fairnif/2, demangle/1]).
 
 -opaque watch() :: reference().
 %% The watch thread, with all that it knows.
@@ -81,3 +81,9 @@ look(_Watch, _Kind, _Number, _Ref) -> erlang:nif_error(not_loaded).
 %% @doc Binds the thread to fairnif's runtime; `false': its version is another.
 -spec fairnif(watch(), Runtime :: term()) -> boolean().
 fairnif(_Watch, _Runtime) -> erlang:nif_error(not_loaded).
+
+%% @doc The C++ name that a symbol stands for; `none': it stands for none, is longer than the watch
+%% keeps, or the emulator has no C++ library. Takes some microseconds, and up to twice as long for
+%% each two references back in the symbol.
+-spec demangle(Symbol :: binary()) -> binary() | none.
+demangle(_Symbol) -> erlang:nif_error(not_loaded).

@@ -90,10 +90,20 @@ top() ->
             {All, Other, Functions} = asked(fun() -> fairnif_watch_native:top(Watch) end,
                                             {0, 0, []}),
             Busy = lists:sum([Share || #{busy := Share} <- native_threads(Watch)]),
-            Sorted = lists:reverse(lists:keysort(2, Functions)),
+            Sorted = lists:reverse(lists:keysort(2, readable(Functions))),
             [function(Function, Samples, max(1, All), Busy)
              || {Function, Samples} <- Sorted ++ [{other, Other} || Other > 0]]
     end.
+
+%% Several symbols may have one name: one generic function for several types.
+readable(Functions) ->
+    maps:to_list(lists:foldl(fun({Function, Samples}, Sums) ->
+                                     maps:update_with(named(Function), fun(N) -> N + Samples end,
+                                                      Samples, Sums)
+                             end, #{}, Functions)).
+
+named({Library, Symbol}) -> {Library, fairnif_watch_symbol:readable(Symbol)};
+named(Function) -> Function.
 
 function(Function, Samples, All, Busy) ->
     Share = Samples / All,

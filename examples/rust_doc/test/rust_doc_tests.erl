@@ -1,0 +1,168 @@
+%% What rust_doc promises: documents that took the same updates are the same, in all forms, errors
+%% for what is no update, and, in the fair form, a VM that stays usable meanwhile.
+-module(rust_doc_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-import(rust_doc, [new/0, insert/3, text/1, encode/1]).
+-import(example_test, [eventually/1, holds/2, beside/1, on_one_scheduler/1,
+                       with_pauses/1]).
+
+-define(APPLIES, [fun rust_doc:apply/2, fun rust_doc:plain_apply/2, fun rust_doc:dirty_apply/2]).
+
+%% ------------------------------------------------------------------
+%% Answers
+%% ------------------------------------------------------------------
+
+a_text_test() ->
+    Doc = new(),
+    ?assertEqual(<<>>, text(Doc)),
+    ok = insert(Doc, 0, <<"one three">>),
+    ok = insert(Doc, 4, <<"two ">>),
+    ?assertEqual(<<"one two three">>, text(Doc)),
+    ok = insert(Doc, 13, <<" é€𝄞"/utf8>>),
+    ok = insert(Doc, 16, <<"x">>),
+    ?assertEqual(<<"one two three éx€𝄞"/utf8>>, text(Doc)).
+
+badarg_test_() ->
+    Doc = new(),
+    ok = insert(Doc, 0, <<"é"/utf8>>),
+    [?_assertError(badarg, insert(Doc, 3, <<"a">>)),
+     ?_assertError(badarg, insert(Doc, 1, <<"a">>)),
+     ?_assertError(badarg, insert(Doc, 0, <<255>>)),
+     ?_assertError(badarg, insert(Doc, -1, <<"a">>)),
+     ?_assertError(badarg, insert(make_ref(), 0, <<"a">>)),
+     ?_assertError(badarg, text(make_ref())),
+     ?_assertError(badarg, rust_doc:apply(Doc, a)),
+     ?_assertError(badarg, rust_doc:plain_apply(Doc, a))].
+
+%% As who sends one by mistake would.
+no_update_test_() ->
+    [?_test(begin
+                Doc = document(100),
+                Text = text(Doc),
+                {error, Why} = Apply(Doc, Update),
+                ?assert(is_binary(Why)),
+                ?assertEqual(Text, text(Doc))
+            end)
+     || Apply <- ?APPLIES,
+        Update <- [<<>>, <<255>>, <<"no update at all">>,
+                   binary:part(encode(document(100)), 0, 50)]].
+
+every_form_test_() ->
+    {timeout, 60, fun every_form/0}.
+
+every_form() ->
+    Doc = document(1000),
+    Update = encode(Doc),
+    ?assertEqual(Update, rust_doc:plain_encode(Doc)),
+    ?assertEqual(Update, rust_doc:dirty_encode(Doc)),
+    [begin
+         Copy = new(),
+         ok = Apply(Copy, Update),
+         ?assertEqual(text(Doc), text(Copy)),
+         %% What is known changes nothing.
+         ok = Apply(Copy, Update),
+         ?assertEqual(Update, encode(Copy))
+     end || Apply <- ?APPLIES].
+
+they_agree_test_() ->
+    {timeout, 60, fun() -> holds(300, agree()) end}.
+
+they_agree_with_pauses_test_() ->
+    with_pauses({timeout, 60, fun() -> holds(100, agree()) end}).
+
+%% Each edits its own, all send to all, in another order each.
+agree() ->
+    ?FORALL(Edits, [list({nat(), letter()}) || _ <- [1, 2, 3]],
+            begin
+                Docs = [edited(E) || E <- Edits],
+                Updates = [encode(Doc) || Doc <- Docs],
+                [rust_doc:apply(Doc, Update)
+                 || {Doc, N} <- lists:zip(Docs, [1, 2, 3]),
+                    Update <- lists:nthtail(N, Updates ++ Updates)],
+                [One, One, One] = [text(Doc) || Doc <- Docs],
+                length(unicode:characters_to_list(One)) =:= length(lists:append(Edits))
+            end).
+
+letter() -> oneof([<<"a">>, <<"b">>, <<"é"/utf8>>, <<"𝄞"/utf8>>]).
+
+%% In front or at the end: between two bytes of a character nothing can be put.
+edited(Edits) ->
+    Doc = new(),
+    [insert(Doc, case N rem 2 of 0 -> 0; 1 -> byte_size(text(Doc)) end, Char)
+     || {N, Char} <- Edits],
+    Doc.
+
+%% Many at one document: each waits for its turn.
+together_test_() ->
+    {timeout, 60, fun together/0}.
+
+together() ->
+    Doc = new(),
+    Writers = [spawn_monitor(fun() -> [ok = insert(Doc, 0, <<"x">>) || _ <- lists:seq(1, 200)] end)
+               || _ <- lists:seq(1, 20)],
+    [receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end
+     || {Pid, Monitor} <- Writers],
+    ?assertEqual(4000, byte_size(text(Doc))).
+
+%% ------------------------------------------------------------------
+%% The VM meanwhile
+%% ------------------------------------------------------------------
+
+%% The plain one holds the only scheduler for all of its time.
+a_neighbour_runs_test_() ->
+    on_one_scheduler({timeout, 60, fun a_neighbour_runs/0}).
+
+a_neighbour_runs() ->
+    {Elapsed, Gap} = least_gap(fun rust_doc:apply/2),
+    ?assert(Gap < Elapsed / 3),
+    {PlainElapsed, PlainGap} = least_gap(fun rust_doc:plain_apply/2),
+    ?assert(PlainGap > PlainElapsed / 2).
+
+least_gap(Apply) ->
+    Runs = [begin
+                {Doc, Update} = apart(1500),
+                beside(fun() -> ok = Apply(Doc, Update) end)
+            end || _ <- [1, 2, 3]],
+    hd(lists:keysort(2, Runs)).
+
+%% What has begun ends; who waits for the document and is killed is in nobody's way.
+a_dead_caller_leaves_the_document_test_() ->
+    {timeout, 60, fun a_dead_caller_leaves_the_document/0}.
+
+a_dead_caller_leaves_the_document() ->
+    {Doc, Update} = apart(1500),
+    {Holder, Holding} = spawn_monitor(fun() -> rust_doc:apply(Doc, Update) end),
+    eventually(fun() -> fairnif:tasks() =/= [] end),
+    {Waiter, Waiting} = spawn_monitor(fun() -> rust_doc:apply(Doc, Update) end),
+    eventually(fun() -> [] =/= [1 || #{owner := P} <- fairnif:tasks(), P =:= Waiter] end),
+    exit(Waiter, kill),
+    exit(Holder, kill),
+    [receive {'DOWN', Monitor, process, _, Why} -> ?assertEqual(killed, Why) end
+     || Monitor <- [Holding, Waiting]],
+    ?assertEqual(3000, byte_size(text(Doc))),
+    eventually(fun() -> fairnif:tasks() =:= [] end).
+
+%% A document, and an update of another one: that many characters were typed into each, from the
+%% end. To join such takes time in the square of that, in one of the two directions.
+apart(Size) ->
+    [A, B] = [document(Size), document(Size)],
+    [UpdateA, UpdateB] = [encode(A), encode(B)],
+    {Us, ok} = timer:tc(fun() -> rust_doc:apply(A, UpdateB) end),
+    case Us > 50000 of
+        true -> {restored(UpdateA), UpdateB};
+        false -> {B, UpdateA}
+    end.
+
+restored(Update) ->
+    Doc = new(),
+    ok = rust_doc:apply(Doc, Update),
+    Doc.
+
+%% Typed from the end: yrs cannot join the characters.
+document(Size) ->
+    Doc = new(),
+    [ok = insert(Doc, 0, <<($a + N rem 26)>>) || N <- lists:seq(1, Size)],
+    Doc.
