@@ -79,7 +79,7 @@ mistakes_in_cpp_do_not_compile_test_() ->
                   "static int f(fair::task &, std::vector<fair::term>) { return 1; }",
                   "a pause would spoil the terms"},
                  {"a type without a codec", "struct point { int x; };\n"
-                  "static int f(fair::task &, point) { return 1; }", "fair::codec<point>"}]]).
+                  "static int f(fair::task &, point) { return 1; }", "codec<point"}]]).
 
 cpp(Cases) ->
     case run("${CXX:-c++} --version") of
