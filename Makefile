@@ -173,10 +173,15 @@ soak: deps-test all  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS
 			apps/fairnif/test/fairnif_scale_SUITE.erl \
 			apps/fairnif_watch/test/*_names_SUITE.erl | tr ' ' ',')
 
+# -Z without a nightly compiler. Some tests forget what they own: that leaks.
+RUST_ASAN = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0
+
 sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer storms
 	@tools/setup sanitize
 	$(MAKE) -C apps/fairnif/c_src sanitize
 	WATCH_STORM=4 $(MAKE) -C apps/fairnif_watch/c_src/test test
+	@if tools/setup rust; then cd rust && $(RUST_ASAN) cargo test --quiet --package fairnif --lib \
+		--target $$(rustc -vV | sed -n 's/^host: //p'); fi
 
 coverage: deps-test deps-http all  ## which lines the C tests and EUnit run, by folder and application
 	@tools/coverage

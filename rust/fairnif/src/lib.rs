@@ -11,6 +11,7 @@ mod iter;
 mod load;
 mod offload;
 mod source;
+mod sync;
 mod ticker;
 mod vm;
 mod waker;

@@ -15,7 +15,7 @@ use polling::{Event, Events, PollMode, Poller};
 
 use crate::abi;
 use crate::call::{with_this, Call};
-use crate::waker::Wakes;
+use crate::waker::{Rest, Wakes};
 
 /// How long a wait takes at most where there is no descriptor to be woken through.
 const NO_DESCRIPTOR_MS: i32 = 10;
@@ -278,11 +278,10 @@ impl Sources {
         self.drop_gone(wakes);
         let timeout = self.timeout_ms();
         let fds = self.fds();
-        match (&fds[..], wakes.are_shared()) {
-            ([], false) => {
-                wait(-1, 0, timeout);
-            }
-            ([source], false) => {
+        match (wakes.rest(fds.len() > 1), &fds[..]) {
+            (Rest::Woken, _) => {}
+            (Rest::With(poller), _) => self.wait_with(poller, &fds, timeout, wait),
+            (Rest::Alone, [source, ..]) => {
                 if let What::Fd(fd, events) = &source.what {
                     let answer = wait(fd.as_raw_fd(), *events, timeout);
                     if answer != 0 {
@@ -290,30 +289,28 @@ impl Sources {
                     }
                 }
             }
-            _ => self.wait_for_several(wakes, &fds, timeout, wait),
+            (Rest::Alone, []) => {
+                wait(-1, 0, timeout);
+            }
+            (Rest::NoDescriptor, []) => {
+                wait(-1, 0, least(timeout, NO_DESCRIPTOR_MS));
+            }
+            (Rest::NoDescriptor, _) => {
+                let error = || Err(io::Error::from_raw_os_error(libc::EMFILE));
+                fds.iter().for_each(|source| source.finish(error()));
+            }
         }
         self.finish_times();
     }
 
-    fn wait_for_several(
+    fn wait_with(
         &self,
-        wakes: &Wakes,
+        poller: &Poller,
         fds: &[Arc<Source>],
         timeout: i32,
         wait: impl Fn(RawFd, u32, i32) -> i32,
     ) {
-        let Some(poller) = wakes.poller() else {
-            let error = || Err(io::Error::from_raw_os_error(libc::EMFILE));
-            fds.iter().for_each(|source| source.finish(error()));
-            if !wakes.are_woken() && fds.is_empty() {
-                wait(-1, 0, least(timeout, NO_DESCRIPTOR_MS));
-            }
-            return;
-        };
         self.watch(poller);
-        if wakes.are_woken() {
-            return;
-        }
         let answer = wait(poller.as_fd().as_raw_fd(), abi::READ, timeout);
         if answer < 0 {
             fds.iter().for_each(|source| source.finish(result_of(answer)));

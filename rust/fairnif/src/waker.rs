@@ -3,11 +3,11 @@
 //! Most calls never need it. So the waker of a poll is a reference to [`Wakes`] on the body's
 //! stack, and what is shared with other threads is made when somebody clones that waker.
 
-use std::sync::atomic::{fence, AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::task::{RawWaker, RawWakerVTable, Wake, Waker};
+use std::mem::ManuallyDrop;
+use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use polling::Poller;
+// ../../tests/loom has other ones for these.
+use crate::sync::{fence, waker, Arc, AtomicBool, OnceLock, Ordering, Poller};
 
 #[derive(Default)]
 pub(crate) struct Wakes {
@@ -22,6 +22,18 @@ pub(crate) struct Shared {
     woken: AtomicBool,
     /// There while the call waits for more than a single descriptor.
     poller: OnceLock<Poller>,
+}
+
+/// How a call that has nothing to do waits.
+pub(crate) enum Rest<'a> {
+    /// Not at all: it was woken.
+    Woken,
+    /// By itself: nobody can wake it.
+    Alone,
+    /// With this, which a wake makes ready.
+    With(&'a Poller),
+    /// There is no descriptor left for a poller.
+    NoDescriptor,
 }
 
 impl Wakes {
@@ -52,13 +64,33 @@ impl Wakes {
             || self.shared.get().is_some_and(|shared| shared.woken.load(Ordering::Acquire))
     }
 
-    /// Has anybody but the call itself a waker?
-    pub(crate) fn are_shared(&self) -> bool {
-        self.shared.get().is_some_and(|shared| Arc::strong_count(shared) > 1)
+    /// After a poll, and before the wait; `several`: it needs a poller anyhow.
+    pub(crate) fn rest(&self, several: bool) -> Rest<'_> {
+        if several || self.are_shared() {
+            let poller = self.poller();
+            match poller {
+                _ if self.are_woken() => Rest::Woken,
+                Some(poller) => Rest::With(poller),
+                None => Rest::NoDescriptor,
+            }
+        } else if self.are_woken() {
+            // By the last who had a waker, who then let go of it.
+            Rest::Woken
+        } else {
+            Rest::Alone
+        }
     }
 
-    /// What a wake makes ready; `None` when there is no descriptor left for it.
-    pub(crate) fn poller(&self) -> Option<&Poller> {
+    /// Has anybody but the call itself a waker?
+    fn are_shared(&self) -> bool {
+        let shared = self.shared.get().is_some_and(|shared| Arc::strong_count(shared) > 1);
+        // What was written before the count fell is seen after this. (loom's count does so itself.)
+        fence(Ordering::Acquire);
+        shared
+    }
+
+    /// `None` when there is no descriptor left for it.
+    fn poller(&self) -> Option<&Poller> {
         let shared = self.shared();
         if shared.poller.get().is_none() {
             let _ = shared.poller.set(Poller::new().ok()?);
@@ -77,12 +109,8 @@ impl Wakes {
     }
 }
 
-impl Wake for Shared {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
+impl Shared {
+    pub(crate) fn wake(&self) {
         if self.woken.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -97,8 +125,7 @@ impl Wake for Shared {
 static ROOT: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, ignore);
 
 unsafe fn clone(wakes: *const ()) -> RawWaker {
-    let shared = (*wakes.cast::<Wakes>()).shared().clone();
-    let waker = std::mem::ManuallyDrop::new(Waker::from(shared));
+    let waker = ManuallyDrop::new(waker((*wakes.cast::<Wakes>()).shared().clone()));
     RawWaker::new(waker.data(), waker.vtable())
 }
 
