@@ -481,26 +481,6 @@ TEST(outlived, "a pending value that another process holds does not keep its "
     after_all();
 }
 
-static const char *await_text(const char *text)
-{
-    vm_proc *p = vm_spawn();
-
-    node_await_term(p, vm_parse(vm_env(p), text));
-    return finished(p);
-}
-
-TEST(foreign, "what looks pending and is not fairnif's raises; anything else "
-     "is a value")
-{
-    CHECK_TEXT(await_text("{fairnif_pending,x}"),
-               "error:{fairnif,not_pending}");
-    CHECK_TEXT(await_text("{fairnif_pending,#Ref,1,2}"),
-               "error:{fairnif,not_pending}");
-    CHECK_TEXT(await_text("{fairnif_pending}"), "{fairnif_pending}");
-    CHECK_TEXT(await_text("fairnif_pending"), "fairnif_pending");
-    CHECK_TEXT(await_text("[{fairnif_pending,x}]"), "[{fairnif_pending,x}]");
-}
-
 /* {fairnif_pending, Object, Terms...} with other terms than it came with. */
 static const char *await_forged(int mode, int arity)
 {

@@ -348,3 +348,25 @@ TEST(full, "nobody waits where standard error is a pipe that is full")
     give_back_stderr();
     CHECK_NUMBERS(node_counter("ticks_on", "misuses"), ==, 2000000);
 }
+
+/* -- what is no pending value ---------------------------------------------- */
+
+static const char *await_text(const char *text)
+{
+    vm_proc *p = vm_spawn();
+
+    node_await_term(p, vm_parse(vm_env(p), text));
+    return finished(p);
+}
+
+TEST(foreign, "what looks pending and is not fairnif's raises; anything else "
+     "is a value")
+{
+    CHECK_TEXT(await_text("{fairnif_pending,x}"),
+               "error:{fairnif,not_pending}");
+    CHECK_TEXT(await_text("{fairnif_pending,#Ref,1,2}"),
+               "error:{fairnif,not_pending}");
+    CHECK_TEXT(await_text("{fairnif_pending}"), "{fairnif_pending}");
+    CHECK_TEXT(await_text("fairnif_pending"), "fairnif_pending");
+    CHECK_TEXT(await_text("[{fairnif_pending,x}]"), "[{fairnif_pending,x}]");
+}
