@@ -95,25 +95,33 @@ slices(Name, Slice, MFA, Fun) ->
     Slices = fairnif_bench_hold:slices(MFA, fun() -> timed(Name, 1, Fun) end),
     [{Name, Slices}, {<<Name/binary, " longest">>, lists:max([Ns || {Ns, _} <- Slices]) / Slice}].
 
-%% @doc p99 (ns) of a sleeper beside nothing, and beside processes that decode
-%% 1 MB again and again.
+%% @doc p99 (ns) of a sleeper beside nothing, beside processes that decode 1 MB
+%% again and again, and (`erlang') beside Erlang that makes the same terms: what
+%% it waits there it waits for the VM, whose collections are of the caller's heap.
 -spec delay() -> fairnif_bench_series:samples().
 delay() ->
     ok = loaded(),
-    Jsons = [iolist_to_binary(simdjson:encode(fairnif_bench_documents:document(Kind, ?DELAY_SIZE)))
+    Terms = [literal(Kind, fairnif_bench_documents:document(Kind, ?DELAY_SIZE))
              || Kind <- fairnif_bench_documents:kinds()],
+    Jsons = [iolist_to_binary(simdjson:encode(Term)) || Term <- Terms],
     interleave(
       ?DELAY_ROUNDS,
       [fun() ->
                #{p99 := P99} = fairnif_lab_delay:beside(Loads, #{time_ms => ?DELAY_MS}),
                timer:sleep(100),
                [{Name, P99}]
-       end || {Name, Loads} <- [{<<"idle">>, []} | [{atom_to_binary(Form), loads(Form, Jsons)}
-                                                    || Form <- [fair | peers()]]]]).
+       end || {Name, Calls} <- [{<<"idle">>, []},
+                                {<<"erlang">>, [fun() -> made_anew(Term) end || Term <- Terms]}
+                                | [{atom_to_binary(Form), [call(Form, decode, Json, none)
+                                                           || Json <- Jsons]}
+                                   || Form <- [fair | peers()]]],
+              Loads <- [[fun() -> forever(Calls) end || Calls =/= [], _ <- lists:seq(1, ?LOADS)]]]).
 
-loads(Form, Jsons) ->
-    [fun() -> forever([call(Form, decode, Json, none) || Json <- Jsons]) end
-     || _ <- lists:seq(1, ?LOADS)].
+made_anew(#{} = Map) -> maps:map(fun(_, Value) -> made_anew(Value) end, Map);
+made_anew([Head | Tail]) -> [made_anew(Head) | made_anew(Tail)];
+made_anew(Binary) when is_binary(Binary) -> <<Binary/binary, "x">>;
+made_anew(Number) when is_float(Number) -> Number + 1.0;
+made_anew(Other) -> Other.
 
 %% No result outlives its call.
 forever(Calls) ->

@@ -346,7 +346,7 @@ json_delay() ->
        value => {ratio, atom_to_binary(Form), <<"idle">>}, unit => times, bound => Bound,
        how => "p99 lateness of a 1 ms sleeper beside endless decoding of documents of 1 MB, "
               "2 schedulers"}
-     || {Form, Bound} <- [{fair, {at_most, 1.2}}
+     || {Form, Bound} <- [{fair, {at_most, 1.2}}, {erlang, none}
                           | [{Peer, none} || Peer <- fairnif_bench_json:peers()]]].
 
 %% ---- Rust ----
