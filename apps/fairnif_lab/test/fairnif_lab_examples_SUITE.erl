@@ -9,7 +9,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([bitwise/1, driver/1, json/1, levenshtein/1, lists/1, rust_doc/1, rust_markdown/1, sodium/1,
-         spinsleep/1, a_pending_value_is_judged_where_the_expression_awaits_it/1,
+         spinsleep/1, zstd/1, a_pending_value_is_judged_where_the_expression_awaits_it/1,
          plain_nifs_are_not/1]).
 
 -define(TIME_MS, 200).
@@ -18,7 +18,7 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, driver, json, levenshtein, lists, rust_doc, rust_markdown, sodium, spinsleep,
+    [bitwise, driver, json, levenshtein, lists, rust_doc, rust_markdown, sodium, spinsleep, zstd,
      a_pending_value_is_judged_where_the_expression_awaits_it, plain_nifs_are_not].
 
 init_per_suite(Config) ->
@@ -107,6 +107,14 @@ spinsleep(Config) ->
     [well_behaved(Config, io_lib:format("spinsleep:~s(N)", [F]), #{sizes => [30000]})
      || F <- [spinsleep_fair, spinwork_fair_yield, spinwork_fair_dirty_yield]],
     well_behaved(Config, "spinsleep:spinsleep_threaded(N)", on_threads(#{sizes => [30000]})).
+
+zstd(Config) ->
+    Init = #{init => "binary:copy(<<\"{ok, Pid} = scheduler:link(process) \">>, N div 38)",
+             sizes => [16777216]},
+    Frame = Init#{init => "zstandard:compress(rand:bytes(N))"},
+    [well_behaved(Config, Call, Opts) || {Call, Opts} <- [{"zstandard:compress(Init)", Init},
+                                                         {"zstandard:decompress(Init)", Frame}]],
+    not_well_behaved(Config, "zstandard:plain_compress(Init, 3)", Init, [hold, charge]).
 
 %% The NIF itself answers a pending value; wrapped in the expression it is judged like any other.
 a_pending_value_is_judged_where_the_expression_awaits_it(Config) ->

@@ -1,0 +1,280 @@
+/*
+ * zstandard.c - compression and decompression by libzstd, fair and plain.
+ *
+ * The library does not call back, but it works off what it is given, so the
+ * fair forms give it little at a time.  At low levels each step ends a block of
+ * 16 kB and is short.  (Left to itself it makes blocks of 128 kB, each in one
+ * go.)  At higher ones no step is, so they are what the library would take, on
+ * a dirty scheduler.  What a context owns is let go of by the body itself,
+ * FAIR_UNWINDS: at high levels that takes milliseconds.
+ */
+#include <stdbool.h>
+
+#define ZSTD_STATIC_LINKING_ONLY    /* for the names of two settings */
+#include <zstd.h>
+
+#include <fairnif.h>
+
+enum {
+    BLOCK = 16 * 1024,
+    LARGE_BLOCK = 128 * 1024,       /* the format's limit */
+    BLOCK_HEADER = 3,
+    SHORT_LEVELS = 4,               /* up to here a BLOCK is a slice or two */
+    LEVELS = 22,
+    ROOM = 64 * 1024                /* at least, for a result of unknown size */
+};
+
+/* How much longer a byte takes than at level 1, about. */
+static const unsigned char costs[LEVELS + 1] = {
+    2, 1, 1, 2, 2, 4, 5, 6, 7, 8, 10, 12, 16, 25, 35, 50, 60, 80, 110, 130, 150,
+    170, 200
+};
+
+static size_t cost_of(int level)
+{
+    return level < 0 ? 1 : costs[level];
+}
+
+static int get_bytes(fair_task *t, ERL_NIF_TERM term, fair_bin *bin)
+{
+    return fair_get_bin(t, term, bin) || fair_get_iolist(t, term, bin);
+}
+
+static int get_level(fair_task *t, int *level)
+{
+    return fair_get_int(t, fair_arg(t, 1), level) && *level <= LEVELS
+        && *level >= ZSTD_minCLevel();
+}
+
+static ERL_NIF_TERM failed(ErlNifEnv *env, const char *why)
+{
+    ERL_NIF_TERM text;
+    size_t size = strlen(why);
+
+    memcpy(enif_make_new_binary(env, size, &text), why, size);
+    return enif_make_tuple2(env, enif_make_atom(env, "error"), text);
+}
+
+/* -- compression ------------------------------------------------------------ */
+
+struct step {
+    ZSTD_CCtx *context;
+    ZSTD_outBuffer out;
+    ZSTD_inBuffer in;
+    ZSTD_EndDirective how;
+    size_t left;                    /* to be written, or an error */
+};
+
+static void compress_block(void *arg)
+{
+    struct step *s = arg;
+
+    s->left = ZSTD_compressStream2(s->context, &s->out, &s->in, s->how);
+}
+
+static void free_cctx(void *context)
+{
+    ZSTD_freeCCtx(context);
+}
+
+/* At most so long, with a block for each step. */
+static size_t bound(size_t size)
+{
+    return ZSTD_compressBound(size) + (size / BLOCK + 2) * BLOCK_HEADER;
+}
+
+/* There is room for all: a step takes its whole block. */
+static void compress_blocks(fair_task *t, struct step *s, size_t size,
+                            int level)
+{
+    bool is_short = level <= SHORT_LEVELS;
+    size_t block = is_short ? BLOCK : LARGE_BLOCK, cost = cost_of(level);
+
+    do {
+        size_t n = size - s->in.size < block ? size - s->in.size : block;
+
+        s->in.size += n;
+        s->how = s->in.size == size ? ZSTD_e_end : ZSTD_e_flush;
+        if (is_short)
+            compress_block(s);
+        else
+            fair_call(t, FAIR_AUTO, n * cost, compress_block, s);
+        fair_tick(t, n * cost);
+    } while (!ZSTD_isError(s->left) && s->how != ZSTD_e_end
+             && !fair_cancelled(t));
+}
+
+/* compress(Data, Level) -> binary() */
+static ERL_NIF_TERM compress(fair_task *t)
+{
+    struct step s = {0};
+    fair_bin in, out;
+    int level;
+
+    if (!get_level(t, &level) || !get_bytes(t, fair_arg(t, 0), &in))
+        return fair_badarg(t);
+    if (!fair_new_bin(t, bound(in.size), &out)
+        || !(s.context = ZSTD_createCCtx()))
+        return fair_enomem(t);
+    ZSTD_CCtx_setParameter(s.context, ZSTD_c_compressionLevel, level);
+    ZSTD_CCtx_setPledgedSrcSize(s.context, in.size);
+    /* The data stays where it is: nothing need be copied.  A library that does
+     * not know these copies. */
+    ZSTD_CCtx_setParameter(s.context, ZSTD_c_stableInBuffer, 1);
+    ZSTD_CCtx_setParameter(s.context, ZSTD_c_stableOutBuffer, 1);
+    s.out = (ZSTD_outBuffer){out.data, out.size, 0};
+    s.in = (ZSTD_inBuffer){in.data, 0, 0};
+    compress_blocks(t, &s, in.size, level);
+    fair_call(t, FAIR_AUTO, BLOCK * cost_of(level), free_cctx, s.context);
+    if (ZSTD_isError(s.left) || !fair_resize_bin(t, &out, s.out.pos))
+        return fair_enomem(t);      /* nothing else can fail */
+    return fair_make_bin(t, &out);
+}
+
+/* The same in one go, as it is done where nobody ticks. */
+static ERL_NIF_TERM plain_compress(ErlNifEnv *env, int argc,
+                                   const ERL_NIF_TERM argv[])
+{
+    ErlNifBinary in, out;
+    size_t size;
+    int level;
+
+    (void)argc;
+    if (!enif_inspect_iolist_as_binary(env, argv[0], &in)
+        || !enif_get_int(env, argv[1], &level) || level > LEVELS
+        || level < ZSTD_minCLevel())
+        return enif_make_badarg(env);
+    if (!enif_alloc_binary(ZSTD_compressBound(in.size), &out))
+        return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+    size = ZSTD_compress(out.data, out.size, in.data, in.size, level);
+    if (ZSTD_isError(size)) {
+        enif_release_binary(&out);
+        return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+    }
+    enif_realloc_binary(&out, size);
+    return enif_make_binary(env, &out);
+}
+
+/* -- decompression ----------------------------------------------------------- */
+
+static void free_dctx(void *context)
+{
+    ZSTD_freeDCtx(context);
+}
+
+/* How large the result will be, if that can be believed: a few bytes may say
+ * that they are terabytes. */
+static size_t first_size(const fair_bin *in, size_t most)
+{
+    unsigned long long said = ZSTD_getFrameContentSize(in->data, in->size);
+    size_t likely = in->size < SIZE_MAX / 64 ? in->size * 64 : in->size;
+
+    if (said == ZSTD_CONTENTSIZE_UNKNOWN || said == ZSTD_CONTENTSIZE_ERROR)
+        said = in->size < SIZE_MAX / 4 ? in->size * 4 : in->size;
+    if (likely < ROOM)
+        likely = ROOM;
+    if (said > likely)
+        said = likely;
+    return said > most ? most : (size_t)said;
+}
+
+/* Room for one byte more than `most' tells who has too many. */
+static int grow(fair_task *t, fair_bin *out, size_t most)
+{
+    size_t size = out->size < ROOM / 2 ? ROOM : out->size * 2;
+
+    return fair_resize_bin(t, out, size < most ? size : most);
+}
+
+/* NULL, or why not.  `*size': how much there is in `out'. */
+static const char *decompress_all(fair_task *t, ZSTD_DCtx *context,
+                                  const fair_bin *in, fair_bin *out,
+                                  size_t most, size_t *size)
+{
+    ZSTD_inBuffer from = {in->data, in->size, 0};
+    size_t left = 1;
+
+    while (!fair_cancelled(t)) {
+        size_t room = out->size - *size < BLOCK ? out->size - *size : BLOCK;
+        ZSTD_outBuffer to = {out->data + *size, room, 0};
+        size_t before = from.pos;
+
+        left = ZSTD_decompressStream(context, &to, &from);
+        if (ZSTD_isError(left))
+            return ZSTD_getErrorName(left);
+        *size += to.pos;
+        if (left == 0 && from.pos == from.size)
+            return NULL;
+        if (to.pos < room && from.pos == from.size)
+            return "the data ends early";
+        if (*size == out->size) {
+            if (*size == most && left != 0)
+                return "the result is too large";
+            if (*size < most && !grow(t, out, most))
+                return "enomem";
+        }
+        fair_tick(t, to.pos + (from.pos - before));
+    }
+    return NULL;
+}
+
+/* decompress(Data, Most) -> binary() | {error, binary()} */
+static ERL_NIF_TERM decompress(fair_task *t)
+{
+    fair_bin in, out;
+    ErlNifUInt64 most;
+    ZSTD_DCtx *context;
+    const char *why;
+    size_t size = 0;
+
+    if (!get_bytes(t, fair_arg(t, 0), &in)
+        || !fair_get_uint64(t, fair_arg(t, 1), &most) || most > SIZE_MAX / 2)
+        return fair_badarg(t);
+    if (!fair_new_bin(t, first_size(&in, most), &out)
+        || !(context = ZSTD_createDCtx()))
+        return fair_enomem(t);
+    why = decompress_all(t, context, &in, &out, most, &size);
+    fair_call(t, FAIR_AUTO, BLOCK, free_dctx, context);
+    if (why)
+        return strcmp(why, "enomem") == 0 ? fair_enomem(t)
+            : failed(fair_env(t), why);
+    if (!fair_resize_bin(t, &out, size))
+        return fair_enomem(t);
+    return fair_make_bin(t, &out);
+}
+
+/* One frame that says how long it is, in one go. */
+static ERL_NIF_TERM plain_decompress(ErlNifEnv *env, int argc,
+                                     const ERL_NIF_TERM argv[])
+{
+    ErlNifBinary in, out;
+    unsigned long long said;
+    size_t size;
+
+    (void)argc;
+    if (!enif_inspect_iolist_as_binary(env, argv[0], &in))
+        return enif_make_badarg(env);
+    said = ZSTD_getFrameContentSize(in.data, in.size);
+    if (said == ZSTD_CONTENTSIZE_UNKNOWN || said == ZSTD_CONTENTSIZE_ERROR)
+        return failed(env, "no frame that says how long it is");
+    if (!enif_alloc_binary((size_t)said, &out))
+        return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+    size = ZSTD_decompress(out.data, out.size, in.data, in.size);
+    if (ZSTD_isError(size)) {
+        enif_release_binary(&out);
+        return failed(env, ZSTD_getErrorName(size));
+    }
+    enif_realloc_binary(&out, size);
+    return enif_make_binary(env, &out);
+}
+
+static ErlNifFunc nifs[] = {
+    FAIR_NIF("compress", 2, compress, FAIR_AUTO | FAIR_UNWINDS),
+    FAIR_NIF("decompress", 2, decompress, FAIR_AUTO | FAIR_UNWINDS),
+    {"plain_compress", 2, plain_compress, 0},
+    {"plain_decompress", 1, plain_decompress, 0},
+    {"dirty_compress", 2, plain_compress, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"dirty_decompress", 1, plain_decompress, ERL_NIF_DIRTY_JOB_CPU_BOUND}
+};
+
+FAIR_NIF_INIT(zstandard, nifs, NULL, NULL, NULL, NULL)
