@@ -113,10 +113,9 @@ where
         }
     };
     call.ending.set(true);
-    let dropped = call.enter(|| {
-        future.set(None);
-        call.jobs.take();
-    });
+    let dropped = call.enter(|| future.set(None));
+    // Who waits for one in another call now is polled there.
+    let _ = call.enter(|| call.jobs.take().iter().for_each(|job| job.done()));
     call.sources.close(&call.wakes);
     match (dropped, end) {
         (Err(payload), End::Ready(_)) => End::Panicked(payload),

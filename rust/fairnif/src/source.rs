@@ -20,6 +20,9 @@ use crate::waker::{Rest, Wakes};
 /// How long a wait takes at most where there is no descriptor to be woken through.
 const NO_DESCRIPTOR_MS: i32 = 10;
 
+/// What a wait answers when it is the call that ends: nothing of what is waited for.
+const CANCELLED: i32 = -libc::ECANCELED;
+
 /// One thing that is waited for. Shared by the future that waits and the call that polls it.
 pub(crate) struct Source {
     what: What,
@@ -55,11 +58,13 @@ impl Source {
 
     fn finish(&self, result: io::Result<()>) {
         self.gone.store(true, Ordering::Relaxed);
-        let waker = {
-            let mut waiter = self.waiter();
-            waiter.result = Some(result);
-            waiter.waker.take()
-        };
+        self.waiter().result = Some(result);
+        self.tell();
+    }
+
+    /// Whoever waits is to poll again.
+    fn tell(&self) {
+        let waker = self.waiter().waker.take();
         wake(waker);
     }
 
@@ -81,11 +86,13 @@ pub(crate) fn wake(waker: Option<Waker>) {
     }
 }
 
-/// A source's place in the future that waits for it.
+/// A source's place in the future that waits for it. A future may be moved from one call to another:
+/// it gets a source of that one then. The other would end it for itself, with errors of its own, and
+/// tell nobody.
 #[derive(Default)]
 struct Registered {
     source: Option<Arc<Source>>,
-    /// With which call. A future may be moved from one to another.
+    /// Which call looks after it.
     call: u64,
 }
 
@@ -97,28 +104,37 @@ impl Registered {
         make: impl FnOnce() -> io::Result<What>,
     ) -> Poll<io::Result<()>> {
         with_this(what, |call| {
+            if self.call != call.id() {
+                self.leave();
+                self.call = call.id();
+            }
             if self.source.is_none() {
-                self.source = Some(Source::new(make()?));
+                let source = Source::new(make()?);
+                call.add_source(source.clone());
+                self.source = Some(source);
             }
             let Some(source) = &self.source else { unreachable!() };
             if let Some(result) = source.poll(call, context) {
                 self.source = None;
                 return Poll::Ready(result);
             }
-            if self.call != call.id() {
-                self.call = call.id();
-                call.add_source(source.clone());
-            }
             Poll::Pending
         })
+    }
+
+    fn leave(&mut self) {
+        if let Some(source) = self.source.take() {
+            source.gone.store(true, Ordering::Relaxed);
+            // Dropped here: its code is the author's, and may panic.
+            let waker = source.waiter().waker.take();
+            drop(waker);
+        }
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        if let Some(source) = &self.source {
-            source.gone.store(true, Ordering::Relaxed);
-        }
+        self.leave();
     }
 }
 
@@ -266,10 +282,12 @@ impl Sources {
         self.entries.borrow_mut().push(Entry { source, key, added: false });
     }
 
-    /// Nothing is watched any more.
+    /// Nothing is watched any more. A future that was moved to another call is polled there, and
+    /// goes on, also where a set of futures polls only those that were woken.
     pub(crate) fn close(&self, wakes: &Wakes) {
         for mut entry in self.entries.take() {
             entry.forget(wakes.existing_poller());
+            entry.source.tell();
         }
     }
 
@@ -284,7 +302,7 @@ impl Sources {
             (Rest::Alone, [source, ..]) => {
                 if let What::Fd(fd, events) = &source.what {
                     let answer = wait(fd.as_raw_fd(), *events, timeout);
-                    if answer != 0 {
+                    if answer != 0 && answer != CANCELLED {
                         source.finish(result_of(answer));
                     }
                 }
@@ -312,6 +330,9 @@ impl Sources {
     ) {
         self.watch(poller);
         let answer = wait(poller.as_fd().as_raw_fd(), abi::READ, timeout);
+        if answer == CANCELLED {
+            return;
+        }
         if answer < 0 {
             fds.iter().for_each(|source| source.finish(result_of(answer)));
         } else {

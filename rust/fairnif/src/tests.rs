@@ -4,6 +4,7 @@
 //! cannot is to go on on another thread; fairnif_rust_tests (apps/fairnif/test) does that.
 
 mod fake;
+mod moved;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::future::{pending, poll_fn, Future};
