@@ -5,7 +5,7 @@
 //! drive: poll --> Ready: the future is dropped, the result goes back
 //!          |
 //!          '---> Pending, since
-//!                  a tick found the budget used up --> ops.tick
+//!                  a tick found the budget used up --> ops.tick, and then, without a wait:
 //!                  it was woken meanwhile          --> (counts as a tick)
 //!                  a closure is to run elsewhere   --> ops.call
 //!                  it waits                        --> ops.wait
@@ -205,14 +205,16 @@ impl Call {
         self.asked.set(Some(more.saturating_add(units)));
     }
 
-    /// Ticks now. The body may be on another thread afterwards.
+    /// Ticks now; true when the runtime was asked. The body may be on another thread afterwards.
     ///
     /// # Safety
     /// CURRENT must be empty, and no lock of the system's held.
-    pub(crate) unsafe fn tick(&self, units: u64) {
-        if !self.pay(units) {
+    pub(crate) unsafe fn tick(&self, units: u64) -> bool {
+        let paid = self.pay(units);
+        if !paid {
             ((*(*self.task).ops).tick)(self.task, units.min(usize::MAX as u64) as usize);
         }
+        !paid
     }
 
     // -- pauses ------------------------------------------------------------------------------------
@@ -220,18 +222,23 @@ impl Call {
     /// What the future waits for: see above.
     fn pause(&self) {
         // Safety (of all): this is the first frame of the body, between two polls.
-        if let Some(units) = self.asked.take() {
-            unsafe { self.tick(units) };
-        } else if self.wakes.are_woken() {
-            unsafe { self.tick(1) };
-        } else if let Some(job) = self.next_job() {
+        let units = self.asked.take().or_else(|| self.wakes.are_woken().then_some(1));
+        if let Some(units) = units {
+            let looked = unsafe { self.tick(units) };
+            if !looked || self.is_cancelled() {
+                return;
+            }
+        }
+        if let Some(job) = self.next_job() {
             unsafe { self.run_elsewhere(&job) };
             job.done();
-        } else {
-            self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
+        } else if units.is_none() {
+            return self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
                 ((*(*self.task).ops).wait)(self.task, fd, events, timeout)
             });
         }
+        // One part of the future may go on for ever: another one that waits is not to do so too.
+        self.sources.look(&self.wakes);
     }
 
     fn next_job(&self) -> Option<Arc<dyn Job>> {

@@ -56,6 +56,13 @@ impl Source {
         self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn pollfd(&self) -> Option<libc::pollfd> {
+        match &self.what {
+            What::Fd(fd, events) => Some(pollfd(fd.as_fd(), *events)),
+            What::Time(_) => None,
+        }
+    }
+
     fn finish(&self, result: io::Result<()>) {
         self.gone.store(true, Ordering::Relaxed);
         self.waiter().result = Some(result);
@@ -238,10 +245,22 @@ impl Future for Ready<'_> {
 }
 
 fn is_ready(fd: BorrowedFd, events: Interest) -> bool {
+    ready_of(&mut [pollfd(fd, events)]) > 0
+}
+
+fn pollfd(fd: BorrowedFd, events: Interest) -> libc::pollfd {
     let events = if events == abi::READ { libc::POLLIN } else { libc::POLLOUT };
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
-    // Safety: one pollfd, and no waiting.
-    unsafe { libc::poll(&mut poll, 1, 0) > 0 }
+    libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }
+}
+
+/// How many of them are ready. Does not wait.
+fn ready_of(polls: &mut [libc::pollfd]) -> usize {
+    if polls.is_empty() {
+        return 0;
+    }
+    // Safety: so many structs.
+    let ready = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, 0) };
+    usize::try_from(ready).unwrap_or(0)
 }
 
 // -- all sources of a call ------------------------------------------------------------------------
@@ -319,6 +338,25 @@ impl Sources {
             }
         }
         self.finish_times();
+    }
+
+    /// What is there already, without a wait.
+    pub(crate) fn look(&self, wakes: &Wakes) {
+        self.drop_gone(wakes);
+        if self.entries.borrow().is_empty() {
+            return;
+        }
+        self.finish_times();
+        let fds = self.fds();
+        let mut polls: Vec<_> = fds.iter().filter_map(|source| source.pollfd()).collect();
+        if ready_of(&mut polls) == 0 {
+            return;
+        }
+        for (source, poll) in fds.iter().zip(&polls) {
+            if poll.revents != 0 {
+                source.finish(Ok(()));
+            }
+        }
     }
 
     fn wait_with(
