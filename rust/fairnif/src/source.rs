@@ -366,19 +366,23 @@ impl Sources {
         timeout: i32,
         wait: impl Fn(RawFd, u32, i32) -> i32,
     ) {
-        self.watch(poller);
-        let answer = wait(poller.as_fd().as_raw_fd(), abi::READ, timeout);
-        if answer == CANCELLED {
+        if !self.watch(poller) {
             return;
         }
-        if answer < 0 {
-            fds.iter().for_each(|source| source.finish(result_of(answer)));
-        } else {
-            self.finish_ready(poller);
+        match wait(poller.as_fd().as_raw_fd(), abi::READ, timeout) {
+            CANCELLED => {}
+            // Only who waits for a descriptor is told; else it would be asked again at once.
+            ..0 if fds.is_empty() => {
+                wait(-1, 0, least(timeout, NO_DESCRIPTOR_MS));
+            }
+            error @ ..0 => fds.iter().for_each(|source| source.finish(result_of(error))),
+            _ => self.finish_ready(poller),
         }
     }
 
-    fn watch(&self, poller: &Poller) {
+    /// False when there is an error to be told instead of waiting.
+    fn watch(&self, poller: &Poller) -> bool {
+        let mut failed = vec![];
         for entry in self.entries.borrow_mut().iter_mut().filter(|entry| !entry.added) {
             let Some((fd, events)) = entry.fd() else {
                 continue;
@@ -387,9 +391,12 @@ impl Sources {
             // Safety: `forget` takes it out before the descriptor is closed.
             match unsafe { poller.add_with_mode(fd, event, PollMode::Oneshot) } {
                 Ok(()) => entry.added = true,
-                Err(error) => entry.source.finish(Err(error)),
+                Err(error) => failed.push((entry.source.clone(), error)),
             }
         }
+        let all = failed.is_empty();
+        failed.into_iter().for_each(|(source, error)| source.finish(Err(error)));
+        all
     }
 
     fn finish_ready(&self, poller: &Poller) {

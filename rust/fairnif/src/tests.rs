@@ -5,6 +5,7 @@
 
 mod fake;
 mod moved;
+mod refused;
 mod starved;
 
 use std::ffi::{c_int, c_uint, c_void};

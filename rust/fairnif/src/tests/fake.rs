@@ -13,6 +13,8 @@ pub(super) struct Fake {
     pub(super) cancel_at_tick: usize,
     pub(super) cancel_at_wait: usize,
     pub(super) calls: Vec<c_uint>,
+    /// There is none left for a wait's duplicate.
+    pub(super) no_descriptor: bool,
 }
 
 unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
@@ -34,6 +36,9 @@ unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c
     if fake.waits == fake.cancel_at_wait {
         fake.task.cancelled = 1;
         return -libc::ECANCELED;
+    }
+    if fake.no_descriptor && fd >= 0 {
+        return -libc::EMFILE;
     }
     let events = [0, libc::POLLIN, libc::POLLOUT][events as usize];
     let mut poll = libc::pollfd { fd, events, revents: 0 };
@@ -86,6 +91,7 @@ impl Fake {
             cancel_at_tick: 0,
             cancel_at_wait: 0,
             calls: vec![],
+            no_descriptor: false,
         })
     }
 
