@@ -118,9 +118,17 @@ where
     let _ = call.enter(|| call.jobs.take().iter().for_each(|job| job.done()));
     call.sources.close(&call.wakes);
     match (dropped, end) {
-        (Err(payload), End::Ready(_)) => End::Panicked(payload),
+        (Err(payload), End::Ready(value)) => {
+            let_go(value);
+            End::Panicked(payload)
+        }
         (_, end) => end,
     }
+}
+
+/// Drops what may be the author's where no poll is under way: nobody is told of a panic.
+fn let_go<T>(value: T) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
 }
 
 impl Call {
@@ -232,6 +240,7 @@ impl Call {
         if let Some(job) = self.next_job() {
             unsafe { self.run_elsewhere(&job) };
             job.done();
+            let_go(job);
         } else if units.is_none() {
             return self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
                 ((*(*self.task).ops).wait)(self.task, fd, events, timeout)
@@ -247,6 +256,7 @@ impl Call {
             if job.is_wanted() {
                 return Some(job);
             }
+            let_go(job);
         }
         None
     }

@@ -3,6 +3,7 @@
 //! It counts, waits by `poll`, runs `call` on a thread, and cancels when a test wants that. What it
 //! cannot is to go on on another thread; fairnif_rust_tests (apps/fairnif/test) does that.
 
+mod bad_drops;
 mod fake;
 mod moved;
 mod refused;
