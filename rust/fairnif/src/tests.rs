@@ -4,6 +4,8 @@
 //! cannot is to go on on another thread; fairnif_rust_tests (apps/fairnif/test) does that.
 
 mod bad_drops;
+#[cfg(target_os = "linux")]
+mod bins;
 mod fake;
 mod moved;
 mod refused;
