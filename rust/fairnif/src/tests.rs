@@ -114,6 +114,26 @@ fn a_ticker_of_another_call_counts_for_the_one_that_is_polled() {
 }
 
 #[test]
+fn a_ticker_of_two_calls_at_once_counts_no_more_than_was_done() {
+    static SHARED: Ticker = Ticker::new();
+
+    let largest = |granted| {
+        let mut fake = Fake::new();
+        (fake.granted, fake.task.budget) = (granted, granted);
+        fake.run(async {
+            for _ in 0..200_000 {
+                SHARED.tick(1).await;
+            }
+        });
+        fake.most
+    };
+    let calls = [7, 100, 100_000].map(|granted| thread::spawn(move || largest(granted)));
+    for call in calls {
+        assert!(call.join().unwrap() < 1_000_000);
+    }
+}
+
+#[test]
 fn a_ticker_may_be_forgotten() {
     let mut fake = Fake::new();
     fake.run(async {

@@ -7,6 +7,8 @@ pub(super) struct Fake {
     pub(super) task: Task,
     pub(super) granted: u64,
     pub(super) units: u64,
+    /// The largest tick.
+    pub(super) most: usize,
     pub(super) ticks: usize,
     pub(super) waits: usize,
     /// At which tick, and at which wait.
@@ -23,7 +25,9 @@ unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
 
 unsafe extern "C" fn tick(task: *mut Task, units: usize) {
     let fake = fake(task);
-    fake.units += fake.granted - fake.task.budget + units as u64 + 1;
+    let done = fake.granted - fake.task.budget + 1;
+    fake.units += done + units as u64;
+    fake.most = fake.most.max(units);
     fake.ticks += 1;
     fake.task.cancelled |= c_uint::from(fake.ticks == fake.cancel_at_tick);
     fake.granted = if fake.task.cancelled == 0 { GRANTED } else { 0 };
@@ -86,6 +90,7 @@ impl Fake {
             task,
             granted: GRANTED,
             units: 0,
+            most: 0,
             ticks: 0,
             waits: 0,
             cancel_at_tick: 0,
