@@ -108,7 +108,8 @@ values() ->
          <<_, Rest/binary>> = Zeros,
          ?assertEqual({Zeros, Zeros, Zeros, <<1, Rest/binary>>}, ?T:rewritten(Size))
      end || Size <- [1, 60, 100, 100000]],
-    ?assertEqual(5, ?T:plain(2, 3)).
+    ?assertEqual(5, ?T:plain(2, 3)),
+    ?assertEqual({1, 2, 7, 4}, {?T:body(1), ?T:enter(2), ?T:task(3, 4), ?T:args(4)}).
 
 badarg() ->
     [?assertError(badarg, ?T:count(A, B)) || {A, B} <- [{a, 1}, {<<>>, a}, {<<1:3>>, 1}]],

@@ -54,3 +54,7 @@ hears(_) -> ?NIF.
 sleeps_many(_) -> ?NIF.
 runs_on(_) -> ?NIF.
 offloads_a_panic() -> ?NIF.
+body(_) -> ?NIF.
+enter(_) -> ?NIF.
+task(_, _) -> ?NIF.
+args(_) -> ?NIF.
