@@ -226,6 +226,7 @@ reloaded() ->
     ?assertEqual(3000, fairnif_test:down(Monitor, 30000)).
 
 purged() ->
+    ?assertNot(?T:loads_again(fairnif:load_info())),
     ?T:reset_guards(),
     {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:lasts(<<"ticks">>)) end),
     fairnif_test:eventually(fun() -> element(1, ?T:guards()) =:= 2 end),

@@ -45,6 +45,7 @@ keeps(_) -> ?NIF.
 kept() -> ?NIF.
 begins() -> ?NIF.
 goes_on() -> ?NIF.
+loads_again(_) -> ?NIF.
 sleeps(_) -> ?NIF.
 sleeps_unawaited(_) -> ?NIF.
 sleeps_threaded(_) -> ?NIF.
