@@ -243,7 +243,12 @@ impl Call {
             let_go(job);
         } else if units.is_none() {
             return self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
-                ((*(*self.task).ops).wait)(self.task, fd, events, timeout)
+                let answer = ((*(*self.task).ops).wait)(self.task, fd, events, timeout);
+                // It was refused, and did not pause: it may be asked for again and again.
+                if answer < 0 && !self.is_cancelled() {
+                    self.tick(1);
+                }
+                answer
             });
         }
         // One part of the future may go on for ever: another one that waits is not to do so too.

@@ -17,6 +17,8 @@ pub(super) struct Fake {
     pub(super) calls: Vec<c_uint>,
     /// There is none left for a wait's duplicate.
     pub(super) no_descriptor: bool,
+    /// How many waits find no memory.
+    pub(super) no_memory: usize,
 }
 
 unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
@@ -43,6 +45,9 @@ unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c
     }
     if fake.no_descriptor && fd >= 0 {
         return -libc::EMFILE;
+    }
+    if fake.waits <= fake.no_memory {
+        return -libc::ENOMEM;
     }
     let events = [0, libc::POLLIN, libc::POLLOUT][events as usize];
     let mut poll = libc::pollfd { fd, events, revents: 0 };
@@ -97,6 +102,7 @@ impl Fake {
             cancel_at_wait: 0,
             calls: vec![],
             no_descriptor: false,
+            no_memory: 0,
         })
     }
 

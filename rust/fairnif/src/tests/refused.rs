@@ -16,6 +16,14 @@ fn without_descriptors_it_is_looked_after_now_and_then() {
     sending.join().unwrap();
 }
 
+#[test]
+fn without_memory_it_ticks() {
+    let mut fake = Fake::new();
+    fake.no_memory = 1000;
+    fake.run(sleep(SHORT));
+    assert!(fake.ticks > 0);
+}
+
 /// An epoll descriptor in another one, so deep that a further one is refused.
 #[cfg(target_os = "linux")]
 #[test]
