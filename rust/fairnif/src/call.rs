@@ -18,6 +18,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::mem::forget;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::pin;
 use std::ptr::null;
@@ -115,20 +116,31 @@ where
     call.ending.set(true);
     let dropped = call.enter(|| future.set(None));
     // Who waits for one in another call now is polled there.
-    let _ = call.enter(|| call.jobs.take().iter().for_each(|job| job.done()));
+    let told = call.enter(|| call.jobs.take().iter().for_each(|job| job.done()));
+    quietly(|| drop(told));
     call.sources.close(&call.wakes);
     match (dropped, end) {
         (Err(payload), End::Ready(value)) => {
-            let_go(value);
+            quietly(|| drop(value));
             End::Panicked(payload)
         }
-        (_, end) => end,
+        (Err(payload), end) => {
+            quietly(|| drop(payload));
+            end
+        }
+        (Ok(()), end) => end,
     }
 }
 
-/// Drops what may be the author's where no poll is under way: nobody is told of a panic.
-fn let_go<T>(value: T) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+/// Runs what may be the author's where no poll is under way: nobody is told of a panic.
+pub(crate) fn quietly(f: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        return;
+    };
+    // Its destructor is the author's too.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        forget(another);
+    }
 }
 
 impl Call {
@@ -240,7 +252,7 @@ impl Call {
         if let Some(job) = self.next_job() {
             unsafe { self.run_elsewhere(&job) };
             job.done();
-            let_go(job);
+            quietly(|| drop(job));
         } else if units.is_none() {
             return self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
                 let answer = ((*(*self.task).ops).wait)(self.task, fd, events, timeout);
@@ -261,7 +273,7 @@ impl Call {
             if job.is_wanted() {
                 return Some(job);
             }
-            let_go(job);
+            quietly(|| drop(job));
         }
         None
     }

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 use polling::{Event, Events, PollMode, Poller};
 
 use crate::abi;
-use crate::call::{with_this, Call};
+use crate::call::{quietly, with_this, Call};
 use crate::waker::{Rest, Wakes};
 
 /// How long a wait takes at most where there is no descriptor to be woken through.
@@ -89,7 +88,7 @@ impl Source {
 /// Somebody's waker may be his own code.
 pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        quietly(|| waker.wake());
     }
 }
 

@@ -59,3 +59,20 @@ fn a_value_that_panics_with_its_future_is_one_panic() {
     }
     assert!(matches!(Fake::new().drive(Both(Some(Bad), Bad)), End::Panicked(_)));
 }
+
+#[test]
+fn the_payload_of_a_destructors_panic_may_panic_too() {
+    struct Worse;
+    impl Drop for Worse {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new(Bad));
+        }
+    }
+    let mut fake = Fake::new();
+    fake.cancel_at_wait = 1;
+    let end = fake.drive(async {
+        let _worse = Worse;
+        pending::<()>().await;
+    });
+    assert!(matches!(end, End::Cancelled));
+}
