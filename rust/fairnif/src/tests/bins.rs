@@ -1,4 +1,5 @@
-//! Binaries, with functions that stand in for the VM's.
+//! Binaries, with functions that stand in for the VM's. The newest rustler finds those by name; older ones
+//! have a table of them, which nobody fills here.
 
 use std::cell::Cell;
 
