@@ -108,7 +108,8 @@ values() ->
          <<_, Rest/binary>> = Zeros,
          ?assertEqual({Zeros, Zeros, Zeros, <<1, Rest/binary>>}, ?T:rewritten(Size))
      end || Size <- [1, 60, 100, 100000]],
-    ?assertEqual(5, ?T:plain(2, 3)).
+    ?assertEqual(5, ?T:plain(2, 3)),
+    ?assertEqual({1, 2, 7, 4}, {?T:body(1), ?T:enter(2), ?T:task(3, 4), ?T:args(4)}).
 
 badarg() ->
     [?assertError(badarg, ?T:count(A, B)) || {A, B} <- [{a, 1}, {<<>>, a}, {<<1:3>>, 1}]],
@@ -225,6 +226,7 @@ reloaded() ->
     ?assertEqual(3000, fairnif_test:down(Monitor, 30000)).
 
 purged() ->
+    ?assertNot(?T:loads_again(fairnif:load_info())),
     ?T:reset_guards(),
     {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:lasts(<<"ticks">>)) end),
     fairnif_test:eventually(fun() -> element(1, ?T:guards()) =:= 2 end),

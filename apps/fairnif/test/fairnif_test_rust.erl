@@ -45,6 +45,7 @@ keeps(_) -> ?NIF.
 kept() -> ?NIF.
 begins() -> ?NIF.
 goes_on() -> ?NIF.
+loads_again(_) -> ?NIF.
 sleeps(_) -> ?NIF.
 sleeps_unawaited(_) -> ?NIF.
 sleeps_threaded(_) -> ?NIF.
@@ -54,3 +55,7 @@ hears(_) -> ?NIF.
 sleeps_many(_) -> ?NIF.
 runs_on(_) -> ?NIF.
 offloads_a_panic() -> ?NIF.
+body(_) -> ?NIF.
+enter(_) -> ?NIF.
+task(_, _) -> ?NIF.
+args(_) -> ?NIF.

@@ -276,8 +276,10 @@ impl OwnedBin {
     /// Goes on with a copy, where a term has the bytes.
     #[inline]
     fn take_back(&mut self) {
-        if let Some(term) = self.term.take() {
-            *self = OwnedBin::from(&term[..]);
+        if let Some(term) = self.term.get() {
+            // The term goes after that: when memory is out it still has the bytes.
+            let copy = OwnedBin::from(&term[..]);
+            *self = copy;
         }
     }
 

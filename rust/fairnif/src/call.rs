@@ -5,7 +5,7 @@
 //! drive: poll --> Ready: the future is dropped, the result goes back
 //!          |
 //!          '---> Pending, since
-//!                  a tick found the budget used up --> ops.tick
+//!                  a tick found the budget used up --> ops.tick, and then, without a wait:
 //!                  it was woken meanwhile          --> (counts as a tick)
 //!                  a closure is to run elsewhere   --> ops.call
 //!                  it waits                        --> ops.wait
@@ -18,6 +18,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::mem::forget;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::pin;
 use std::ptr::null;
@@ -113,14 +114,32 @@ where
         }
     };
     call.ending.set(true);
-    let dropped = call.enter(|| {
-        future.set(None);
-        call.jobs.take();
-    });
+    let dropped = call.enter(|| future.set(None));
+    // Who waits for one in another call now is polled there.
+    let told = call.enter(|| call.jobs.take().iter().for_each(|job| job.done()));
+    quietly(|| drop(told));
     call.sources.close(&call.wakes);
     match (dropped, end) {
-        (Err(payload), End::Ready(_)) => End::Panicked(payload),
-        (_, end) => end,
+        (Err(payload), End::Ready(value)) => {
+            quietly(|| drop(value));
+            End::Panicked(payload)
+        }
+        (Err(payload), end) => {
+            quietly(|| drop(payload));
+            end
+        }
+        (Ok(()), end) => end,
+    }
+}
+
+/// Runs what may be the author's where no poll is under way: nobody is told of a panic.
+pub(crate) fn quietly(f: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        return;
+    };
+    // Its destructor is the author's too.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        forget(another);
     }
 }
 
@@ -206,14 +225,16 @@ impl Call {
         self.asked.set(Some(more.saturating_add(units)));
     }
 
-    /// Ticks now. The body may be on another thread afterwards.
+    /// Ticks now; true when the runtime was asked. The body may be on another thread afterwards.
     ///
     /// # Safety
     /// CURRENT must be empty, and no lock of the system's held.
-    pub(crate) unsafe fn tick(&self, units: u64) {
-        if !self.pay(units) {
+    pub(crate) unsafe fn tick(&self, units: u64) -> bool {
+        let paid = self.pay(units);
+        if !paid {
             ((*(*self.task).ops).tick)(self.task, units.min(usize::MAX as u64) as usize);
         }
+        !paid
     }
 
     // -- pauses ------------------------------------------------------------------------------------
@@ -221,18 +242,29 @@ impl Call {
     /// What the future waits for: see above.
     fn pause(&self) {
         // Safety (of all): this is the first frame of the body, between two polls.
-        if let Some(units) = self.asked.take() {
-            unsafe { self.tick(units) };
-        } else if self.wakes.are_woken() {
-            unsafe { self.tick(1) };
-        } else if let Some(job) = self.next_job() {
+        let units = self.asked.take().or_else(|| self.wakes.are_woken().then_some(1));
+        if let Some(units) = units {
+            let looked = unsafe { self.tick(units) };
+            if !looked || self.is_cancelled() {
+                return;
+            }
+        }
+        if let Some(job) = self.next_job() {
             unsafe { self.run_elsewhere(&job) };
             job.done();
-        } else {
-            self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
-                ((*(*self.task).ops).wait)(self.task, fd, events, timeout)
+            quietly(|| drop(job));
+        } else if units.is_none() {
+            return self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
+                let answer = ((*(*self.task).ops).wait)(self.task, fd, events, timeout);
+                // It was refused, and did not pause: it may be asked for again and again.
+                if answer < 0 && !self.is_cancelled() {
+                    self.tick(1);
+                }
+                answer
             });
         }
+        // One part of the future may go on for ever: another one that waits is not to do so too.
+        self.sources.look(&self.wakes);
     }
 
     fn next_job(&self) -> Option<Arc<dyn Job>> {
@@ -241,6 +273,7 @@ impl Call {
             if job.is_wanted() {
                 return Some(job);
             }
+            quietly(|| drop(job));
         }
         None
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use rustler::codegen_runtime::{NifReturnable, NifReturned};
 use rustler::{Decoder, Encoder, Env};
 
-use crate::call::{drive, End};
+use crate::call::{drive, quietly, End};
 use crate::error::panicked;
 use crate::{abi, vm, Error};
 
@@ -139,7 +139,7 @@ unsafe fn begin<F>(
 
 unsafe fn reply(task: *mut Task, answer: impl FnOnce(Env) -> NifReturned) -> RawTerm {
     if (*task).cancelled != 0 {
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(answer)));
+        quietly(|| drop(answer));
         return 0;
     }
     (*task).env_used = 1;
@@ -147,7 +147,11 @@ unsafe fn reply(task: *mut Task, answer: impl FnOnce(Env) -> NifReturned) -> Raw
     let env = vm::rustler_env(&lifetime, (*task).env);
     let returned = catch_unwind(AssertUnwindSafe(|| answer(env)));
     let ops = &*(*task).ops;
-    match returned.unwrap_or_else(|_| panicked(env)) {
+    let returned = returned.unwrap_or_else(|payload| {
+        quietly(|| drop(payload));
+        panicked(env)
+    });
+    match returned {
         NifReturned::Term(term) => vm::raw(term),
         NifReturned::Raise(reason) => (ops.raise)(task, vm::raw(reason)),
         NifReturned::BadArg => (ops.raise)(task, vm::make_atom(env, "badarg")),

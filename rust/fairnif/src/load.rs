@@ -36,7 +36,7 @@ use crate::vm;
 /// use Rustler, otp_app: :my_app, load_data_fun: {:fairnif, :load_info}
 /// ```
 ///
-/// What goes wrong is said on standard error. The functions of a library that does not call this
+/// Anywhere else it answers false. What goes wrong is said on standard error. The functions of a library that does not call this
 /// raise `error:{fairnif, not_loaded}`.
 pub fn load(env: Env, info: Term) -> bool {
     match module() {
@@ -62,7 +62,17 @@ pub fn authors_info<'a>(info: Term<'a>) -> Option<Term<'a>> {
     Some(unsafe { vm::rustler_term(info.get_env(), term) })
 }
 
+/// Of no value. The runtime makes a type of resources for the library, which the VM allows in `load`
+/// only, and does not check. rustler knows which environments are those of `load`: in others it
+/// refuses to make this one.
+struct Loading;
+
+impl rustler::Resource for Loading {}
+
 fn bind(env: Env, info: Term, module: &CStr) -> c_int {
+    if env.register::<Loading>().is_err() {
+        return refuse(module, abi::E_LOAD_INFO, "fairnif::load is for the library's load");
+    }
     let fairnif = vm::make_atom(env, "fairnif");
     let runtime = match vm::get_tuple(info) {
         Some(&[tag, _, runtime, _]) if tag == fairnif => runtime,

@@ -106,8 +106,11 @@ impl<R: Send + 'static> Future for Offload<R> {
 
 impl<R: Send + 'static> Drop for Offload<R> {
     fn drop(&mut self) {
-        let closure = self.work.state().closure.take();
-        drop(closure);
+        // Dropped here: the code is the author's, and may panic.
+        let mut state = self.work.state();
+        let all = (state.closure.take(), state.result.take(), state.waker.take());
+        drop(state);
+        drop(all);
     }
 }
 

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +13,14 @@ use std::time::{Duration, Instant};
 use polling::{Event, Events, PollMode, Poller};
 
 use crate::abi;
-use crate::call::{with_this, Call};
+use crate::call::{quietly, with_this, Call};
 use crate::waker::{Rest, Wakes};
 
 /// How long a wait takes at most where there is no descriptor to be woken through.
 const NO_DESCRIPTOR_MS: i32 = 10;
+
+/// What a wait answers when it is the call that ends: nothing of what is waited for.
+const CANCELLED: i32 = -libc::ECANCELED;
 
 /// One thing that is waited for. Shared by the future that waits and the call that polls it.
 pub(crate) struct Source {
@@ -53,13 +55,22 @@ impl Source {
         self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn pollfd(&self) -> Option<libc::pollfd> {
+        match &self.what {
+            What::Fd(fd, events) => Some(pollfd(fd.as_fd(), *events)),
+            What::Time(_) => None,
+        }
+    }
+
     fn finish(&self, result: io::Result<()>) {
         self.gone.store(true, Ordering::Relaxed);
-        let waker = {
-            let mut waiter = self.waiter();
-            waiter.result = Some(result);
-            waiter.waker.take()
-        };
+        self.waiter().result = Some(result);
+        self.tell();
+    }
+
+    /// Whoever waits is to poll again.
+    fn tell(&self) {
+        let waker = self.waiter().waker.take();
         wake(waker);
     }
 
@@ -77,15 +88,17 @@ impl Source {
 /// Somebody's waker may be his own code.
 pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        quietly(|| waker.wake());
     }
 }
 
-/// A source's place in the future that waits for it.
+/// A source's place in the future that waits for it. A future may be moved from one call to another:
+/// it gets a source of that one then. The other would end it for itself, with errors of its own, and
+/// tell nobody.
 #[derive(Default)]
 struct Registered {
     source: Option<Arc<Source>>,
-    /// With which call. A future may be moved from one to another.
+    /// Which call looks after it.
     call: u64,
 }
 
@@ -97,28 +110,37 @@ impl Registered {
         make: impl FnOnce() -> io::Result<What>,
     ) -> Poll<io::Result<()>> {
         with_this(what, |call| {
+            if self.call != call.id() {
+                self.leave();
+                self.call = call.id();
+            }
             if self.source.is_none() {
-                self.source = Some(Source::new(make()?));
+                let source = Source::new(make()?);
+                call.add_source(source.clone());
+                self.source = Some(source);
             }
             let Some(source) = &self.source else { unreachable!() };
             if let Some(result) = source.poll(call, context) {
                 self.source = None;
                 return Poll::Ready(result);
             }
-            if self.call != call.id() {
-                self.call = call.id();
-                call.add_source(source.clone());
-            }
             Poll::Pending
         })
+    }
+
+    fn leave(&mut self) {
+        if let Some(source) = self.source.take() {
+            source.gone.store(true, Ordering::Relaxed);
+            // Dropped here: its code is the author's, and may panic.
+            let waker = source.waiter().waker.take();
+            drop(waker);
+        }
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        if let Some(source) = &self.source {
-            source.gone.store(true, Ordering::Relaxed);
-        }
+        self.leave();
     }
 }
 
@@ -222,10 +244,22 @@ impl Future for Ready<'_> {
 }
 
 fn is_ready(fd: BorrowedFd, events: Interest) -> bool {
+    ready_of(&mut [pollfd(fd, events)]) > 0
+}
+
+fn pollfd(fd: BorrowedFd, events: Interest) -> libc::pollfd {
     let events = if events == abi::READ { libc::POLLIN } else { libc::POLLOUT };
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
-    // Safety: one pollfd, and no waiting.
-    unsafe { libc::poll(&mut poll, 1, 0) > 0 }
+    libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }
+}
+
+/// How many of them are ready. Does not wait.
+fn ready_of(polls: &mut [libc::pollfd]) -> usize {
+    if polls.is_empty() {
+        return 0;
+    }
+    // Safety: so many structs.
+    let ready = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, 0) };
+    usize::try_from(ready).unwrap_or(0)
 }
 
 // -- all sources of a call ------------------------------------------------------------------------
@@ -266,10 +300,12 @@ impl Sources {
         self.entries.borrow_mut().push(Entry { source, key, added: false });
     }
 
-    /// Nothing is watched any more.
+    /// Nothing is watched any more. A future that was moved to another call is polled there, and
+    /// goes on, also where a set of futures polls only those that were woken.
     pub(crate) fn close(&self, wakes: &Wakes) {
         for mut entry in self.entries.take() {
             entry.forget(wakes.existing_poller());
+            entry.source.tell();
         }
     }
 
@@ -284,7 +320,7 @@ impl Sources {
             (Rest::Alone, [source, ..]) => {
                 if let What::Fd(fd, events) = &source.what {
                     let answer = wait(fd.as_raw_fd(), *events, timeout);
-                    if answer != 0 {
+                    if answer != 0 && answer != CANCELLED {
                         source.finish(result_of(answer));
                     }
                 }
@@ -303,6 +339,25 @@ impl Sources {
         self.finish_times();
     }
 
+    /// What is there already, without a wait.
+    pub(crate) fn look(&self, wakes: &Wakes) {
+        self.drop_gone(wakes);
+        if self.entries.borrow().is_empty() {
+            return;
+        }
+        self.finish_times();
+        let fds = self.fds();
+        let mut polls: Vec<_> = fds.iter().filter_map(|source| source.pollfd()).collect();
+        if ready_of(&mut polls) == 0 {
+            return;
+        }
+        for (source, poll) in fds.iter().zip(&polls) {
+            if poll.revents != 0 {
+                source.finish(Ok(()));
+            }
+        }
+    }
+
     fn wait_with(
         &self,
         poller: &Poller,
@@ -310,16 +365,23 @@ impl Sources {
         timeout: i32,
         wait: impl Fn(RawFd, u32, i32) -> i32,
     ) {
-        self.watch(poller);
-        let answer = wait(poller.as_fd().as_raw_fd(), abi::READ, timeout);
-        if answer < 0 {
-            fds.iter().for_each(|source| source.finish(result_of(answer)));
-        } else {
-            self.finish_ready(poller);
+        if !self.watch(poller) {
+            return;
+        }
+        match wait(poller.as_fd().as_raw_fd(), abi::READ, timeout) {
+            CANCELLED => {}
+            // Only who waits for a descriptor is told; else it would be asked again at once.
+            ..0 if fds.is_empty() => {
+                wait(-1, 0, least(timeout, NO_DESCRIPTOR_MS));
+            }
+            error @ ..0 => fds.iter().for_each(|source| source.finish(result_of(error))),
+            _ => self.finish_ready(poller),
         }
     }
 
-    fn watch(&self, poller: &Poller) {
+    /// False when there is an error to be told instead of waiting.
+    fn watch(&self, poller: &Poller) -> bool {
+        let mut failed = vec![];
         for entry in self.entries.borrow_mut().iter_mut().filter(|entry| !entry.added) {
             let Some((fd, events)) = entry.fd() else {
                 continue;
@@ -328,9 +390,12 @@ impl Sources {
             // Safety: `forget` takes it out before the descriptor is closed.
             match unsafe { poller.add_with_mode(fd, event, PollMode::Oneshot) } {
                 Ok(()) => entry.added = true,
-                Err(error) => entry.source.finish(Err(error)),
+                Err(error) => failed.push((entry.source.clone(), error)),
             }
         }
+        let all = failed.is_empty();
+        failed.into_iter().for_each(|(source, error)| source.finish(Err(error)));
+        all
     }
 
     fn finish_ready(&self, poller: &Poller) {

@@ -3,7 +3,13 @@
 //! It counts, waits by `poll`, runs `call` on a thread, and cancels when a test wants that. What it
 //! cannot is to go on on another thread; fairnif_rust_tests (apps/fairnif/test) does that.
 
+mod bad_drops;
+#[cfg(target_os = "linux")]
+mod bins;
 mod fake;
+mod moved;
+mod refused;
+mod starved;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::future::{pending, poll_fn, Future};
@@ -105,6 +111,26 @@ fn a_ticker_of_another_call_counts_for_the_one_that_is_polled() {
     assert!(two.ticks >= 8);
     // After the calls: no harm.
     assert_eq!(t.tick(1000).now_or_never(), Some(()));
+}
+
+#[test]
+fn a_ticker_of_two_calls_at_once_counts_no_more_than_was_done() {
+    static SHARED: Ticker = Ticker::new();
+
+    let largest = |granted| {
+        let mut fake = Fake::new();
+        (fake.granted, fake.task.budget) = (granted, granted);
+        fake.run(async {
+            for _ in 0..200_000 {
+                SHARED.tick(1).await;
+            }
+        });
+        fake.most
+    };
+    let calls = [7, 100, 100_000].map(|granted| thread::spawn(move || largest(granted)));
+    for call in calls {
+        assert!(call.join().unwrap() < 1_000_000);
+    }
 }
 
 #[test]

@@ -105,7 +105,9 @@ impl Ticker {
 
     /// What was done since the last loan.
     fn spent(&self) -> u64 {
-        self.lent.load(Ordering::Relaxed).wrapping_sub(self.left.load(Ordering::Relaxed))
+        let lent = self.lent.load(Ordering::Relaxed);
+        // Another thread may just have been lent less.
+        lent.saturating_sub(self.left.load(Ordering::Relaxed))
     }
 
     fn borrow(&self, units: u64) {

@@ -137,41 +137,46 @@ fn expand(options: &Options, function: &ItemFn) -> Result<TokenStream> {
         #function
 
         const _: () = {
-            use ::fairnif::codegen;
+            // The author's function and types are named in here: nothing of theirs is to be hidden.
+            use ::fairnif::codegen as __fairnif;
 
-            unsafe extern "C" fn body(task: *mut codegen::Task) -> codegen::RawTerm {
-                codegen::run(
-                    task,
-                    |args| Ok(#ident(#values)),
+            unsafe extern "C" fn __fairnif_body(
+                __fairnif_task: *mut __fairnif::Task,
+            ) -> __fairnif::RawTerm {
+                __fairnif::run(
+                    __fairnif_task,
+                    |__fairnif_args| ::core::result::Result::Ok(#ident(#values)),
                     |value, env| {
-                        use codegen::{AnswerOther as _, AnswerResult as _};
-                        (&mut &mut codegen::Answer::new(value)).answer(env)
+                        use __fairnif::{AnswerOther as _, AnswerResult as _};
+                        (&mut &mut __fairnif::Answer::new(value)).answer(env)
                     },
                 )
             }
 
-            unsafe extern "C" fn enter(
-                env: codegen::RawEnv,
-                argc: codegen::int,
-                argv: *const codegen::RawTerm,
-            ) -> codegen::RawTerm {
-                FUNCTION.enter(env, argc, argv)
+            unsafe extern "C" fn __fairnif_enter(
+                env: __fairnif::RawEnv,
+                argc: __fairnif::int,
+                argv: *const __fairnif::RawTerm,
+            ) -> __fairnif::RawTerm {
+                __FAIRNIF_FUNCTION.enter(env, argc, argv)
             }
 
-            static FUNCTION: codegen::Function = codegen::Function::new(
+            static __FAIRNIF_FUNCTION: __fairnif::Function = __fairnif::Function::new(
                 #name,
                 #arity,
-                codegen::mode::#mode #(| codegen::mode::#flags)*,
-                codegen::Options {
-                    body: Some(body),
+                __fairnif::mode::#mode #(| __fairnif::mode::#flags)*,
+                __fairnif::Options {
+                    body: ::core::option::Option::Some(__fairnif_body),
                     stack_size: #stack_size,
                     slice_us: #slice_us,
                     max_tasks: #max_tasks,
                 },
             );
 
-            codegen::inventory::submit! { codegen::nif(&FUNCTION, enter) }
-            codegen::inventory::submit! { codegen::Entry(&FUNCTION) }
+            __fairnif::inventory::submit! {
+                __fairnif::nif(&__FAIRNIF_FUNCTION, __fairnif_enter)
+            }
+            __fairnif::inventory::submit! { __fairnif::Entry(&__FAIRNIF_FUNCTION) }
         };
     })
 }
@@ -224,7 +229,7 @@ fn values(arguments: &[Argument]) -> TokenStream {
         Argument::Term(ty) => {
             index += 1;
             let index = index - 1;
-            quote!(args.get::<#ty>(#index)?)
+            quote!(__fairnif_args.get::<#ty>(#index)?)
         }
     });
     quote!(#(#values),*)

@@ -7,12 +7,18 @@ pub(super) struct Fake {
     pub(super) task: Task,
     pub(super) granted: u64,
     pub(super) units: u64,
+    /// The largest tick.
+    pub(super) most: usize,
     pub(super) ticks: usize,
     pub(super) waits: usize,
     /// At which tick, and at which wait.
     pub(super) cancel_at_tick: usize,
     pub(super) cancel_at_wait: usize,
     pub(super) calls: Vec<c_uint>,
+    /// There is none left for a wait's duplicate.
+    pub(super) no_descriptor: bool,
+    /// How many waits find no memory.
+    pub(super) no_memory: usize,
 }
 
 unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
@@ -21,7 +27,9 @@ unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
 
 unsafe extern "C" fn tick(task: *mut Task, units: usize) {
     let fake = fake(task);
-    fake.units += fake.granted - fake.task.budget + units as u64 + 1;
+    let done = fake.granted - fake.task.budget + 1;
+    fake.units += done + units as u64;
+    fake.most = fake.most.max(units);
     fake.ticks += 1;
     fake.task.cancelled |= c_uint::from(fake.ticks == fake.cancel_at_tick);
     fake.granted = if fake.task.cancelled == 0 { GRANTED } else { 0 };
@@ -34,6 +42,12 @@ unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c
     if fake.waits == fake.cancel_at_wait {
         fake.task.cancelled = 1;
         return -libc::ECANCELED;
+    }
+    if fake.no_descriptor && fd >= 0 {
+        return -libc::EMFILE;
+    }
+    if fake.waits <= fake.no_memory {
+        return -libc::ENOMEM;
     }
     let events = [0, libc::POLLIN, libc::POLLOUT][events as usize];
     let mut poll = libc::pollfd { fd, events, revents: 0 };
@@ -81,11 +95,14 @@ impl Fake {
             task,
             granted: GRANTED,
             units: 0,
+            most: 0,
             ticks: 0,
             waits: 0,
             cancel_at_tick: 0,
             cancel_at_wait: 0,
             calls: vec![],
+            no_descriptor: false,
+            no_memory: 0,
         })
     }
 

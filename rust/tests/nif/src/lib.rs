@@ -3,6 +3,7 @@
 
 mod ends;
 mod kept;
+mod names;
 mod waits;
 
 use std::hint::black_box;
