@@ -61,7 +61,7 @@ listed(_) ->
 %% What a finding needs on its way. json is there from OTP 27 on.
 otp() ->
     [binary, calendar, filename, io, io_lib, io_lib_format, io_lib_pretty, json, logger_formatter,
-     proplists, queue, string, unicode, unicode_util].
+     proplists, queue, re, string, unicode, unicode_util].
 
 %% @private
 -spec init({top, Token} | {parts, fairnif_watch_config:config(), Token}) ->

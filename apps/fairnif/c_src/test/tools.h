@@ -102,8 +102,8 @@ static const struct skip {
      "nothing is pending"},
     {"none", "one that waits on a dirty scheduler for a lock to clean up leaves "
      "it for the pool", "nothing pauses"},
-    {"none", "a body that frees the last hold on another call is not in its way",
-     "nothing is pending"},
+    {"none", "who waited for a descriptor is in nobody's way while it cleans up",
+     "a wait holds its dirty scheduler to the end"},
     {"none", "a library stays mapped until its bodies have cleaned up",
      "its calls would have to pause"},
     {"none", "they run when the destructor comes late, on any thread",
