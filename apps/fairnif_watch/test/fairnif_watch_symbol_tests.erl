@@ -74,11 +74,11 @@ load() ->
            filename:join(code:priv_dir(fairnif_watch), "fairnif_watch")).
 
 others_stay_test_() ->
-    [?_assertEqual(Symbol, readable(Symbol))
-     || Symbol <- [<<"memcpy">>, <<"enif_make_copy">>, <<"_">>, <<>>, <<"_R">>, <<"_RNv">>,
-                   <<"_Rest">>, <<"_ZNE">>, <<"_ZN3ab">>, <<"_ZN99999999999999999999a">>,
-                   <<"_RNvB_1a">>, <<"_RBz_">>,
-                   <<"_RNvC99999999999999999999_a">>]].
+    {setup, fun load/0,
+     [?_assertEqual(Symbol, readable(Symbol))
+      || Symbol <- [<<"memcpy">>, <<"enif_make_copy">>, <<"_">>, <<>>, <<"_R">>, <<"_RNv">>,
+                    <<"_Rest">>, <<"_ZNE">>, <<"_ZN3ab">>, <<"_ZN99999999999999999999a">>,
+                    <<"_RNvB_1a">>, <<"_RBz_">>, <<"_RNvC99999999999999999999_a">>]]}.
 
 %% Each level refers to the last one twice.
 work_is_bounded_test_() ->

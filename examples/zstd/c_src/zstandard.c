@@ -40,10 +40,9 @@ static int get_bytes(fair_task *t, ERL_NIF_TERM term, fair_bin *bin)
     return fair_get_bin(t, term, bin) || fair_get_iolist(t, term, bin);
 }
 
-static int get_level(fair_task *t, int *level)
+static bool is_level(int level)
 {
-    return fair_get_int(t, fair_arg(t, 1), level) && *level <= LEVELS
-        && *level >= ZSTD_minCLevel();
+    return level <= LEVELS && level >= ZSTD_minCLevel();
 }
 
 static ERL_NIF_TERM failed(ErlNifEnv *env, const char *why)
@@ -111,7 +110,8 @@ static ERL_NIF_TERM compress(fair_task *t)
     fair_bin in, out;
     int level;
 
-    if (!get_level(t, &level) || !get_bytes(t, fair_arg(t, 0), &in))
+    if (!fair_get_int(t, fair_arg(t, 1), &level) || !is_level(level)
+        || !get_bytes(t, fair_arg(t, 0), &in))
         return fair_badarg(t);
     if (!fair_new_bin(t, bound(in.size), &out)
         || !(s.context = ZSTD_createCCtx()))
@@ -141,8 +141,7 @@ static ERL_NIF_TERM plain_compress(ErlNifEnv *env, int argc,
 
     (void)argc;
     if (!enif_inspect_iolist_as_binary(env, argv[0], &in)
-        || !enif_get_int(env, argv[1], &level) || level > LEVELS
-        || level < ZSTD_minCLevel())
+        || !enif_get_int(env, argv[1], &level) || !is_level(level))
         return enif_make_badarg(env);
     if (!enif_alloc_binary(ZSTD_compressBound(in.size), &out))
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));

@@ -36,8 +36,8 @@ use crate::vm;
 /// use Rustler, otp_app: :my_app, load_data_fun: {:fairnif, :load_info}
 /// ```
 ///
-/// Anywhere else it answers false. What goes wrong is said on standard error. The functions of a library that does not call this
-/// raise `error:{fairnif, not_loaded}`.
+/// Anywhere else it answers false. What goes wrong is said on standard error. The functions of a
+/// library that does not call this raise `error:{fairnif, not_loaded}`.
 pub fn load(env: Env, info: Term) -> bool {
     match module() {
         Some(module) => load_as(env, info, module),

@@ -32,7 +32,8 @@ impl Resource for Document {}
 /// rustler asks for it. After a panic of the crate's the document is what was made of it so far.
 impl std::panic::RefUnwindSafe for Document {}
 
-/// A collection calls it, on any scheduler: a large document is let go of on a thread.
+/// A collection calls it, on any scheduler: a large document is let go of on a thread, for which
+/// the library stays mapped (build.rs).
 impl Drop for Document {
     fn drop(&mut self) {
         if *self.size.get_mut() > SMALL {
