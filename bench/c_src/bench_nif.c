@@ -397,6 +397,45 @@ static ERL_NIF_TERM thread_join(ErlNifEnv *env, int argc,
     return enif_make_atom(env, "ok");
 }
 
+/* -- a state in a resource --------------------------------------------------- */
+
+static ErlNifResourceType *counter_type;
+
+/* counter_new() -> Counter, which begins at 0. */
+static ERL_NIF_TERM counter_new(ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
+{
+    ErlNifSInt64 *value = enif_alloc_resource(counter_type, sizeof *value);
+    ERL_NIF_TERM term;
+
+    (void)argc, (void)argv;
+    *value = 0;
+    term = enif_make_resource(env, value);
+    enif_release_resource(value);
+    return term;
+}
+
+/* counter_add(Counter, Number) -> its new value; from one process. */
+static ERL_NIF_TERM counter_add(ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
+{
+    ErlNifSInt64 number;
+    void *value;
+
+    if (argc != 2 || !enif_get_resource(env, argv[0], counter_type, &value)
+        || !enif_get_int64(env, argv[1], &number))
+        return enif_make_badarg(env);
+    return enif_make_int64(env, *(ErlNifSInt64 *)value += number);
+}
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    (void)priv, (void)info;
+    counter_type = enif_open_resource_type(env, NULL, "fairnif_bench_counter",
+                                           NULL, ERL_NIF_RT_CREATE, NULL);
+    return counter_type ? 0 : -1;
+}
+
 static ErlNifFunc nifs[] = {
     FAIR_NIF("nif_threaded_noop", 1, noop, FAIR_THREADED),
     FAIR_NIF("nif_offload_sleep", 1, offload_sleep,
@@ -429,6 +468,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("flip", 1, flip, FAIR_AUTO),
     {"copy", 1, copy, 0},
     {"prepare", 2, prepare, 0},
+    {"counter_new", 0, counter_new, 0},
+    {"counter_add", 2, counter_add, 0},
 };
 
-FAIR_NIF_INIT(fairnif_bench_nif, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(fairnif_bench_nif, nifs, load, NULL, NULL, NULL)

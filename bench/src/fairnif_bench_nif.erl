@@ -10,6 +10,7 @@
          plain_dirty_forever/1]).
 -export([copy/1, prepare/2]).
 -export([threaded_noop/1, thread_noop/1, offload_sleep/1]).
+-export([counter_new/0, counter_add/2]).
 
 -on_load(init/0).
 
@@ -105,6 +106,13 @@ copy(_Binary) -> erlang:nif_error(not_loaded).
 %% Puts the memory of the next binary of that size into a state; its address.
 -spec prepare(non_neg_integer(), reused | small | huge) -> non_neg_integer().
 prepare(_Size, _State) -> erlang:nif_error(not_loaded).
+
+%% A number in a resource object, by plain NIFs; for one process.
+-spec counter_new() -> reference().
+counter_new() -> erlang:nif_error(not_loaded).
+
+-spec counter_add(reference(), integer()) -> integer().
+counter_add(_Counter, _Number) -> erlang:nif_error(not_loaded).
 
 %% @doc In mode THREADED.
 -spec threaded_noop(T) -> T.

@@ -38,7 +38,8 @@ bound(Unit, {within, X}) -> [number(Unit, 1 - X), " .. ", number(Unit, 1 + X)].
 
 number(times, X) -> [float_to_list(float(X), [{decimals, decimals(X)}]), " x"];
 number(ns, X) -> fairnif_lab_table:duration(X);
-number(percent, X) -> fairnif_lab_table:percent(X).
+number(percent, X) -> fairnif_lab_table:percent(X);
+number(bytes, X) -> fairnif_lab_table:bytes(round(X)).
 
 decimals(X) when X < 2 -> 3;
 decimals(X) when X < 20 -> 2;

@@ -27,7 +27,7 @@
                  over => fact(),        % divided by
                  clock => wall | cpu,   % of these samples, where both are
                                         % taken; default wall
-                 unit := times | ns | percent,
+                 unit := times | ns | percent | bytes,
                  %% `within': at most that far from 1, up and down
                  bound := {at_most | at_least | within, number() | {fact(), plus, number()}}
                         | none}.
@@ -69,6 +69,8 @@ runs() ->
          "round trips to threads"),
      run(jobs, fairnif_bench_threads:flags(), {fairnif_bench_threads, delay, []},
          "a thousand jobs that wait"),
+     run(process, fairnif_bench_process:flags(), {fairnif_bench_process, run, []},
+         "native processes beside gen_servers"),
      run(sodium, fairnif_bench_calls:warm_flags(), {fairnif_bench_sodium, run, []},
          "libsodium by fair_call"),
      run(json, fairnif_bench_json:flags(), {fairnif_bench_json, run, []},
@@ -98,8 +100,8 @@ run(Id, Flags, Call, About) ->
 -spec rows() -> [row()].
 rows() ->
     yielding() ++ small_calls() ++ exor() ++ hold() ++ delay() ++ share()
-        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ sodium() ++ json() ++ rust()
-        ++ watch().
+        ++ charge() ++ kill() ++ lists() ++ move() ++ threads() ++ process() ++ sodium() ++ json()
+        ++ rust() ++ watch().
 
 %% ---- run time of a yielding call ----
 
@@ -290,6 +292,62 @@ threads() ->
        value => {ratio, <<"offloaded">>, <<"idle">>}, unit => times, bound => {at_most, 2},
        how => "p99 lateness of a 1 ms sleeper beside 1,000 callers of fair_call on threads, "
               "2 schedulers"}].
+
+%% ---- native processes ----
+
+process() ->
+    process_calls() ++ process_share() ++ process_memory().
+
+%% Beside a gen_server in Erlang it has an aim with one client, who waits for each answer.
+process_calls() ->
+    How = "examples/counter_server in C and in Erlang; mean of many in a round, which end with an "
+          "answer; CPU time of the only scheduler's thread, so with what the clients take",
+    [#{id => name("process-~s-~s", [id(Load), id(Peer)]), run => process,
+       what => "native process, " ++ What, peer => Text, unit => times, clock => cpu, how => How,
+       value => {ratio, name("native ~s", [Load]), name("~s ~s", [Peer, Load])},
+       bound => process_bound(Load, Peer)}
+     || {Load, What} <- process_loads(),
+        {Peer, Text} <- [{"erlang", "the same gen_server"}, {"nif", "one with a NIF call each"}]]
+        ++ [#{id => name("process-~s-~s-ns", [id(Load), id(Form)]), run => process,
+              what => text("~s, ~s", [Text, What]), peer => "", unit => ns, bound => none,
+              value => {value, name("~s ~s cpu", [Form, Load])}, how => How}
+            || {Load, What} <- process_loads(),
+               {Form, Text} <- [{"native", "native process"}, {"erlang", "gen_server"},
+                                {"nif", "gen_server with NIF calls"}]].
+
+process_loads() ->
+    [{name("calls ~b", [N]), text("calls of ~b at once", [N])} || N <- [1, 10, 1000]]
+        ++ [{<<"casts">>, "casts"}].
+
+process_bound(<<"calls 1">>, "erlang") -> {at_most, 1.5};
+process_bound(_, _) -> none.
+
+process_share() ->
+    How = "rounds of work beside 10 clients that send 100 casts and a call again and again, one "
+          "scheduler for all",
+    [Row || Mix <- fairnif_bench_process:mixes(),
+            Row <- [#{id => name("process-share-~s", [Mix]), run => process,
+                      what => text("share of a busy neighbour (~s), native process", [Mix]),
+                      peer => "the same gen_server", unit => times, bound => none, how => How,
+                      value => {ratio, name("native share ~s", [Mix]),
+                                name("erlang share ~s", [Mix])}}
+                    | [#{id => name("process-share-~s-~s", [Mix, Form]), run => process,
+                         what => text("share of a busy neighbour (~s), ~s", [Mix, Text]),
+                         peer => "the neighbour alone", unit => percent, bound => none,
+                         how => How, value => {value, name("~s share ~s", [Form, Mix])}}
+                       || {Form, Text} <- [{"native", "native process"},
+                                           {"erlang", "gen_server"}]]]].
+
+process_memory() ->
+    [#{id => name("process-memory-~s-~s", [State, Form]), run => process,
+       what => text("memory of one ~s ~s", [Says, Text]), peer => "", unit => bytes,
+       value => {value, name("~s ~s", [Form, State])}, bound => none,
+       how => "what is resident of the node, by how much it grows with 2,000 of them; without "
+              "page tables"}
+     || {State, Says} <- [{"idle", "idle"}, {"hibernated", "hibernated"}],
+        {Form, Text} <- [{"native", "native process"}, {"erlang", "gen_server"}]].
+
+id(Series) -> string:replace(Series, " ", "-", all).
 
 %% ---- libsodium ----
 

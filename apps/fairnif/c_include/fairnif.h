@@ -105,7 +105,7 @@ extern "C" {
  * equal and its minor one is not newer.  Within a major version functions are
  * only appended.  All promises: docs/manual/versions.md. */
 #define FAIR_ABI_MAJOR 2
-#define FAIR_ABI_MINOR 1
+#define FAIR_ABI_MINOR 3
 
 /* -- Modes ------------------------------------------------------------------
  *
@@ -182,6 +182,8 @@ enum fair_mode {
  *     fair_wait answers -ECANCELED, fair_call runs its function at once.
  *     fair_mutex_lock waits until it has the lock, and may go on on another
  *     thread then.  But the one in which the body was cancelled has not got it.
+ *   - A fair_call in FAIR_THREADED that no thread had begun is not run any more,
+ *     and a fair_wait is over: what was to be done there is not done.
  *   - There may be no caller: there are no arguments, fair_root answers 0,
  *     fair_kept an atom, and what reads a term or would make one answers 0 or an
  *     atom.  fair_env is an environment of no process.  Memory, binaries and
@@ -255,6 +257,11 @@ typedef struct {
 #  define FAIR_MAX_NIFS 256
 #endif
 
+/* A type of resource objects whose callbacks are fair bodies, and what it is
+ * opened with: see fairnif_resource.h. */
+typedef struct fair_resource_type fair_resource_type;
+typedef struct fair_resource_options fair_resource_options;
+
 /* What else the runtime and a library know of each other is not for authors. */
 #include "fairnif_abi.h"
 
@@ -291,6 +298,14 @@ static inline uint64_t fair_yields(const fair_task *t)
 static inline int fair_cancelled(const fair_task *t)
 {
     return t->cancelled != 0;
+}
+
+/* The task at work on this thread; NULL where none is, or where it must not be
+ * used (in what fair_call or fair_defer was given).  For callbacks of a library
+ * that hand over nothing of the caller's.  Cost: a call. */
+static inline fair_task *fair_current(void)
+{
+    return fair__lib_ops ? fair__lib_ops->current() : NULL;
 }
 
 /* Goes on, from this line, on another kind of scheduler: FAIR_NORMAL,
@@ -557,6 +572,147 @@ static inline void fair_keep(fair_task *t, unsigned root, ERL_NIF_TERM term)
 static inline ERL_NIF_TERM fair_kept(fair_task *t, unsigned root)
 {
     return t->ops->kept(t, root);
+}
+
+/* -- Messages ---------------------------------------------------------------
+ *
+ * For native processes (docs/guide/16-native-processes.md), and for any other
+ * awaited call.  The caller, in fairnif:await/1, does for the task what only
+ * Erlang can, and the body goes on where it was.  Terms that
+ * they answer are valid until the next pause, as all are: a root keeps them.
+ * They are not copied, but for a FAIR_THREADED body.
+ *
+ * In a function without FAIR_AWAITED they raise `error:{fairnif, {not_awaited,
+ * MFA}}`, in a callback of a resource and on a platform without tasks
+ * `error:{fairnif, {no_caller, MFA}}`, and do not return.  In what fair_call or
+ * fair_defer was given, and once the call was cancelled, they do nothing and answer
+ * 0 and an atom.
+ *
+ * A FAIR_THREADED body has its own environment: messages are copied into it, and
+ * at each of these functions it is made anew, so that what is in no root is let
+ * go, while arguments and roots have fewer than 512 words and are no funs.
+ *
+ * Cost: each time about 1 us more than a receive in Erlang; docs/figures.md. */
+
+/* The next message of the caller's mailbox: 1.  Waits `timeout_ms` milliseconds at
+ * most, and for ever when that is negative; 0 then, and an atom.  Pauses. */
+static inline int fair_receive(fair_task *t, int timeout_ms,
+                               ERL_NIF_TERM *message)
+{
+    ERL_NIF_TERM timeout = enif_make_int(t->env, timeout_ms < 0 ? -1
+                                         : timeout_ms);
+
+    return t->ops->ask(t, &timeout, 1, message);
+}
+
+/* The same of the first message with a tag, which may be any term: the message is
+ * the tag, or a tuple whose first element it is; of a reference also one whose
+ * second element it is, such as `{'DOWN', Ref, process, Pid, Reason}`.  The
+ * others stay in the mailbox, in their order.  Cost: it looks at each message
+ * before that, as a receive in Erlang does. */
+static inline int fair_receive_tagged(fair_task *t, ERL_NIF_TERM tag,
+                                      int timeout_ms, ERL_NIF_TERM *message)
+{
+    ERL_NIF_TERM request[2] = {
+        tag, enif_make_int(t->env, timeout_ms < 0 ? -1 : timeout_ms)
+    };
+
+    return t->ops->ask(t, request, 2, message);
+}
+
+/* Calls Module:Function(Arguments...) in the caller, where Erlang code waits as
+ * long as it likes and holds nothing: 1 and what it returned, or 0 and {Class,
+ * Reason} of what it raised.  Pauses. */
+static inline int fair_apply(fair_task *t, const char *module,
+                             const char *function, ERL_NIF_TERM arguments,
+                             ERL_NIF_TERM *result)
+{
+    ERL_NIF_TERM request[3] = {
+        enif_make_atom(t->env, module), enif_make_atom(t->env, function),
+        arguments
+    };
+
+    return t->ops->ask(t, request, 3, result);
+}
+
+/* The caller's pid as a term. */
+static inline ERL_NIF_TERM fair_self(fair_task *t)
+{
+    ErlNifPid pid;
+
+    fair_caller(t, &pid);
+    return fair__pid_term(t->env, &pid);
+}
+
+/* `to ! message`: to a pid, a registered name, {Name, Node} or an alias, here or on
+ * another node.  It does not pause: the caller sends it, at the end of this slice
+ * or when the body pauses next in any way.  What is sent so arrives in the order
+ * in which it was sent; what enif_send sends comes before it.  A name that nobody
+ * has is ignored.  A list function (fair_get_iolist, fair_list_reverse) that
+ * pauses sends nothing.  Lost is what a slice has sent that ends with the caller's
+ * death, an error of the runtime's, or an exception that was not fair_raise's. */
+static inline void fair_send(fair_task *t, ERL_NIF_TERM to,
+                             ERL_NIF_TERM message)
+{
+    t->ops->post(t, to, message, 0);
+}
+
+/* erlang:monitor(process, Who): 1 and the reference, or 0.  Pauses. */
+static inline int fair_monitor(fair_task *t, ERL_NIF_TERM who,
+                               ERL_NIF_TERM *ref)
+{
+    ERL_NIF_TERM arguments[2] = {enif_make_atom(t->env, "process"), who};
+
+    return fair_apply(t, "erlang", "monitor", fair__list(t, arguments, 2), ref);
+}
+
+/* link(Pid).  0 when there is no such process, and the caller does not trap exits.
+ * Pauses. */
+static inline int fair_link(fair_task *t, ERL_NIF_TERM pid)
+{
+    ERL_NIF_TERM result;
+
+    return fair_apply(t, "erlang", "link", fair__list(t, &pid, 1), &result);
+}
+
+/* Whether a message is gen_server:call's: `{'$gen_call', From, Request}`.  Where
+ * it is, `from` is for fair_reply. */
+static inline int fair_get_call(fair_task *t, ERL_NIF_TERM message,
+                                ERL_NIF_TERM *from, ERL_NIF_TERM *request)
+{
+    static ERL_NIF_TERM made;
+    const ERL_NIF_TERM *parts;
+    int arity;
+
+    if (!enif_get_tuple(t->env, message, &arity, &parts) || arity != 3
+        || !enif_is_identical(parts[0], fair__atom(t->env, &made, "$gen_call")))
+        return 0;
+    *from = parts[1];
+    *request = parts[2];
+    return 1;
+}
+
+/* The same of gen_server:cast's: `{'$gen_cast', Request}`. */
+static inline int fair_get_cast(fair_task *t, ERL_NIF_TERM message,
+                                ERL_NIF_TERM *request)
+{
+    static ERL_NIF_TERM made;
+    const ERL_NIF_TERM *parts;
+    int arity;
+
+    if (!enif_get_tuple(t->env, message, &arity, &parts) || arity != 2
+        || !enif_is_identical(parts[0], fair__atom(t->env, &made, "$gen_cast")))
+        return 0;
+    *request = parts[1];
+    return 1;
+}
+
+/* gen_server:reply(From, Reply): the answer to a call, from any node.  Does not
+ * pause: as fair_send. */
+static inline void fair_reply(fair_task *t, ERL_NIF_TERM from,
+                              ERL_NIF_TERM reply)
+{
+    t->ops->post(t, from, reply, 1);
 }
 
 /* -- Reading terms ----------------------------------------------------------
@@ -851,6 +1007,8 @@ static inline ERL_NIF_TERM fair_enomem(fair_task *t)
  * go to standard error, each kind once a call and never where that would block,
  * and to the counter `misuses`, each time.  The switches of fairnif:debug/1
  * need no special build (docs/guide/5-testing.md). */
+
+#include "fairnif_resource.h"
 
 #ifdef __cplusplus
 }

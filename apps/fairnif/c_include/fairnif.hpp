@@ -43,8 +43,8 @@
  *   - A function that is noexcept, and so every destructor, must not call what
  *     throws it when no exception is under way: std::terminate ends the node.
  *     There, and in callbacks of C libraries, `try_tick` is for ticks.
- *   - What pauses (tick, move, call, wait, lock, the codecs) may be called in a
- *     catch block.  The fair_ functions that pause may not, nor where an
+ *   - What pauses (tick, move, call, wait, receive, apply, lock, the codecs) may
+ *     be called in a catch block.  The fair_ functions that pause may not, nor where an
  *     exception unwinds the stack: C++ counts exceptions by thread, and the
  *     body may go on on another one.
  *   - A library is compiled with exceptions and RTTI.
@@ -80,6 +80,9 @@ namespace fair __attribute__((visibility("hidden"))) {
 
 /* Thrown where a cancelled body paused.  Let it pass, or throw it on. */
 struct cancelled {};
+
+class term;                     /* fairnif_codec.hpp */
+struct call_message;            /* fairnif_messages.hpp */
 
 namespace detail {
 
@@ -203,6 +206,40 @@ struct task : fair_task {
      * std::invalid_argument.  Both may pause, by fairnif_codec.hpp. */
     template <class T> ERL_NIF_TERM encode(const T &value);
     template <class T> T decode(ERL_NIF_TERM term);
+
+    /* The same, but nothing where the term is something else. */
+    template <class T> std::optional<T> try_decode(ERL_NIF_TERM term);
+
+    /* -- Messages: those of fairnif.h, in functions that are FAIR_AWAITED or
+     * FAIR_THREADED.  Terms are valid until the next pause.
+     *
+     * The next message; nothing when the time is up.  Of a tag, which is no number
+     * (an atom, or a reference in a fair::term): the first one with it. */
+    std::optional<term> receive(int timeout_ms = -1);
+    template <class Tag,
+              class = std::enable_if_t<!std::is_arithmetic_v<Tag>>>
+    std::optional<term> receive(const Tag &tag, int timeout_ms = -1);
+
+    /* Module:Function(Args...) in the caller.  What it raises is thrown as
+     * fair::raised. */
+    template <class... Args>
+    term apply(const char *module, const char *function, Args &&...args);
+
+    /* `to ! message`, and the answer to a call; they do not wait.  Making the
+     * message may pause, by fairnif_codec.hpp; `to` is kept. */
+    template <class To, class M> void send(const To &to, M &&message);
+    template <class From, class R> void reply(const From &from, R &&value);
+
+    /* The caller's pid; a new monitor's reference; link(Pid).  The latter throw
+     * fair::raised. */
+    term self();
+    template <class Who> term monitor(const Who &who);
+    template <class Pid> void link(const Pid &pid);
+
+    /* Of a message of gen_server:call's {from, request}, of a cast's its request;
+     * nothing of others. */
+    std::optional<call_message> get_call(ERL_NIF_TERM message);
+    std::optional<term> get_cast(ERL_NIF_TERM message);
 
     /* Runs `fn()`, which may pause, and checks. */
     template <class F> void pause(F &&fn)
@@ -372,6 +409,7 @@ public:
 
 #include "fairnif_error.hpp"
 #include "fairnif_codec.hpp"
+#include "fairnif_messages.hpp"
 
 namespace fair __attribute__((visibility("hidden"))) {
 

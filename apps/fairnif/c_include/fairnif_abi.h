@@ -152,6 +152,28 @@ struct fair__ops {
     int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
                 ERL_NIF_TERM msg);
     ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
+    /* since 2.2 */
+    fair_task *(*current)(void);
+    void (*loaded)(int error);
+    fair_resource_type *(*resource_open)(ErlNifEnv *env,
+                                         const fair_resource_options *options,
+                                         size_t size);  /* of the options */
+    void *(*resource_new)(fair_resource_type *type, size_t size);
+    /* since 2.3 */
+    void (*post)(fair_task *t, ERL_NIF_TERM to, ERL_NIF_TERM message,
+                 int reply);
+    int (*ask)(fair_task *t, const ERL_NIF_TERM *request, unsigned parts,
+               ERL_NIF_TERM *answer);
+};
+
+/* What the inline functions read of a fair resource's type, and of the words
+ * before an object.  In the VM's object is the address of the author's. */
+struct fair_resource_type {
+    ErlNifResourceType *vm;
+};
+struct fair__object_head {
+    fair_resource_type *type;
+    void *vm;
 };
 
 /* A number given for a term (0 for argument 0) would be read as an address.  No
@@ -168,6 +190,45 @@ void fair__not_a_term(void);
 #ifndef FAIR__TERM
 #  define FAIR__TERM(TERM) (TERM)
 #endif
+
+/* enif_make_pid is a macro whose cast C++ compilers warn of. */
+static inline ERL_NIF_TERM fair__pid_term(ErlNifEnv *env, const ErlNifPid *pid)
+{
+#ifdef __GNUC__
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wignored-qualifiers"
+#endif
+    return enif_make_pid(env, pid);
+#ifdef __GNUC__
+#  pragma GCC diagnostic pop
+#endif
+}
+
+/* An atom that is made once: each time costs a look into the VM's table, under
+ * its lock. */
+static inline ERL_NIF_TERM fair__atom(ErlNifEnv *env, ERL_NIF_TERM *made,
+                                      const char *name)
+{
+    ERL_NIF_TERM atom = __atomic_load_n(made, __ATOMIC_RELAXED);
+
+    if (__builtin_expect(!atom, 0)) {
+        atom = enif_make_atom(env, name);
+        __atomic_store_n(made, atom, __ATOMIC_RELAXED);
+    }
+    return atom;
+}
+
+/* In fair_call's function there may be no environment. */
+static inline ERL_NIF_TERM fair__list(fair_task *t, const ERL_NIF_TERM *terms,
+                                      unsigned count)
+{
+    return t->env ? enif_make_list_from_array(t->env, terms, count) : 0;
+}
+
+/* One for all the files of a library, and for all libraries of an emulator into
+ * which they are linked: they have one runtime. */
+__attribute__((weak, visibility("hidden")))
+const struct fair__ops *fair__lib_ops;
 
 /* -- the instances of a library, and their entries ------------------------ */
 
@@ -244,6 +305,7 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
     int arity;
     ERL_NIF_TERM fairnif = enif_make_atom(env, "fairnif");
 
+    memset(hs, 0, sizeof *hs);
     if (!enif_get_tuple(env, load_info, &arity, &elems) || arity != 4
         || !enif_is_identical(elems[0], fairnif)) {
         fprintf(stderr, "fairnif: %s: the second argument of load_nif is not "
@@ -252,7 +314,6 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
                 "fairnif:load_info())\n", module);
         return FAIR_E_LOAD_INFO;
     }
-    memset(hs, 0, sizeof *hs);
     hs->size = (uint32_t)sizeof *hs;
     hs->abi_major = FAIR_ABI_MAJOR;
     hs->abi_minor = FAIR_ABI_MINOR;
@@ -272,6 +333,8 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
                 "library is loaded\n", module);
         return FAIR_E_RUNTIME;
     }
+    if (!hs->error && hs->ops)
+        fair__lib_ops = hs->ops;    /* load may open types of resources */
     return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
 }
 
@@ -378,11 +441,6 @@ ERL_NIF_INIT_EPILOGUE
  * library, or end the node.  So they go through the runtime, which knows the
  * task.  Everywhere else they are the VM's.
  * ------------------------------------------------------------------------ */
-/* One for all the files of a library, and for all libraries of an emulator into
- * which they are linked: they have one runtime. */
-__attribute__((weak, visibility("hidden")))
-const struct fair__ops *fair__lib_ops;
-
 #define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
     static inline TYPE fair__vm_##NAME PARAMS                               \
     {                                                                       \
@@ -476,8 +534,9 @@ static inline int fair__loaded(struct fair__lib *lib,
     if (!error) {
         lib->ops = hs->ops;
         lib->type = hs->type;
-        fair__lib_ops = hs->ops;
     }
+    if (hs->ops)
+        hs->ops->loaded(error);
     lib->state = error ? FAIR__FREE : FAIR__LOADED;
     return error;
 }

@@ -194,6 +194,15 @@ template <class T> ERL_NIF_TERM task::encode(const T &value)
     return codec<T>::make(*this, value);
 }
 
+template <class T> std::optional<T> task::try_decode(ERL_NIF_TERM any)
+{
+    std::optional<T> value;
+
+    if (!codec<T>::get(*this, any, value))
+        value.reset();
+    return value;
+}
+
 template <class T> T task::decode(ERL_NIF_TERM any)
 {
     std::optional<T> value;
@@ -345,8 +354,8 @@ codec<T, std::enable_if_t<std::is_floating_point_v<T>>>::make(task &t, T value)
 
 /* -- Binaries --------------------------------------------------------------- */
 
-/* The bytes of a binary where they are.  They stay until the call ends,
- * whatever becomes of this object; copies are of the same bytes. */
+/* The bytes of a binary where they are.  They stay until the call ends, or
+ * `release`, whatever becomes of this object; copies are of the same bytes. */
 class bytes {
     fair_bin bin;
 
@@ -372,6 +381,13 @@ public:
         return {reinterpret_cast<const char *>(bin.data), bin.size};
     }
     operator std::string_view() const { return view(); }
+
+    /* The bytes are not needed any more: for bodies that do not end. */
+    void release(task &t)
+    {
+        fair_release_bin(&t, &bin);
+        bin = fair_bin();
+    }
 };
 
 template <> struct codec<bytes> : plain {

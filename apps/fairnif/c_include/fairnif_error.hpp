@@ -17,6 +17,7 @@ namespace fair __attribute__((visibility("hidden"))) {
  *
  *   std::bad_alloc          enomem
  *   fair::error(value)      the value
+ *   fair::raised            what Erlang code raised (task::apply)
  *   fair::badarg(n, why)    {badarg, #{N => Why}}, for argument N, from 1
  *   std::invalid_argument   {badarg, #{general => What}}
  *   std::exception          {Type, What}: what() as a binary, and the type as

@@ -22,33 +22,62 @@ namespace fair __attribute__((visibility("hidden"))) {
  *     }
  *
  * A T that lives as long as a term or a fair::resource refers to it.  Its
- * destructor is run by the VM, on any thread, and should be quick.  An upgraded
- * library takes over the objects of its predecessor: a type whose layout has
- * changed needs another name. */
+ * destructor is run by the VM, on any thread, and should be quick.  One that takes
+ * longer is opened by
+ *
+ *     FAIR_RESOURCE_IN_TASK(connection);
+ *
+ * instead: a fair resource (fairnif_resource.h), whose destructor runs in a task
+ * of no process.  It may tick, by fair_tick(fair_current(), n), and lock.
+ *
+ * An upgraded library takes over the objects of its predecessor: a type whose
+ * layout has changed, or which macro opens it, needs another name. */
 template <class T> class resource;
 
 namespace detail {
 
-/* Where the T is in an object of the VM's, which is aligned to 8 bytes only.
- * The first byte says whether it has been made. */
+/* Where the T is in an object: of the VM's, which is aligned to 8 bytes only, or
+ * in a fair one, whose address is in the VM's.  The first byte says whether it has
+ * been made. */
 template <class T> struct object {
     inline static ErlNifResourceType *type = nullptr;
+    inline static fair_resource_type *fair = nullptr;
 
     static constexpr size_t size = 1 + alignof(T) - 1 + sizeof(T);
 
-    static T *in(void *obj)
+    static void *memory(void *obj)
     {
-        auto after = reinterpret_cast<uintptr_t>(obj) + 1;
+        return fair ? *static_cast<void **>(obj) : obj;
+    }
+    static T *in_memory(void *memory)
+    {
+        auto after = reinterpret_cast<uintptr_t>(memory) + 1;
 
         return reinterpret_cast<T *>((after + alignof(T) - 1)
                                      / alignof(T) * alignof(T));
     }
-    static bool &made(void *obj) { return *static_cast<bool *>(obj); }
+    static T *in(void *obj) { return in_memory(memory(obj)); }
+    static bool &made(void *obj) { return *static_cast<bool *>(memory(obj)); }
+
+    static void *create()
+    {
+        void *memory;
+
+        if (!fair)
+            return enif_alloc_resource(type, size);
+        memory = fair_resource_new(fair, size);
+        return memory ? fair_resource_vm(memory) : nullptr;
+    }
 
     static void destroy(ErlNifEnv *, void *obj) noexcept
     {
         if (made(obj))
             in(obj)->~T();
+    }
+    static void clean_up(fair_task *, void *memory) noexcept
+    {
+        if (*static_cast<bool *>(memory))
+            in_memory(memory)->~T();
     }
 };
 
@@ -57,31 +86,51 @@ struct resource_type {
     const char *name;
     ErlNifResourceType **type;
     void (*destroy)(ErlNifEnv *, void *);
+    fair_resource_type **fair;      /* nullptr: a plain one */
+    fair_resource_options options;
     resource_type *next;
 
     inline static resource_type *first = nullptr;
 
     resource_type(const char *name, ErlNifResourceType **type,
                   void (*destroy)(ErlNifEnv *, void *))
-        : name(name), type(type), destroy(destroy), next(first)
+        : name(name), type(type), destroy(destroy), fair(nullptr), options(),
+          next(first)
     {
         first = this;
+    }
+    resource_type(const char *name, ErlNifResourceType **type,
+                  fair_resource_type **fair,
+                  void (*clean_up)(fair_task *, void *))
+        : name(name), type(type), destroy(nullptr), fair(fair), options(),
+          next(first)
+    {
+        options.name = name;
+        options.cleanup = clean_up;
+        first = this;
+    }
+
+    bool open(ErlNifEnv *env)
+    {
+        auto flags = static_cast<ErlNifResourceFlags>(ERL_NIF_RT_CREATE
+                                                      | ERL_NIF_RT_TAKEOVER);
+
+        if (!fair) {
+            *type = enif_open_resource_type(env, nullptr, name, destroy, flags,
+                                            nullptr);
+        } else {
+            *fair = fair_resource_open(env, &options);
+            *type = *fair ? (*fair)->vm : nullptr;
+        }
+        return *type != nullptr;
     }
 };
 
 inline bool open_resources(ErlNifEnv *env)
 {
-    auto flags = static_cast<ErlNifResourceFlags>(ERL_NIF_RT_CREATE
-                                                  | ERL_NIF_RT_TAKEOVER);
-
-    for (auto *r = resource_type::first; r; r = r->next) {
-        ErlNifResourceType *type = enif_open_resource_type(
-            env, nullptr, r->name, r->destroy, flags, nullptr);
-
-        if (!type)
+    for (auto *r = resource_type::first; r; r = r->next)
+        if (!r->open(env))
             return false;
-        *r->type = type;
-    }
     return true;
 }
 
@@ -124,7 +173,7 @@ template <class T, class... Args> resource<T> make_resource(Args &&...args)
 
     if (!object::type)
         throw std::logic_error("no FAIR_RESOURCE of this type, or no load");
-    obj = enif_alloc_resource(object::type, object::size);
+    obj = object::create();
     if (!obj)
         throw std::bad_alloc();
     object::made(obj) = false;
@@ -165,6 +214,12 @@ template <class T> struct codec<resource<T>> : plain {
 #define FAIR_RESOURCE(T)                                                    \
     static fair::detail::resource_type FAIR__JOIN(fair__resource_, __LINE__)\
         (#T, &fair::detail::object<T>::type, fair::detail::object<T>::destroy)
+
+/* The same for a fair resource. */
+#define FAIR_RESOURCE_IN_TASK(T)                                            \
+    static fair::detail::resource_type FAIR__JOIN(fair__resource_, __LINE__)\
+        (#T, &fair::detail::object<T>::type, &fair::detail::object<T>::fair,  \
+         fair::detail::object<T>::clean_up)
 
 } /* namespace fair */
 

@@ -37,12 +37,21 @@
 -export([await/1, checked/2, format_error/2]).
 -export([info/0, info/1, tasks/0, debug/1, configure/0, calibrate/0]).
 
+-include("fairnif_asks.hrl").
+
+%% Who loads this module anew need not call it: the first who awaits may be the first of all.
+-define(LOADED(Call), try Call
+                      catch error:{fairnif, not_loaded} -> _ = set_up(), Call
+                      end).
+
 -export_type([info/0, function_info/0, task/0, pending/0]).
 
--nifs([nif_set/2, nif_info/0, nif_tasks/0, nif_runtime/0,
+-nifs([nif_set/2, nif_info/0, nif_tasks/0, nif_outlived/0, nif_runtime/0,
        nif_reschedule_ns/1, nif_dirty_trip_ns/1, nif_await/2, nif_expire/1,
-       nif_settle/1]).
+       nif_settle/1, nif_asked/2, nif_answer/3]).
 
+%% For fairnif_process.
+-export([until_receive/2, timeout_of/1, answer/2]).
 %% For fairnif_driver.
 -export([header_dir/2]).
 %% For fairnif_calibration.
@@ -68,18 +77,19 @@
 
 -type task() :: #{function := mfa(),
                   state := running | suspended | queued | waiting | unwinding,
-                  owner := pid(),
+                  owner := pid() | undefined,
                   age_ns := non_neg_integer(),
                   yields := non_neg_integer(),
                   where := place() | {place(), Scheduler :: non_neg_integer()}
-                         | turn | pool | lock | descriptor | time | await}.
+                         | turn | pool | lock | descriptor | time | caller | await}.
 %% A call under way.  `suspended': has given way and waits for its next slice
 %% on a normal scheduler; `queued': waits for a dirty scheduler; `running': now
 %% executes, on the scheduler or thread of the pool named; `waiting': holds no
 %% scheduler while its caller is in {@link await/1}, and `where' is what for
-%% (`await': nothing any more, the caller has to come); `unwinding': its caller is dead, and its
+%% (`caller': a message, or what it calls for the body; `await': nothing any more, the caller
+%% has to come); `unwinding': its caller is dead, and its
 %% body is about to clean up (FAIR_UNWINDS) on a thread of the pool.  `age_ns' is the time since the
-%% call, late by up to 4 ms.
+%% call, late by up to 4 ms.  `owner' is `undefined' for a callback of a fair resource.
 
 -type place() :: normal | dirty_cpu | dirty_io | thread | other.
 
@@ -131,6 +141,8 @@ loaded(ok) ->
     %% The VM ends that state in two steps, each after thread progress and with the permission
     %% to change code.
     _ = [step() || _ <- [first, second]],
+    %% As Erlang code that is two versions old: a native process that has not followed is killed.
+    _ = [exit(Pid, kill) || Pid <- nif_outlived()],
     ok;
 loaded(Error) ->
     Error.
@@ -187,33 +199,121 @@ header_dir(Module, Header) ->
 %% A pending value that is never awaited is dropped with its task when the garbage
 %% collector finds it.
 -spec await(pending() | Value) -> Value.
-await(Pending) when is_tuple(Pending), tuple_size(Pending) >= 2,
-                    element(1, Pending) =:= fairnif_pending ->
+await(Value) ->
+    case until_receive(Value, caller) of
+        Asks when ?ASKS(Asks) -> await(receive_for(Asks));
+        Answer -> Answer
+    end.
+
+%% The body's fair_receive.
+receive_for(Asks) ->
+    Timeout = timeout_of(Asks),
+    receive
+        Message -> nif_answer(Asks, 1, Message)
+    after Timeout -> nif_answer(Asks, 0, timeout)
+    end.
+
+%% @private
+%% The same in a native process, which has received for it; as {@link until_receive/2}.
+-spec answer(pending(), {message, term()} | timeout) -> pending() | term().
+answer(Asks, Answer) ->
+    {Outcome, Term} = case Answer of
+                          {message, Message} -> {1, Message};
+                          timeout -> {0, timeout}
+                      end,
+    until_receive(?LOADED(nif_answer(Asks, Outcome, Term)), process).
+
+%% @private
+%% What a call comes to; or, where its body wants the next message, whichever it is, what is to be
+%% answered with it. All else that a body asks for is done here.
+-spec until_receive(pending() | Value, caller | process) -> Value | pending().
+until_receive(Pending, Role) when is_tuple(Pending), tuple_size(Pending) >= 2,
+                                  element(1, Pending) =:= fairnif_pending ->
     %% Made here, handed over and received in one function: then the receive looks
     %% only at messages that came later.
     Ref = make_ref(),
-    case ask(Pending, Ref) of
+    case ?LOADED(nif_await(Pending, Ref)) of
         {Ref, Timeout} ->
             receive
                 {Ref, go} ->
-                    await(Pending);
+                    until_receive(Pending, Role);
                 {Ref, settle} ->
                     %% A descriptor is ready, maybe for more than one thing.
                     flush(Ref, nif_settle(Pending)),
-                    await(Pending);
+                    until_receive(Pending, Role);
                 {Ref, value, Value} ->
                     Value;
                 {Ref, raise, Reason} ->
                     error(Reason)
             after Timeout ->
                     flush(Ref, nif_expire(Pending)),
-                    await(Pending)
+                    until_receive(Pending, Role)
             end;
         Value ->
-            await(Value)
+            until_receive(Value, Role)
     end;
-await(Value) ->
+until_receive(Asks, Role) when ?ASKS(Asks) ->
+    case ?LOADED(nif_asked(Asks, Role)) of
+        [Sent | Wanted] ->
+            send_all(Sent),
+            give(Asks, Wanted, Role);
+        Wanted ->
+            give(Asks, Wanted, Role)
+    end;
+until_receive(Value, _Role) ->
     Value.
+
+%% fair_receive, fair_receive_tagged, fair_apply, or nothing but what was sent.
+give(Asks, Timeout, _Role) when is_integer(Timeout) ->
+    Asks;
+give(Asks, {Tag, Timeout}, Role) ->
+    until_receive(receive_tagged(Asks, Tag, timeout(Timeout)), Role);
+give(Asks, {Module, Function, Args}, Role) ->
+    until_receive(apply_for(Asks, Module, Function, Args), Role);
+give(Asks, sent, Role) ->
+    until_receive(nif_answer(Asks, 1, sent), Role).
+
+receive_tagged(Asks, Tag, Timeout) ->
+    receive
+        Message when Message =:= Tag; element(1, Message) =:= Tag;
+                     is_reference(Tag), element(2, Message) =:= Tag ->
+            nif_answer(Asks, 1, Message)
+    after Timeout -> nif_answer(Asks, 0, timeout)
+    end.
+
+apply_for(Asks, Module, Function, Args) ->
+    try apply(Module, Function, Args) of
+        Result -> nif_answer(Asks, 1, Result)
+    catch
+        Class:Reason -> nif_answer(Asks, 0, {Class, Reason})
+    end.
+
+%% fair_send and fair_reply. The last comes first. What cannot be sent is nobody's fault but the
+%% body's, who can't hear of it any more.
+send_all([]) ->
+    ok;
+send_all([Item | Before]) ->
+    send_all(Before),
+    try
+        case Item of
+            [From | Reply] -> gen_server:reply(From, Reply);
+            {To, Message} -> To ! Message
+        end
+    catch
+        error:_ -> ok
+    end.
+
+%% @private
+%% How long the body of a value that {@link until_receive/2} gave wants to wait, ms.
+-spec timeout_of(pending()) -> timeout().
+timeout_of(Asks) ->
+    timeout(case element(3, Asks) of
+                [_ | Timeout] -> Timeout;
+                Timeout -> Timeout
+            end).
+
+timeout(-1) -> infinity;
+timeout(Ms) -> Ms.
 
 %% @doc Applies `Fun', a fair function in C++ or an Erlang function around one, to `Args'; what it
 %% found wrong with an argument becomes `error:badarg' with the explanation where the shell and
@@ -246,16 +346,6 @@ checked(Fun, Args) ->
 format_error(_Reason, [{_, _, _, Place} | _]) ->
     #{cause := Causes} = proplists:get_value(error_info, Place),
     Causes.
-
-%% Who loads this module anew need not call it: the first who awaits may be the first of all.
-ask(Pending, Ref) ->
-    try
-        nif_await(Pending, Ref)
-    catch
-        error:{fairnif, not_loaded} ->
-            _ = set_up(),
-            nif_await(Pending, Ref)
-    end.
 
 %% Messages that are on their way all the same.
 flush(_Ref, 0) -> ok;
@@ -362,11 +452,14 @@ use_figures() ->
 nif_set(_Name, _Value) -> erlang:nif_error(not_loaded).
 nif_info() -> erlang:nif_error(not_loaded).
 nif_tasks() -> erlang:nif_error(not_loaded).
+nif_outlived() -> erlang:nif_error(not_loaded).
 nif_runtime() -> erlang:nif_error(not_loaded).
 %% No reason of an author's function.
 nif_await(_Pending, _Ref) -> erlang:nif_error({fairnif, not_loaded}).
 nif_expire(_Pending) -> erlang:nif_error(not_loaded).
 nif_settle(_Pending) -> erlang:nif_error(not_loaded).
+nif_asked(_Asks, _Role) -> erlang:nif_error({fairnif, not_loaded}).
+nif_answer(_Asks, _Outcome, _Answer) -> erlang:nif_error({fairnif, not_loaded}).
 
 %% @private
 -spec nif_reschedule_ns(pos_integer()) -> non_neg_integer().

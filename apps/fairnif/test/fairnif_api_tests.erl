@@ -52,7 +52,7 @@ info() ->
                 calibration, stacks_mapped, stacks_idle, stacks_limit, stack_guard, threads,
                 max_queued, overload_ns, threads_started, threads_busy, threads_failed,
                 jobs_queued, jobs_waiting_for_room, jobs_without_room, jobs_done, jobs_wait_ns,
-                jobs_longest_wait_ns, unwinding]],
+                jobs_longest_wait_ns, unwinding, resources]],
     Ours = [F || #{function := {fairnif_test_nif, F, _}} <- Functions],
     ?assertEqual(7 + 2 + 6 * 21, length(Ours)),
     ?assertEqual(lists:usort(Ours), lists:sort(Ours)),

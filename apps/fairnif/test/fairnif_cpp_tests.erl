@@ -35,6 +35,11 @@ tests() ->
       fun in_flight/0},
      {"what runs elsewhere answers and throws as if called here", fun calls/0},
      {"resources are typed, and destroyed by the VM", fun resources/0},
+     {"resources whose destructors run in tasks", fun resources_in_tasks/0},
+     {"a body is a process that serves calls and casts", fun process/0},
+     {"messages come by tag and in order, or not in time", fun receives/0},
+     {"messages are sent to whom a term names", fun sends/0},
+     {"Erlang's functions answer and raise as if called here", fun applies/0},
      {"options are taken", fun options/0}].
 
 %% fine is an Elixir library, from Hex: FINE_INCLUDE names the folder where its header is.
@@ -204,6 +209,8 @@ killed() ->
         {How, Made, Swallowed} <- [{<<"tick">>, 2 + 1, 0}, {<<"unwind">>, 2 + 1, 0},
                                    {<<"catch">>, 2 + 2, 0}, {<<"sleep">>, 2, 0},
                                    {<<"hold">>, 2 + 1, 0}, {<<"call">>, 2, 0},
+                                   {<<"receive">>, 2, 0}, {<<"tagged">>, 2, 0},
+                                   {<<"apply">>, 2, 0},
                                    {<<"dirty">>, 2 + 1, 0}, {<<"try">>, 2, 0},
                                    {<<"swallow">>, 2 + 1 + 5, 5}]].
 
@@ -283,6 +290,100 @@ use_cells() ->
     true = ?T:aligned(Cell),
     ?assertError({badarg, #{general := <<"a negative cell">>}}, ?T:new_cell(-1)),
     ?assertError({badarg, #{1 := <<"expected a resource", _/binary>>}}, ?T:add(?T:new_other(), 1)).
+
+resources_in_tasks() ->
+    ?T:reset(),
+    {Pid, Monitor} = spawn_monitor(
+                       fun() ->
+                               Objects = [?T:new_tended(5) || _ <- lists:seq(1, 50)],
+                               true = lists:all(fun ?T:tended_aligned/1, Objects),
+                               ?assertError({badarg, #{general := <<"a negative cell">>}},
+                                            ?T:new_tended(-1)),
+                               ?assertError({badarg, #{1 := <<"expected a resource", _/binary>>}},
+                                            ?T:tended_aligned(?T:new_cell(5)))
+                       end),
+    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end,
+    fairnif_test:eventually(
+      fun() -> made_and_gone() =:= {52, 52} orelse made_and_gone() end).
+
+%% -- messages ----------------------------------------------------------------
+
+process() ->
+    [process(Nif) || Nif <- [fun ?T:keeper/1, fun ?T:keeper_threaded/1]].
+
+process(Nif) ->
+    ?T:reset(),
+    {ok, Pid} = fairnif_process:start_link(Nif, [[<<"a">>]], []),
+    ?assertEqual([<<"a">>], gen_server:call(Pid, all)),
+    Large = big(1000000),
+    ok = gen_server:cast(Pid, {add, Large}),
+    [ok = gen_server:cast(Pid, Nonsense) || Nonsense <- [nonsense, {add, 1}]],
+    Pid ! nonsense,
+    ?assertEqual(Large, gen_server:call(Pid, Large)),
+    ?assertEqual(2, gen_server:call(Pid, size)),
+    ?assertEqual([<<"a">>, Large], gen_server:call(Pid, all)),
+    ?assertEqual({ok, [<<"a">>, Large]}, gen_server:call(Pid, stop)),
+    fairnif_test:eventually(fun() -> made_and_gone() =:= {1, 1} end),
+    %% What it throws ends it.
+    {ok, Other} = fairnif_process:start(Nif, [[]], []),
+    quietly(fun() ->
+                    ?assertExit({{{badarg, #{general := <<"expected a binary, got 17">>}}, _}, _},
+                                gen_server:call(Other, 17))
+            end),
+    %% Its death unwinds it.
+    {ok, Third} = fairnif_process:start(Nif, [[<<"a">>]], []),
+    Monitor = monitor(process, Third),
+    exit(Third, kill),
+    receive {'DOWN', Monitor, process, Third, killed} -> ok end,
+    fairnif_test:eventually(fun() -> made_and_gone() =:= {3, 3} end).
+
+quietly(Fun) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try Fun() after logger:set_primary_config(level, Level) end.
+
+%% In a process of its own: this one has got other messages.
+receives() ->
+    {Pid, Monitor} = spawn_monitor(fun receives_here/0),
+    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end.
+
+receives_here() ->
+    Ref = make_ref(),
+    Large = big(10000),
+    [self() ! Message || Message <- [{second, <<"2">>}, {first, Large}]],
+    ?assertEqual([<<"none">>, Large, <<"none">>, <<"2">>, <<"none">>],
+                 fairnif:await(?T:receives(Ref))),
+    ?assertError({fairnif, {not_awaited, {?T, receives_unawaited, 1}}},
+                 ?T:receives_unawaited(Ref)),
+    %% Cancelled where an exception is under way already.
+    ?T:reset(),
+    Late = spawn(fun() -> fairnif:await(?T:unwinds_to_receive()) end),
+    fairnif_test:eventually(fun() -> made_and_gone() =:= {1, 0} end),
+    exit(Late, kill),
+    fairnif_test:eventually(fun() -> made_and_gone() =:= {1, 1} end).
+
+sends() ->
+    Text = big(100000),
+    Self = self(),
+    Tag = make_ref(),
+    To = spawn_link(fun() -> Self ! {Tag, [receive Message -> Message end || _ <- [1, 2, 3]]} end),
+    ok = fairnif:await(?T:sends(To, Text)),
+    receive {Tag, Came} -> ?assert(Came =:= [Text, <<>>, {mine, 1}]) end.
+
+applies() ->
+    Apply = fun(How, Arg) -> fairnif:await(?T:applies(How, Arg)) end,
+    ?assertEqual(6, Apply(<<"sum">>, none)),
+    ?assertEqual(self(), Apply(<<"none">>, none)),
+    ?assertEqual({<<"b">>, 2}, Apply(<<"mixed">>, [{<<"a">>, 1}, {<<"b">>, 2}])),
+    Dead = spawn(fun() -> ok end),
+    ?assertMatch({'DOWN', _, process, Dead, _}, Apply(<<"monitor">>, Dead)),
+    ?assertEqual(self(), Apply(<<"link">>, self())),
+    ?assertEqual({a, "reason"}, Apply(<<"caught">>, {a, "reason"})),
+    ?T:reset(),
+    ?assertError({a, "reason"}, Apply(<<"error">>, {a, "reason"})),
+    ?assertError({throw, [1, 2]}, Apply(<<"throw">>, [1, 2])),
+    ?assertEqual({2, 2}, made_and_gone()),
+    ?assertError(noproc, Apply(<<"link">>, Dead)).
 
 options() ->
     ?assertEqual(1000, ?T:deep(1000)),

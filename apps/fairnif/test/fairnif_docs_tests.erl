@@ -36,7 +36,7 @@ the_manual_describes_every_function_that_is_exported_test_() ->
         {ok, Root} ->
             Manual = read(Root, "docs/manual/erlang-api.md"),
             Internal = [nif_reschedule_ns, nif_dirty_trip_ns, use_figures, header_dir,
-                        format_error],
+                        format_error, until_receive, answer, timeout_of],
             headings(fairnif:module_info(exports), Internal, Manual);
         none -> []
     end.

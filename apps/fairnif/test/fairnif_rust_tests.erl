@@ -5,6 +5,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([built/0, sleep_forever/1]).
+
 -define(T, fairnif_test_rust).
 -define(BANANAS, binary:copy(<<"banana">>, 200000)).
 
@@ -25,6 +27,12 @@ tests() ->
       fun killed/0},
      {"it waits for times, descriptors, closures and other threads", fun waits/0},
      {"a function that is not awaited cannot wait, and drops what it has", fun not_awaited/0},
+     {"a body is a process that serves calls and casts", fun process/0},
+     {"the process that the guide shows", fun of_the_guide/0},
+     {"messages come by tag and in order, or not in time", fun receives/0},
+     {"messages are sent to whom a term names", fun sends/0},
+     {"Erlang's functions answer and raise as if called here", fun applies/0},
+     {"a receive is joined and selected with others", fun joins/0},
      {"what safe code keeps, forgets or sends elsewhere does no harm", fun kept/0},
      {"five hundred calls at once", fun many/0},
      {"a call goes on while its library is loaded again and again", fun reloaded/0},
@@ -59,13 +67,17 @@ number(Text) ->
     {match, Parts} = re:run(Text, "([0-9]+)[.]([0-9]+)", [{capture, all_but_first, list}]),
     [list_to_integer(Part) || Part <- Parts].
 
+%% A library that is loaded is not written to: what it has in memory would go with the file.
 build(Rust) ->
     Library = fairnif_test:library(?T) ++ ".so",
     Target = filename:join(filename:dirname(Library), "rust"),
     Command = lists:flatten(
                 io_lib:format("cargo build --release --quiet -p fairnif_rust_test "
                               "--manifest-path '~ts/Cargo.toml' --target-dir '~ts' 2>&1 "
-                              "&& cp '~ts/release/libfairnif_rust_test.so' '~ts' && echo built",
+                              "&& new='~ts/release/libfairnif_rust_test.so' to='~ts' "
+                              "&& { cmp -s \"$new\" \"$to\" "
+                              "|| { cp \"$new\" \"$to.new\" && mv \"$to.new\" \"$to\"; }; } "
+                              "&& echo built",
                               [Rust, Target, Target, Library])),
     Output = os:cmd(Command),
     case string:find(Output, "built", trailing) of
@@ -151,6 +163,7 @@ killed() ->
      || F <- [lasts, lasts_dirty, lasts_threaded],
         {How, Guards} <- [{<<"ticks">>, 2}, {<<"ticks_here">>, 2 + 11}, {<<"swallows">>, any},
                           {<<"sleeps">>, 2}, {<<"reads">>, 2}, {<<"both">>, 2}, {<<"pends">>, 2},
+                          {<<"receives">>, 2}, {<<"receives_both">>, 2}, {<<"applies">>, 2},
                           {<<"offloads">>, 2}, {<<"offloads_dirty">>, 2}]].
 
 killed(F, How, Guards) ->
@@ -188,6 +201,106 @@ not_awaited() ->
     ?T:reset_guards(),
     ?assertError({fairnif, {not_awaited, {?T, sleeps_unawaited, 1}}}, ?T:sleeps_unawaited(10)),
     ?assertMatch({1, 1, _}, ?T:guards()).
+
+%% -- messages ----------------------------------------------------------------
+
+%% For a body to call.
+sleep_forever(ok) -> timer:sleep(infinity).
+
+process() ->
+    [process(Nif) || Nif <- [fun ?T:keeper/1, fun ?T:keeper_threaded/1]].
+
+process(Nif) ->
+    ?T:reset_guards(),
+    {ok, Pid} = fairnif_process:start_link(Nif, [[<<"a">>]], []),
+    ?assertEqual([<<"a">>], gen_server:call(Pid, all)),
+    ok = gen_server:cast(Pid, {add, ?BANANAS}),
+    [ok = gen_server:cast(Pid, Nonsense) || Nonsense <- [nonsense, {add, 1}]],
+    Pid ! nonsense,
+    ?assertEqual(?BANANAS, gen_server:call(Pid, ?BANANAS)),
+    ?assertEqual([<<"a">>, ?BANANAS], gen_server:call(Pid, all)),
+    ?assertEqual({ok, 2}, gen_server:call(Pid, stop)),
+    %% What it raises ends it, and its death drops it.
+    {ok, Other} = fairnif_process:start(Nif, [[]], []),
+    quietly(fun() -> ?assertExit({{badarg, _}, _}, gen_server:call(Other, 17)) end),
+    {ok, Third} = fairnif_process:start(Nif, [[<<"a">>]], []),
+    exit(Third, kill),
+    fairnif_test:eventually(fun() -> {B, D, _} = ?T:guards(), {3, 3} =:= {B, D} orelse {B, D} end).
+
+of_the_guide() ->
+    [{ok, Page}, {ok, Source}] =
+        [file:read_file(filename:join([fairnif_test:source_dir(), "../../..", Path]))
+         || Path <- ["docs/guide/13-rust.md", "rust/tests/nif/src/guide.rs"]],
+    ?assertNotEqual(nomatch, string:find(Page, ["```rust\n", Source, "```\n"])),
+    {ok, Pid} = fairnif_process:start_link(fun ?T:nif_counter/1, [1], []),
+    ?assertEqual(4, gen_server:call(Pid, {add, 3})),
+    Pid ! nonsense,
+    ?assertEqual(ok, gen_server:call(Pid, stop)).
+
+quietly(Fun) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try Fun() after logger:set_primary_config(level, Level) end.
+
+%% In a process of its own: this one has got other messages.
+apart(Fun) ->
+    {Pid, Monitor} = spawn_monitor(Fun),
+    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end.
+
+receives() ->
+    apart(fun() ->
+                  [self() ! Message || Message <- [{second, <<"2">>}, {first, <<"1">>}]],
+                  ?assertEqual([<<"none">>, <<"1">>, <<"none">>, <<"2">>, <<"none">>, <<"none">>],
+                               fairnif:await(?T:receives(make_ref(), first)))
+          end),
+    ?T:reset_guards(),
+    [?assertError({fairnif, {not_awaited, {?T, F, 0}}}, ?T:F())
+     || F <- [receives_unawaited, sends_unawaited]],
+    ?assertMatch({2, 2, _}, ?T:guards()).
+
+sends() ->
+    Self = self(),
+    Tag = make_ref(),
+    To = spawn_link(fun() -> Self ! {Tag, [receive Message -> Message end || _ <- [1, 2]]} end),
+    ?assert(fairnif:await(?T:sends(To, ?BANANAS))),
+    receive {Tag, Came} -> ?assert(Came =:= [?BANANAS, {mine, 1}]) end.
+
+applies() ->
+    Apply = fun(How, Arg) -> fairnif:await(?T:applies(How, Arg)) end,
+    ?T:reset_guards(),
+    ?assertEqual(6, Apply(<<"sum">>, none)),
+    ?assertEqual(self(), Apply(<<"none">>, none)),
+    Dead = spawn(fun() -> ok end),
+    ?assertMatch({'DOWN', _, process, Dead, _}, Apply(<<"monitor">>, Dead)),
+    ?assertEqual(true, Apply(<<"link">>, self())),
+    ?assertEqual({a, "reason"}, Apply(<<"caught">>, {a, "reason"})),
+    ?assertError({a, "reason"}, Apply(<<"error">>, {a, "reason"})),
+    ?assertError({throw, [1, 2]}, Apply(<<"throw">>, [1, 2])),
+    ?assertError(noproc, Apply(<<"link">>, Dead)),
+    ?assertError(undef, Apply(<<"no_such_function">>, 1)),
+    ?assertMatch({9, 9, _}, ?T:guards()).
+
+joins() ->
+    apart(fun() ->
+                  _ = erlang:send_after(20, self(), {a, <<"message">>}),
+                  ?assertEqual({<<"sleep">>, <<"message">>}, fairnif:await(?T:first_of(1))),
+                  _ = [self() ! {a, Text} || Text <- [<<"1">>, <<"2">>]],
+                  ?assertEqual({<<"1">>, <<"2">>}, fairnif:await(?T:first_of(20000)))
+          end),
+    Self = self(),
+    {Pid, Monitor} = spawn_monitor(fun() -> exit(fairnif:await(?T:joins(Self))) end),
+    Pid ! {a, <<"first">>},
+    receive go -> ok end,
+    [Pid ! Message || Message <- [{done, <<"tagged">>}, {a, <<"second">>}]],
+    receive {'DOWN', Monitor, process, Pid, Seen} -> ok end,
+    ?assertEqual([<<"first">>, <<"read">>, <<"answer">>, <<"slept">>, <<"second">>, <<"tagged">>],
+                 lists:sublist(Seen, 4) ++ lists:sort(lists:nthtail(4, Seen))),
+    apart(fun() ->
+                  _ = erlang:send_after(20, self(), {a, <<"message">>}),
+                  ?assertEqual(<<"message">>, fairnif:await(?T:ticks_beside())),
+                  self() ! {a, <<"returned">>},
+                  ?assertEqual(<<"returned">>, fairnif:await(?T:drops_one()))
+          end).
 
 %% -- what is kept ------------------------------------------------------------
 

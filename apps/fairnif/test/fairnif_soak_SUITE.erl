@@ -10,7 +10,8 @@
 -export([a_long_storm_leaves_nothing/1,
          kills_at_any_moment_in_any_state_leave_nothing/1,
          a_long_storm_of_waits_leaves_nothing/1,
-         very_many_suspended_tasks_take_little_memory_and_leave_none/1]).
+         very_many_suspended_tasks_take_little_memory_and_leave_none/1,
+         very_many_idle_native_processes_take_little_memory/1]).
 
 %% Seconds; and growth that is none: a share of what is resident, and bytes at least.
 -define(ROUND, 20).
@@ -28,7 +29,8 @@ all() ->
     [a_long_storm_leaves_nothing,
      kills_at_any_moment_in_any_state_leave_nothing,
      a_long_storm_of_waits_leaves_nothing,
-     very_many_suspended_tasks_take_little_memory_and_leave_none].
+     very_many_suspended_tasks_take_little_memory_and_leave_none,
+     very_many_idle_native_processes_take_little_memory].
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -49,6 +51,11 @@ a_long_storm_of_waits_leaves_nothing(_) ->
 very_many_suspended_tasks_take_little_memory_and_leave_none(_) ->
     Tasks = fairnif_test:env_number("SOAK_TASKS", 4000),
     {comment, Comment} = fairnif_scale_SUITE:suspended(Tasks),
+    say("~s", [Comment]),
+    {comment, Comment}.
+
+very_many_idle_native_processes_take_little_memory(_) ->
+    {comment, Comment} = fairnif_process_SUITE:idle(fairnif_test:env_number("SOAK_TASKS", 4000)),
     say("~s", [Comment]),
     {comment, Comment}.
 

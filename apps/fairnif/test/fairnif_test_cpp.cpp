@@ -262,6 +262,12 @@ void endless(fair::task &t, const std::string &how)
     }
     if (how == "sleep")
         t.sleep(std::chrono::hours(24));
+    if (how == "receive")
+        t.receive();
+    if (how == "tagged")
+        t.receive(fair::atom("never"), 86400000);
+    if (how == "apply")
+        t.apply("timer", "sleep", fair::atom("infinity"));
     if (how == "lock" || how == "hold") {
         fair::lock held(t, shared);
 
@@ -499,6 +505,146 @@ bool aligned(fair::task &, const fair::resource<cell> &c)
     return reinterpret_cast<uintptr_t>(c.get()) % alignof(cell) == 0;
 }
 
+/* One whose destructor has time. */
+struct alignas(64) tended : cell {
+    using cell::cell;
+    ~tended()
+    {
+        for (int i = 0; i < 100; i++)
+            fair_tick(fair_current(), 1);
+        if (value != 5)
+            std::abort();
+    }
+};
+FAIR_RESOURCE_IN_TASK(tended);
+
+fair::resource<tended> new_tended(fair::task &, int64_t value)
+{
+    return fair::make_resource<tended>(value);
+}
+
+bool tended_aligned(fair::task &t, const fair::resource<tended> &c)
+{
+    other_thread(t);
+    return reinterpret_cast<uintptr_t>(c.get()) % alignof(tended) == 0
+        && c->value == 5;
+}
+
+/* -- messages ------------------------------------------------------------- */
+
+/* A server of a list of binaries. */
+fair::atom keeper(fair::task &t, std::vector<std::string> kept)
+{
+    using add = std::pair<fair::atom, std::string>;
+    static const fair::atom all("all"), size("size"), stop("stop"), ok("ok");
+    counted here;
+
+    while (auto message = t.receive()) {
+        if (auto request = t.get_cast(*message)) {
+            if (auto added = t.try_decode<add>(*request))
+                kept.push_back(std::move(added->second));
+            continue;
+        }
+        auto call = t.get_call(*message);
+        if (!call)
+            continue;
+        auto what = t.try_decode<fair::atom>(call->request);
+        if (what == all) {
+            t.reply(call->from, kept);
+        } else if (what == size) {
+            t.reply(call->from, kept.size());
+        } else if (what == stop) {
+            t.reply(call->from, std::make_pair(ok, std::move(kept)));
+            return fair::atom("normal");
+        } else {
+            fair::root from(t, call->from);
+
+            t.reply(from, t.decode<std::string>(call->request));
+        }
+    }
+    std::terminate();
+}
+
+/* Of a tag, the rest of the mailbox, both with a timeout; and what came. */
+std::vector<std::string> receives(fair::task &t, fair::root &tag)
+{
+    std::vector<std::string> seen;
+
+    auto see = [&](const std::optional<fair::term> &message) {
+        using pair = std::pair<fair::atom, std::string>;
+
+        seen.push_back(message ? t.decode<pair>(*message).second : "none");
+    };
+    see(t.receive(tag, 0));
+    see(t.receive(fair::atom("first")));
+    see(t.receive(fair::atom("first"), 5));
+    see(t.receive());
+    see(t.receive(5));
+    return seen;
+}
+
+void sends(fair::task &t, fair::root &to, const std::string &text)
+{
+    static const fair::atom mine("mine");
+
+    t.send(to, text);
+    t.send(t.self(), std::make_pair(mine, 1));
+    t.send(to, fair::binary(t, 0));
+    t.send(std::make_pair(fair::atom("nobody"), fair::atom("nonode@nohost")), 1);
+    t.send(fair::atom("nobody"), to);
+    t.send(to, t.receive(mine).value());
+}
+
+/* How Erlang's functions end, and what becomes of it. */
+fair::term applies(fair::task &t, const std::string &how, fair::root &arg)
+{
+    if (how == "sum")
+        return t.apply("lists", "sum", std::vector<int>{1, 2, 3});
+    if (how == "none")
+        return t.apply("erlang", "self");
+    if (how == "mixed")
+        return t.apply("lists", "keyfind", std::string("b"), 1, arg);
+    if (how == "monitor") {
+        auto down = t.receive(t.monitor(arg)).value();
+
+        return down;
+    }
+    if (how == "link") {
+        t.link(arg);
+        return arg.get();
+    }
+    if (how == "caught") {
+        try {
+            t.apply("erlang", "exit", arg);
+        } catch (const fair::raised &r) {
+            other_thread(t);
+            if (r.is("exit") && !r.is("error"))
+                return r.reason(t);
+        }
+    }
+    counted here;
+    return t.apply("erlang", how == "error" ? "error" : "throw", arg);
+}
+
+/* Receives while an exception is under way: nothing comes once it is cancelled. */
+struct receives_late {
+    fair::task &t;
+
+    ~receives_late()
+    {
+        made++;
+        if (!t.receive())
+            gone++;
+    }
+};
+
+void unwinds_to_receive(fair::task &t)
+{
+    receives_late last{t};
+
+    throw std::runtime_error("under way");
+}
+
 /* -- options -------------------------------------------------------------- */
 
 int deep(fair::task &t, int frames)
@@ -566,6 +712,13 @@ ErlNifFunc nifs[] = {
     FAIR_FN("takes_lock", takes_lock, FAIR_AUTO | FAIR_AWAITED),
     FAIR_FN("twice_locked", twice_locked, FAIR_AUTO | FAIR_AWAITED),
     FAIR_FN("unwinds_to_lock", unwinds_to_lock, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_FN("keeper", keeper, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_FN("keeper_threaded", keeper, FAIR_THREADED),
+    FAIR_FN("receives", receives, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_FN("receives_unawaited", receives, FAIR_NORMAL),
+    FAIR_FN("sends", sends, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_FN("applies", applies, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_FN("unwinds_to_receive", unwinds_to_receive, FAIR_NORMAL | FAIR_AWAITED),
     FAIR_FN("was_guarded", was_guarded, FAIR_NORMAL),
     FAIR_FN("ends", ends, FAIR_AUTO),
     FAIR_FN("catches", catches, FAIR_NORMAL),
@@ -573,6 +726,8 @@ ErlNifFunc nifs[] = {
     FAIR_FN("calls", calls, FAIR_NORMAL | FAIR_AWAITED),
     FAIR_FN("new_cell", new_cell, FAIR_NORMAL),
     FAIR_FN("new_other", new_other, FAIR_NORMAL),
+    FAIR_FN("new_tended", new_tended, FAIR_NORMAL),
+    FAIR_FN("tended_aligned", tended_aligned, FAIR_NORMAL),
     FAIR_FN("add", add, FAIR_NORMAL),
     FAIR_FN("aligned", aligned, FAIR_NORMAL),
     FAIR_FN_OPTIONS("deep", deep, FAIR_AUTO, 8 << 20),

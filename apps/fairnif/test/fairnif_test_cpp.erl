@@ -60,6 +60,13 @@ endless_threaded(_) -> ?NIF.
 takes_lock() -> ?NIF.
 twice_locked() -> ?NIF.
 unwinds_to_lock() -> ?NIF.
+keeper(_) -> ?NIF.
+keeper_threaded(_) -> ?NIF.
+receives(_) -> ?NIF.
+receives_unawaited(_) -> ?NIF.
+sends(_, _) -> ?NIF.
+applies(_, _) -> ?NIF.
+unwinds_to_receive() -> ?NIF.
 was_guarded() -> ?NIF.
 ends(_) -> ?NIF.
 catches(_, _) -> ?NIF.
@@ -67,6 +74,8 @@ unwinds(_) -> ?NIF.
 calls() -> ?NIF.
 new_cell(_) -> ?NIF.
 new_other() -> ?NIF.
+new_tended(_) -> ?NIF.
+tended_aligned(_) -> ?NIF.
 add(_, _) -> ?NIF.
 aligned(_) -> ?NIF.
 deep(_) -> ?NIF.

@@ -28,6 +28,18 @@ lines(_) -> ?NIF.
 sorted(_) -> ?NIF.
 threads_of(_) -> ?NIF.
 plain(_, _) -> ?NIF.
+nif_counter(_) -> ?NIF.
+keeper(_) -> ?NIF.
+keeper_threaded(_) -> ?NIF.
+receives(_, _) -> ?NIF.
+receives_unawaited() -> ?NIF.
+sends_unawaited() -> ?NIF.
+sends(_, _) -> ?NIF.
+applies(_, _) -> ?NIF.
+first_of(_) -> ?NIF.
+joins(_) -> ?NIF.
+ticks_beside() -> ?NIF.
+drops_one() -> ?NIF.
 fails(_) -> ?NIF.
 fails_as_theirs(_) -> ?NIF.
 fails_as_a_term(_) -> ?NIF.
@@ -59,3 +71,20 @@ body(_) -> ?NIF.
 enter(_) -> ?NIF.
 task(_, _) -> ?NIF.
 args(_) -> ?NIF.
+resource_counts() -> ?NIF.
+reset_resource_counts() -> ?NIF.
+short(_) -> ?NIF.
+number_of(_) -> ?NIF.
+short_fair(_) -> ?NIF.
+all_of(_) -> ?NIF.
+holds(_) -> ?NIF.
+short_of_threads(_, _) -> ?NIF.
+keep_short(_) -> ?NIF.
+let_go_of_shorts() -> ?NIF.
+theirs(_) -> ?NIF.
+aligned(_) -> ?NIF.
+nothing_at_all() -> ?NIF.
+slow(_) -> ?NIF.
+steps(_) -> ?NIF.
+bad() -> ?NIF.
+kind_of(_) -> ?NIF.

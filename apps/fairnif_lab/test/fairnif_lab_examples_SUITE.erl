@@ -8,8 +8,9 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([bitwise/1, driver/1, json/1, levenshtein/1, lists/1, rust_doc/1, rust_markdown/1, sodium/1,
-         spinsleep/1, zstd/1, a_pending_value_is_judged_where_the_expression_awaits_it/1,
+-export([bitwise/1, cleanup/1, driver/1, json/1, levenshtein/1, lists/1, lua/1, rust_doc/1,
+         rust_markdown/1, sodium/1, spinsleep/1, sqlite/1, xml/1, zstd/1,
+         a_pending_value_is_judged_where_the_expression_awaits_it/1,
          plain_nifs_are_not/1]).
 
 -define(TIME_MS, 200).
@@ -18,8 +19,9 @@ suite() ->
     [{timetrap, {minutes, 10}}].
 
 all() ->
-    [bitwise, driver, json, levenshtein, lists, rust_doc, rust_markdown, sodium, spinsleep, zstd,
-     a_pending_value_is_judged_where_the_expression_awaits_it, plain_nifs_are_not].
+    [bitwise, cleanup, driver, json, levenshtein, lists, lua, rust_doc, rust_markdown, sodium,
+     spinsleep, sqlite, xml, zstd, a_pending_value_is_judged_where_the_expression_awaits_it,
+     plain_nifs_are_not].
 
 init_per_suite(Config) ->
     case filelib:wildcard(filename:join(root(?FILE), "examples/*/_build/default/lib/*/ebin")) of
@@ -34,6 +36,14 @@ bitwise(Config) ->
     well_behaved(Config, "bitwise:exor(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_threaded(Bin, 90)", on_threads(#{sizes => [16777216]})).
+
+%% Objects that wait 5 ms when nobody refers to them any more. They are cleaned up after the kill,
+%% one after the other, and take memory until then.
+cleanup(Config) ->
+    Opts = #{sizes => [1024]},
+    not_well_behaved(Config, "cleanup:plain(waits, 5000)", Opts, [garbage]),
+    well_behaved(Config, "cleanup:fair(waits, 5000)",
+                 Opts#{waive => #{leak => "what is not cleaned up yet is no leak"}}).
 
 %% A port driver's callbacks of 50 ms: put off they are well-behaved, in place they are not.
 %% Threads compete with the schedulers for the cores, as those of dirty NIFs do.
@@ -107,6 +117,49 @@ spinsleep(Config) ->
     [well_behaved(Config, io_lib:format("spinsleep:~s(N)", [F]), #{sizes => [30000]})
      || F <- [spinsleep_fair, spinwork_fair_yield, spinwork_fair_dirty_yield]],
     well_behaved(Config, "spinsleep:spinsleep_threaded(N)", on_threads(#{sizes => [30000]})).
+
+%% A query that counts, one whose rows are many, a sort (which goes to a dirty scheduler and cannot
+%% be stopped there), a script.
+sqlite(Config) ->
+    Numbers = "with recursive c(x) as (select 1 union all select x + 1 from c where x < \", "
+              "integer_to_list(N), \") ",
+    Query = fun(Select) ->
+                    #{sizes => [100000],
+                      init => ["begin {ok, C} = sqlite:open(\":memory:\"), "
+                               "{ok, S} = sqlite:prepare(C, [\"", Numbers, Select, "\"]), "
+                               "{C, S} end"]}
+            end,
+    Call = "begin {C, S} = Init, {ok, _} = sqlite:~s(C, S) end",
+    Fair = io_lib:format(Call, [fetch_all]),
+    well_behaved(Config, Fair, Query("select count(*), max(x) from c")),
+    well_behaved(Config, Fair, Query("select x, 'a text' from c")),
+    Sort = Query("select max(y) from (select row_number() over (order by -(x % 7919)) y from c)"),
+    well_behaved(Config, Fair, Sort#{waive => #{kill => "a sort cannot be stopped",
+                                                delay => "the cores are shared with threads"}}),
+    well_behaved(Config, ["begin {C, _} = Init, ok = sqlite:execute(C, [\"", Numbers,
+                          "select max(x) from c\"]) end"], Query("select x from c")),
+    not_well_behaved(Config, io_lib:format(Call, [plain_fetch_all]),
+                     Query("select count(*), max(x) from c"), [hold, charge]).
+
+%% A state for each call: a killed caller's is of no more use.
+lua(Config) ->
+    Script = "<<\"local t = {} for i = 1, \", (integer_to_binary(N))/binary, "
+             "\" do t[i % 1000] = {i} end return (('a'):rep(200)):gsub('a-a-a-b', '')\">>",
+    Opts = #{init => Script, sizes => [1000000]},
+    well_behaved(Config, "begin {ok, S} = luajit:new(), {ok, _} = luajit:eval(S, Init) end",
+                 Opts#{waive => #{delay => "a large collection is on a dirty scheduler"}}),
+    not_well_behaved(Config, "{ok, _} = luajit:plain_eval(Init)", Opts, [hold, charge]).
+
+%% A document of 4 MB, and what it stands for. What the plain one leaves to be collected is charged.
+xml(Config) ->
+    Document = "iolist_to_binary([\"<list>\", [[\"<item id='\", integer_to_list(I),"
+               " \"'><name>a &amp; b</name></item>\"] || I <- lists:seq(1, N)], \"</list>\"])",
+    Opts = #{init => Document, sizes => [80000]},
+    Tree = Opts#{init => "expat:parse(" ++ Document ++ ")"},
+    [well_behaved(Config, Call, With) || {Call, With} <- [{"expat:parse(Init)", Opts},
+                                                         {"expat:to_binary(Init)", Tree}]],
+    [not_well_behaved(Config, Call, With, [hold])
+     || {Call, With} <- [{"expat:plain_parse(Init)", Opts}, {"expat:plain_to_binary(Init)", Tree}]].
 
 zstd(Config) ->
     Init = #{init => "binary:copy(<<\"{ok, Pid} = scheduler:link(process) \">>, N div 38)",

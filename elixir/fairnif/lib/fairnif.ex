@@ -19,7 +19,8 @@ defmodule Fairnif do
 
       FAIR_NIF_INIT(Elixir.MyApp.Bits, nifs, NULL, NULL, NULL, NULL)
 
-  `Mix.Tasks.Compile.Fairnif` builds the library. The functions below are those of the Erlang module
+  `Mix.Tasks.Compile.Fairnif` builds the library; `Fairnif.Process` makes a process of a function that
+  receives. The functions below are those of the Erlang module
   `fairnif` as Elixir has them: keywords, captures, exceptions.
 
   ## Options of `use Fairnif`
@@ -256,7 +257,9 @@ defmodule Fairnif do
   @spec calibrate() :: map()
   def calibrate, do: native(fn -> :fairnif.calibrate() end)
 
-  defp native(call) do
+  # Not for authors: what the runtime refuses, as an exception.
+  @doc false
+  def native(call) do
     call.()
   catch
     :error, {:fairnif, reason} -> reraise Fairnif.Error, [reason: reason], __STACKTRACE__

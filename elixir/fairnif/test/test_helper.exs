@@ -1,14 +1,13 @@
 # The tests' modules need a library each. It is compiled as an author's is, with what
 # Fairnif.make_env/0 says, into the priv of this environment's build.
 defmodule Fairnif.Probe do
-  @doc "Compiles probe.c for this module to that path in priv."
-  def build(module, path) do
+  @doc "Compiles probe.c, or another source, for this module to that path in priv."
+  def build(module, path, source \\ File.read!(Path.join(__DIR__, "probe.c"))) do
     library = "#{Fairnif.library(:fairnif, path)}.so"
     File.mkdir_p!(Path.dirname(library))
     %{"FAIRNIF_INCLUDE_DIR" => fairnif, "ERTS_INCLUDE_DIR" => erts} = Fairnif.make_env()
     flags = ~w(-std=gnu11 -O0 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared)
     # FAIR_NIF_INIT makes a text of the name as it stands: the compiler must see it there.
-    source = File.read!(Path.join(__DIR__, "probe.c"))
     file = "#{library}.c"
     File.write!(file, String.replace(source, "PROBE_MODULE, nifs", "#{module}, nifs"))
 
@@ -17,7 +16,7 @@ defmodule Fairnif.Probe do
         stderr_to_stdout: true
       )
 
-    if status != 0, do: raise("probe.c: #{output}")
+    if status != 0, do: raise("#{file}: #{output}")
     :ok
   end
 

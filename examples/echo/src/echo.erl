@@ -35,6 +35,8 @@ forms() ->
      in_vm(fair_auto, "fairnif, AUTO", undefined, fun(_, Bin) -> echo_fair:fair_auto(Bin) end),
      in_vm(fair_threaded, "fairnif, THREADED", undefined,
            fun(_, Bin) -> echo_fair:fair_threaded(Bin) end),
+     process(native_process, "native process", fun echo_fair:start_process/0),
+     process(gen_server, "gen_server", fun echo_gen_server:start_link/0),
      in_vm(thread, "NIF, a thread per call", undefined, fun(_, Bin) -> echo_thread:echo(Bin) end),
      driver(driver_control, "driver, control", fun echo_driver:control/2),
      driver(driver_call, "driver, call", fun echo_driver:call/2),
@@ -87,6 +89,12 @@ with(Name, Fun) ->
 in_vm(Form, Title, Published, Echo) ->
     #{form => Form, title => Title, isolation => shared, published_us => Published,
       open => fun() -> {ok, none, []} end, echo => Echo, close => fun(_) -> ok end}.
+
+process(Form, Title, Start) ->
+    #{form => Form, title => Title, isolation => shared, published_us => undefined,
+      open => fun() -> {ok, Pid} = Start(), {ok, Pid, []} end,
+      echo => fun(Pid, Bin) -> gen_server:call(Pid, Bin, infinity) end,
+      close => fun gen_server:stop/1}.
 
 driver(Form, Title, Echo) ->
     #{form => Form, title => Title, isolation => shared, published_us => 10,

@@ -167,15 +167,15 @@ loaded_anew_test_() ->
 
 loaded_anew() ->
     Data = text(300000),
-    Call = fun(Level) -> spawn_monitor(fun() -> exit({frame, compress(Data, Level)}) end) end,
-    {Pid, Monitor} = Call(15),
+    Call = fun(Of, Level) -> spawn_monitor(fun() -> exit({frame, compress(Of, Level)}) end) end,
+    {Pid, Monitor} = Call(Data, 15),
     eventually(fun() -> fairnif:tasks() =/= [] end),
     {module, zstandard} = code:load_file(zstandard),
     ?assertEqual(Data, decompress(compress(Data))),
     receive
         {'DOWN', Monitor, process, Pid, {frame, Frame}} -> ?assertEqual(Data, decompress(Frame))
     end,
-    {Doomed, Purged} = Call(22),
+    {Doomed, Purged} = Call(text(10000000), 22),        % takes seconds
     eventually(fun() -> fairnif:tasks() =/= [] end),
     _ = code:purge(zstandard),
     {module, zstandard} = code:load_file(zstandard),

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// The version of the runtime's interface that this crate was written for.
 pub const ABI_MAJOR: u16 = 2;
-pub const ABI_MINOR: u16 = 1;
+pub const ABI_MINOR: u16 = 3;
 
 /// `ERL_NIF_TERM`.
 pub type Term = usize;
@@ -35,6 +35,7 @@ pub const WRITE: c_uint = 2;
 pub const E_LOAD_INFO: c_int = 4701;
 pub const E_RUNTIME: c_int = 4702;
 pub const E_ABI: c_int = 4703;
+pub const E_NOMEM: c_int = 4705;
 
 /// `fair_body`.
 pub type Body = unsafe extern "C" fn(task: *mut Task) -> Term;
@@ -125,8 +126,37 @@ pub struct Handshake {
     pub resource_type: *mut c_void,
 }
 
+/// What a fair resource's `cleanup` is.
+pub type Cleanup = unsafe extern "C" fn(task: *mut Task, object: *mut c_void);
+
+/// `fair_resource_options`.
+#[repr(C)]
+pub struct ResourceOptions {
+    pub name: *const c_char,
+    pub cleanup: Option<Cleanup>,
+    pub down: Option<Unused>,
+    pub stop: Option<Unused>,
+    pub at_once: c_uint,
+    pub unwinds: c_uint,
+    pub stack_size: usize,
+    pub slice_us: c_uint,
+}
+
+/// `struct fair_resource_type`. The VM's object holds the address of the runtime's.
+#[repr(C)]
+pub struct ResourceType {
+    pub vm: *mut c_void,
+}
+
+/// `struct fair__object_head`: what is before an object.
+#[repr(C)]
+pub struct ObjectHead {
+    pub resource_type: *mut ResourceType,
+    pub vm: *mut c_void,
+}
+
 /// A function of the table that this crate does not call.
-type Unused = unsafe extern "C" fn();
+pub type Unused = unsafe extern "C" fn();
 
 /// `struct fair__ops`. Of what is called here the signature is given; the rest keeps its place.
 #[repr(C)]
@@ -152,7 +182,7 @@ pub struct Ops {
     pub close_fd: Unused,
     pub lock: Unused,
     pub unlock: Unused,
-    pub caller: Unused,
+    pub caller: unsafe extern "C" fn(*mut Task, *mut Term),
     pub root: Unused,
     pub unroot: Unused,
     pub keep: Unused,
@@ -183,4 +213,13 @@ pub struct Ops {
     pub consume: Unused,
     pub send: Unused,
     pub monotonic_time: Unused,
+    // Since 2.2.
+    pub current: Unused,
+    pub loaded: unsafe extern "C" fn(c_int),
+    pub resource_open:
+        unsafe extern "C" fn(Env, *const ResourceOptions, usize) -> *mut ResourceType,
+    pub resource_new: unsafe extern "C" fn(*mut ResourceType, usize) -> *mut c_void,
+    // Since 2.3.
+    pub post: unsafe extern "C" fn(*mut Task, Term, Term, c_int),
+    pub ask: unsafe extern "C" fn(*mut Task, *const Term, c_uint, *mut Term) -> c_int,
 }

@@ -8,6 +8,7 @@
 //!                  a tick found the budget used up --> ops.tick, and then, without a wait:
 //!                  it was woken meanwhile          --> (counts as a tick)
 //!                  a closure is to run elsewhere   --> ops.call
+//!                  it wants something of its caller --> ops.ask, ops.post
 //!                  it waits                        --> ops.wait
 //!                and then: cancelled? the future is dropped : poll again
 //! ```
@@ -28,8 +29,9 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use crate::abi;
+use crate::ask::{Asks, ELSEWHERE_MS};
 use crate::offload::Job;
-use crate::source::{Source, Sources};
+use crate::source::{sooner, Source, Sources};
 use crate::waker::Wakes;
 
 thread_local! {
@@ -72,6 +74,7 @@ pub(crate) struct Call {
     ending: Cell<bool>,
     jobs: RefCell<VecDeque<Arc<dyn Job>>>,
     sources: Sources,
+    pub(crate) asks: Asks,
     pub(crate) wakes: Wakes,
 }
 
@@ -118,6 +121,9 @@ where
     // Who waits for one in another call now is polled there.
     let told = call.enter(|| call.jobs.take().iter().for_each(|job| job.done()));
     quietly(|| drop(told));
+    call.asks.close();
+    // Safety: no poll is under way.
+    unsafe { call.asks.post_all(task) };
     call.sources.close(&call.wakes);
     match (dropped, end) {
         (Err(payload), End::Ready(value)) => {
@@ -152,6 +158,7 @@ impl Call {
             ending: Cell::new(false),
             jobs: RefCell::default(),
             sources: Sources::default(),
+            asks: Asks::default(),
             wakes: Wakes::default(),
         }
     }
@@ -242,6 +249,10 @@ impl Call {
     /// What the future waits for: see above.
     fn pause(&self) {
         // Safety (of all): this is the first frame of the body, between two polls.
+        unsafe { self.asks.post_all(self.task) };
+        if self.is_cancelled() {
+            return;
+        }
         let units = self.asked.take().or_else(|| self.wakes.are_woken().then_some(1));
         if let Some(units) = units {
             let looked = unsafe { self.tick(units) };
@@ -253,18 +264,54 @@ impl Call {
             unsafe { self.run_elsewhere(&job) };
             job.done();
             quietly(|| drop(job));
-        } else if units.is_none() {
-            return self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
-                let answer = ((*(*self.task).ops).wait)(self.task, fd, events, timeout);
-                // It was refused, and did not pause: it may be asked for again and again.
-                if answer < 0 && !self.is_cancelled() {
-                    self.tick(1);
-                }
-                answer
-            });
+        } else if unsafe { !self.asks.apply_first(self.task) } {
+            if units.is_none() {
+                return self.wait();
+            }
+            unsafe { self.asks.receive(self.task, 0) };
+        }
+        if self.is_cancelled() {
+            return;
         }
         // One part of the future may go on for ever: another one that waits is not to do so too.
         self.sources.look(&self.wakes);
+    }
+
+    /// There is nothing to do but to wait.
+    fn wait(&self) {
+        let mut most = -1;
+        if self.asks.receive_any() {
+            // Nobody else can end the wait: it may be as long as it likes.
+            let alone = self.sources.are_times(&self.wakes) && !self.wakes.are_shared();
+            if alone && self.wakes.are_woken() {
+                return;
+            }
+            let timeout = if alone { self.sources.timeout_ms() } else { 0 };
+            // Safety: as in `pause`.
+            let received = unsafe { self.asks.receive(self.task, timeout) };
+            if alone || received || self.is_cancelled() {
+                self.sources.finish_times();
+                return;
+            }
+            most = sooner(self.asks.timeout_ms(), ELSEWHERE_MS);
+        }
+        self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
+            let timeout = sooner(timeout, most);
+            let answer = ((*(*self.task).ops).wait)(self.task, fd, events, timeout);
+            // It was refused, and did not pause: it may be asked for again and again.
+            if answer < 0 && !self.is_cancelled() {
+                self.tick(1);
+            }
+            answer
+        });
+    }
+
+    /// The pid, as a term.
+    pub(crate) fn caller(&self) -> abi::Term {
+        let mut pid = 0;
+        // Safety: it reads what does not change.
+        unsafe { ((*(*self.task).ops).caller)(self.task, &mut pid) };
+        pid
     }
 
     fn next_job(&self) -> Option<Arc<dyn Job>> {

@@ -16,6 +16,7 @@ use crate::{abi, vm, Error};
 
 pub use crate::abi::mode;
 pub use crate::abi::{Env as RawEnv, Options, Task, Term as RawTerm};
+pub use crate::resource::declare::{AnyType, ResourceEntry, Type};
 pub use rustler::codegen_runtime::inventory;
 pub use std::ffi::c_int as int;
 

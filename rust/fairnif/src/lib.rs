@@ -4,14 +4,17 @@
 #[cfg(not(unix))]
 compile_error!("fairnif needs Unix");
 
+mod ask;
 mod bin;
 mod call;
 mod error;
 mod iter;
 mod load;
 mod offload;
+mod resource;
 mod source;
 mod sync;
+mod term;
 mod ticker;
 mod vm;
 mod waker;
@@ -22,13 +25,19 @@ pub mod abi;
 #[allow(missing_docs)]
 pub mod codegen;
 
+pub use ask::{
+    apply, caller, link, monitor, receive, reply, send, Apply, Args, Class, Raised, Receive,
+    ReceiveWithin,
+};
 pub use bin::{Bin, OwnedBin};
 pub use error::Error;
 pub use fairnif_macros::nif;
 pub use iter::{fair, fair_here, Fair, FairHere};
 pub use load::{authors_info, load, load_as};
 pub use offload::{offload, Offload, Place};
+pub use resource::{FairResource, Resource};
 pub use source::{readable, sleep, writable, Ready, Sleep};
+pub use term::OwnedTerm;
 pub use ticker::{Tick, Ticker};
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use rustler::{Env, Term};
 
 use crate::abi;
 use crate::codegen::{inventory, Entry, Function};
+use crate::resource::declare;
 use crate::vm;
 
 /// Binds the library to the runtime. The library's `load` calls it, once, and answers false when
@@ -35,6 +36,11 @@ use crate::vm;
 /// ```elixir
 /// use Rustler, otp_app: :my_app, load_data_fun: {:fairnif, :load_info}
 /// ```
+///
+/// Let it be the last thing that `load` does, as in `prepare() && fairnif::load(env, info)`, or answer
+/// true after it. The VM undoes what was opened when `load` answers false: a
+/// [`FairResource`](crate::FairResource) that was made meanwhile would be of a type that is gone, as
+/// rustler's `ResourceArc` would. Before it has succeeded none can be made.
 ///
 /// Anywhere else it answers false. What goes wrong is said on standard error. The functions of a
 /// library that does not call this raise `error:{fairnif, not_loaded}`.
@@ -102,10 +108,23 @@ fn bind(env: Env, info: Term, module: &CStr) -> c_int {
         );
     }
     if handshake.error != 0 || handshake.ops.is_null() {
+        // Safety: a table that is there is whole.
+        if let Some(ops) = unsafe { handshake.ops.as_ref() } {
+            unsafe { (ops.loaded)(handshake.error) };
+        }
         return if handshake.error != 0 { handshake.error } else { abi::E_ABI };
     }
+    // Safety: this is load, and its environment; the runtime waits to be told how it ends.
+    let opened = unsafe { declare::open(env.as_c_arg().cast(), handshake.ops) };
+    let error = if opened.is_some() { 0 } else { abi::E_NOMEM };
+    // Safety: the runtime's table.
+    unsafe { ((*handshake.ops).loaded)(error) };
+    let Some(opened) = opened else {
+        return error;
+    };
     lib.ops = handshake.ops;
     lib.resource_type = handshake.resource_type;
+    declare::publish(handshake.ops, &opened);
     for (function, nif) in functions.iter().zip(nifs) {
         function.record.store(nif, Ordering::Release);
     }

@@ -329,7 +329,7 @@ impl Sources {
                 wait(-1, 0, timeout);
             }
             (Rest::NoDescriptor, []) => {
-                wait(-1, 0, least(timeout, NO_DESCRIPTOR_MS));
+                wait(-1, 0, sooner(timeout, NO_DESCRIPTOR_MS));
             }
             (Rest::NoDescriptor, _) => {
                 let error = || Err(io::Error::from_raw_os_error(libc::EMFILE));
@@ -372,7 +372,7 @@ impl Sources {
             CANCELLED => {}
             // Only who waits for a descriptor is told; else it would be asked again at once.
             ..0 if fds.is_empty() => {
-                wait(-1, 0, least(timeout, NO_DESCRIPTOR_MS));
+                wait(-1, 0, sooner(timeout, NO_DESCRIPTOR_MS));
             }
             error @ ..0 => fds.iter().for_each(|source| source.finish(result_of(error))),
             _ => self.finish_ready(poller),
@@ -408,7 +408,7 @@ impl Sources {
         }
     }
 
-    fn finish_times(&self) {
+    pub(crate) fn finish_times(&self) {
         let now = Instant::now();
         let due = |entry: &Entry| matches!(entry.source.what, What::Time(until) if until <= now);
         self.find(due).iter().for_each(|source| source.finish(Ok(())));
@@ -424,6 +424,12 @@ impl Sources {
         self.find(|entry| entry.fd().is_some())
     }
 
+    /// Only for times, if for anything.
+    pub(crate) fn are_times(&self, wakes: &Wakes) -> bool {
+        self.drop_gone(wakes);
+        self.entries.borrow().iter().all(|entry| entry.fd().is_none())
+    }
+
     fn drop_gone(&self, wakes: &Wakes) {
         self.entries.borrow_mut().retain_mut(|entry| {
             let gone = entry.source.gone.load(Ordering::Relaxed);
@@ -435,24 +441,30 @@ impl Sources {
     }
 
     /// To the first of the times; -1 without any.
-    fn timeout_ms(&self) -> i32 {
+    pub(crate) fn timeout_ms(&self) -> i32 {
         let entries = self.entries.borrow();
         let times = entries.iter().filter_map(|entry| match entry.source.what {
             What::Time(until) => Some(until),
             What::Fd(..) => None,
         });
-        times.min().map_or(-1, |until| {
-            let left = until.saturating_duration_since(Instant::now());
-            i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
-        })
+        ms_until(times.min())
     }
 }
 
-fn least(timeout: i32, most: i32) -> i32 {
-    if timeout < 0 {
-        most
-    } else {
-        timeout.min(most)
+/// Rounded up; -1: for ever.
+pub(crate) fn ms_until(until: Option<Instant>) -> i32 {
+    until.map_or(-1, |until| {
+        let left = until.saturating_duration_since(Instant::now());
+        i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+    })
+}
+
+/// Of two times that are waited for at most.
+pub(crate) fn sooner(one: i32, other: i32) -> i32 {
+    match (one, other) {
+        (..0, _) => other,
+        (_, ..0) => one,
+        _ => one.min(other),
     }
 }
 

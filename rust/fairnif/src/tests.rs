@@ -7,8 +7,12 @@ mod bad_drops;
 #[cfg(target_os = "linux")]
 mod bins;
 mod fake;
+#[cfg(target_os = "linux")]
+mod messages;
 mod moved;
 mod refused;
+#[cfg(target_os = "linux")]
+mod resources;
 mod starved;
 
 use std::ffi::{c_int, c_uint, c_void};

@@ -5,6 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::{transmute_copy, MaybeUninit};
+use std::ptr::NonNull;
 
 use rustler::sys;
 
@@ -48,6 +49,20 @@ pub(crate) fn make_atom(env: rustler::Env, name: &str) -> Term {
     let name: &[u8] = name.as_bytes();
     // Safety: the environment is valid, the bytes are as many as said.
     raw(unsafe { sys::enif_make_atom_len(env.as_c_arg(), name.as_ptr().cast(), name.len()) })
+}
+
+/// # Safety
+/// `env` must be valid and this thread's.
+pub(crate) unsafe fn make_int(env: Env, number: c_int) -> Term {
+    raw(sys::enif_make_int(env.cast(), number))
+}
+
+/// `=:=`
+///
+/// # Safety
+/// Both must be terms that are valid now.
+pub(crate) unsafe fn is_identical(one: Term, other: Term) -> bool {
+    sys::enif_is_identical(cooked(one), cooked(other)) != 0
 }
 
 /// The elements of a tuple.
@@ -164,6 +179,41 @@ pub(crate) fn copy_bytes<'a>(env: rustler::Env<'a>, bytes: &[u8]) -> rustler::Te
         }
         rustler::Term::new(env, term)
     }
+}
+
+// -- resource objects: each is one of the VM's that is there --------------------------------------
+
+/// # Safety
+/// `object` must be an object of the VM's.
+pub(crate) unsafe fn keep_resource(object: NonNull<c_void>) {
+    sys::enif_keep_resource(object.as_ptr() as _);
+}
+
+/// # Safety
+/// As `keep_resource`; one reference to it goes.
+pub(crate) unsafe fn release_resource(object: NonNull<c_void>) {
+    sys::enif_release_resource(object.as_ptr() as _);
+}
+
+/// # Safety
+/// As `keep_resource`.
+pub(crate) unsafe fn make_resource(
+    env: rustler::Env<'_>,
+    object: NonNull<c_void>,
+) -> rustler::Term<'_> {
+    let term = raw(sys::enif_make_resource(env.as_c_arg(), object.as_ptr() as _));
+    rustler_term(env, term)
+}
+
+/// The object of a term, if it is of this type; valid as long as the term.
+///
+/// # Safety
+/// `of` must be a type of the VM's.
+pub(crate) unsafe fn get_resource(term: rustler::Term, of: *mut c_void) -> Option<NonNull<c_void>> {
+    let mut object = std::ptr::null_mut::<c_void>();
+    let env = term.get_env().as_c_arg();
+    let found = sys::enif_get_resource(env, term.as_c_arg(), of as _, &mut object as *mut _ as _);
+    NonNull::new(object).filter(|_| found != 0)
 }
 
 /// The name of a module in what `nif_init` answers: `ErlNifEntry`.

@@ -82,7 +82,7 @@ impl Wakes {
     }
 
     /// Has anybody but the call itself a waker?
-    fn are_shared(&self) -> bool {
+    pub(crate) fn are_shared(&self) -> bool {
         let shared = self.shared.get().is_some_and(|shared| Arc::strong_count(shared) > 1);
         // What was written before the count fell is seen after this. (loom's count does so itself.)
         fence(Ordering::Acquire);

@@ -57,6 +57,12 @@ structs! {
         "ops_size" = ops_size, "module" = module, "nifs" = nifs, "nif_count" = nif_count,
         "error" = error, "ops" = ops, "type" = resource_type,
     }
+    "fair_resource_options" = ResourceOptions {
+        "name" = name, "cleanup" = cleanup, "down" = down, "stop" = stop, "at_once" = at_once,
+        "unwinds" = unwinds, "stack_size" = stack_size, "slice_us" = slice_us,
+    }
+    "struct fair_resource_type" = ResourceType { "vm" = vm }
+    "struct fair__object_head" = ObjectHead { "type" = resource_type, "vm" = vm }
     "struct fair__ops" = Ops {
         "size" = size, "abi_major" = abi_major, "abi_minor" = abi_minor, "running" = running,
         "enter" = enter, "tick" = tick, "move" = r#move, "where" = r#where, "call" = call,
@@ -71,6 +77,8 @@ structs! {
         "raise" = raise, "held_lock" = held_lock, "seen_arg" = seen_arg,
         "priv_data" = priv_data, "self" = self_pid, "is_alive" = is_alive,
         "consume" = consume, "send" = send, "monotonic_time" = monotonic_time,
+        "current" = current, "loaded" = loaded, "resource_open" = resource_open,
+        "resource_new" = resource_new, "post" = post, "ask" = ask,
     }
 }
 
@@ -92,6 +100,7 @@ fn constants() -> Layout {
         ("FAIR_E_LOAD_INFO", abi::E_LOAD_INFO as usize),
         ("FAIR_E_RUNTIME", abi::E_RUNTIME as usize),
         ("FAIR_E_ABI", abi::E_ABI as usize),
+        ("FAIR_E_NOMEM", abi::E_NOMEM as usize),
         ("FAIR__LOADED", abi::LOADED as usize),
     ]
     .map(|(name, value)| (name.to_string(), value))

@@ -60,6 +60,7 @@ enum {
     FAIR__STACK_DEFAULT = 128 * 1024,
     FAIR__STACK_MIN = 16 * 1024,
     FAIR__STACK_MAX = 64 * 1024 * 1024,
+    FAIR__SLICE_MAX_US = 1000000,
     FAIR__CLASSES = 13,             /* stack sizes: powers of two, MIN..MAX */
     FAIR__CLASS_DEFAULT = 3,
     FAIR__WARM = 16, FAIR__COLD = 64, /* idle stacks kept for all threads, of

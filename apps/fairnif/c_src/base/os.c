@@ -53,6 +53,13 @@ uint64_t fair__cpu_now(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+void fair__nap(void)
+{
+    const struct timespec ms = {.tv_nsec = 1000000};
+
+    nanosleep(&ms, NULL);
+}
+
 /* As the operating system knows it; 0 where that is of no use. */
 int fair__thread_id(void)
 {

@@ -9,6 +9,7 @@
 FAIR_HIDDEN uint64_t fair__now(void);           /* CLOCK_MONOTONIC, ns, 20 ns */
 FAIR_HIDDEN uint64_t fair__now_coarse(void);    /* the same, 4 ms late, 3 ns */
 FAIR_HIDDEN uint64_t fair__cpu_now(void);       /* of the thread, ns, 400 ns */
+FAIR_HIDDEN void fair__nap(void);       /* sleeps a millisecond */
 FAIR_HIDDEN int fair__thread_id(void);
 FAIR_HIDDEN unsigned fair__thread_number(void);
 FAIR_HIDDEN bool fair__thread_computes(int tid);

@@ -10,6 +10,7 @@
 #include "life/park.h"
 #include "life/threaded.h"
 #include "task/env.h"
+#include "term/hold.h"
 #include "wait/wait.h"
 
 static ERL_NIF_TERM refuse(ErlNifEnv *env, const char *why)
@@ -29,25 +30,43 @@ static bool has_roots_apart(ErlNifEnv *env, const struct fair__pending *p,
         || (enif_get_tuple(env, last, &count, &roots) && count == p->apart);
 }
 
-/* A tuple that somebody made longer or shorter is none, nor one with another
- * tuple of roots: the task would take what is not there for its arguments. */
-static bool get_pending(ErlNifEnv *env, ERL_NIF_TERM term,
-                        struct fair__pending **p, int *arity,
-                        const ERL_NIF_TERM **elems)
-{
-    return enif_get_tuple(env, term, arity, elems) && *arity >= 2
-        && enif_is_identical((*elems)[0],
-                             enif_make_atom(env, "fairnif_pending"))
-        && enif_get_resource(env, (*elems)[1], fair__pending_type, (void **)p)
-        && *arity == (*p)->arity
-        && has_roots_apart(env, *p, (*elems)[*arity - 1]);
-}
-
 static bool is_own(ErlNifEnv *env, const struct fair__pending *p)
 {
     ErlNifPid self;
 
     return enif_self(env, &self) && self.pid == p->owner.pid;
+}
+
+/* Of an object of the caller's: it was not asked for an answer again since. */
+static bool is_latest(ErlNifEnv *env, const struct fair__pending *p,
+                      ERL_NIF_TERM answers)
+{
+    unsigned n;
+
+    return enif_get_uint(env, answers, &n) && n == p->answers;
+}
+
+/* NULL, or why it is refused.  A tuple that somebody made longer or shorter is
+ * none, nor one with another tuple of roots: the task would take what is not
+ * there for its arguments.  Only its owner may look at an object that is in use. */
+static const char *get_value(ErlNifEnv *env, ERL_NIF_TERM term, bool asks,
+                             struct fair__pending **p, int *arity,
+                             const ERL_NIF_TERM **elems)
+{
+    ERL_NIF_TERM mark = asks ? fair__atom_asks : fair__atom_pending;
+    int more = asks ? FAIR__REQUEST : 0;
+
+    if (!enif_get_tuple(env, term, arity, elems) || *arity < 2 + more
+        || !enif_is_identical((*elems)[0], mark)
+        || !enif_get_resource(env, (*elems)[1], fair__pending_type,
+                              (void **)p))
+        return "not_pending";
+    if (!is_own(env, *p))
+        return "not_owner";
+    if (*arity != (*p)->arity + more
+        || !has_roots_apart(env, *p, (*elems)[*arity - 1]))
+        return "not_pending";
+    return !asks || is_latest(env, *p, (*elems)[3]) ? NULL : "awaited_before";
 }
 
 /* The caller's own, or NULL. */
@@ -57,8 +76,7 @@ static struct fair__pending *own_pending(ErlNifEnv *env, ERL_NIF_TERM term)
     const ERL_NIF_TERM *elems;
     int arity;
 
-    return get_pending(env, term, &p, &arity, &elems) && is_own(env, p)
-        ? p : NULL;
+    return get_value(env, term, false, &p, &arity, &elems) ? NULL : p;
 }
 
 /* {Ref, Milliseconds | infinity} */
@@ -93,7 +111,16 @@ static ERL_NIF_TERM resume(struct fair__task *t, ErlNifEnv *env, int arity,
     return fair__task_resume(t, env, arity - 2, elems + 2);
 }
 
-/* await(Pending, Ref) -> Value, maybe another pending one
+/* A threaded one, at which nobody else is just now. */
+static ERL_NIF_TERM asks(const struct fair__task *t, ErlNifEnv *env,
+                         ERL_NIF_TERM object)
+{
+    return enif_make_tuple4(env, fair__atom_asks, object,
+                            enif_make_copy(env, t->asked),
+                            enif_make_uint(env, t->pending->answers));
+}
+
+/* await(Pending, Ref) -> Value, maybe another pending one, or one that asks
  *                      | {Ref, Timeout}: ask again after {Ref, go} */
 ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -105,13 +132,12 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     struct fair__wake w = {0};
     ERL_NIF_TERM ref;
     uint64_t deadline = 0;
+    const char *why;
     int arity;
 
-    (void)argc;
-    if (!get_pending(env, argv[0], &p, &arity, &elems))
-        return refuse(env, "not_pending");
-    if (!is_own(env, p))
-        return refuse(env, "not_owner");
+    why = get_value(env, argv[0], false, &p, &arity, &elems);
+    if (why)
+        return refuse(env, why);
     if (!enif_is_ref(env, argv[1]))
         return enif_make_badarg(env);
     armed = enif_alloc_env();
@@ -125,6 +151,15 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (t && GET(t->state) == T_READY) {
         p->task = NULL;
         t->pending = NULL;
+    } else if (t && GET(t->state) == T_ASKS) {
+        fair__wait_unlock();
+        enif_free_env(armed);
+        if (!t->own_env)
+            return refuse(env, "not_pending");
+        if (!fair__copy_on_dirty(t->own_env, t->asked))
+            return asks(t, env, elems[1]);
+        return enif_schedule_nif(env, "nif_await", ERL_NIF_DIRTY_JOB_CPU_BOUND,
+                                 fair__await, argc, argv);
     } else if (t) {
         ErlNifEnv *before = p->armed;
 
@@ -225,4 +260,99 @@ ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         t = NULL;
     fair__wait_unlock();
     return enif_make_uint(env, t ? fair__wait_settle(t, env, true) : 0);
+}
+
+/* -- what a task asked for -------------------------------------------------- */
+
+/* asked(Asks, Process) -> Request; Process is `process' where the caller is a
+ * native process, and the task its body.
+ * What came from anybody else than a task of the caller's is refused: calls are
+ * made of it. */
+ERL_NIF_TERM fair__asked(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct fair__pending *p;
+    const ERL_NIF_TERM *elems;
+    const char *why;
+    int arity;
+
+    (void)argc;
+    why = get_value(env, argv[0], true, &p, &arity, &elems);
+    if (why)
+        return refuse(env, why);
+    if (!p->is_process
+        && enif_is_identical(argv[1], enif_make_atom(env, "process"))) {
+        fair__wait_lock();
+        if (p->task)
+            SET(p->task->is_process, true);
+        fair__wait_unlock();
+        p->is_process = true;
+    }
+    return elems[2];
+}
+
+/* The answer goes into its root. */
+static ERL_NIF_TERM resume_answered(struct fair__task *t, ErlNifEnv *env,
+                                    struct fair__pending *p,
+                                    const ERL_NIF_TERM *elems,
+                                    ERL_NIF_TERM answer)
+{
+    ERL_NIF_TERM next[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
+    ERL_NIF_TERM object = elems[1];
+    unsigned argc = t->pub.argc;
+
+    elems += FAIR__REQUEST;
+    fair__roots_in(t, env, elems + 2 + argc);
+    if (t->answer_root != FAIR__NO_ROOT)
+        t->roots[t->answer_root] = answer;
+    memcpy(next + 2, elems + 2, argc * sizeof *next);
+    if (GET(t->target) == W_NORMAL) {
+        t->asked_by = p;
+        t->asked_by_term = object;
+    }
+    argc += fair__roots_out(t, env, next + 2 + argc);
+    return resume(t, env, 2 + (int)argc, next);
+}
+
+/* answer(Asks, Outcome, Answer) -> Value, maybe another pending one, or one that
+ * asks.  Outcome is 1, or 0: nothing came, it failed. */
+ERL_NIF_TERM fair__answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct fair__pending *p;
+    const ERL_NIF_TERM *elems;
+    struct fair__wake w = {0};
+    struct fair__task *t;
+    const char *why;
+    int arity, outcome;
+
+    why = get_value(env, argv[0], true, &p, &arity, &elems);
+    if (why)
+        return refuse(env, why);
+    if (!enif_get_int(env, argv[1], &outcome))
+        return enif_make_badarg(env);
+    fair__wait_lock();
+    t = p->task;
+    if (t && GET(t->state) != T_ASKS)
+        t = NULL;
+    if (t && !t->own_env) {
+        p->task = NULL;
+        t->pending = NULL;
+    }
+    fair__wait_unlock();
+    if (!t)
+        return refuse(env, "awaited_before");
+    if (t->own_env && fair__copy_on_dirty(env, argv[2]))
+        return enif_schedule_nif(env, "nif_answer", ERL_NIF_DIRTY_JOB_CPU_BOUND,
+                                 fair__answer, argc, argv);
+    p->answers++;
+    t->timed_out = !outcome;
+    if (!t->own_env) {
+        fair__become(t, T_READY);
+        return resume_answered(t, env, p, elems, argv[2]);
+    }
+    fair__threaded_answer(t, argv[2]);
+    fair__wait_lock();
+    fair__make_ready(t, &w);
+    fair__wait_unlock();
+    fair__wake_send(env, &w);
+    return enif_make_tuple2(env, fair__atom_pending, elems[1]);
 }

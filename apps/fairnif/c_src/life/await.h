@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 
-FAIR_HIDDEN fair__nif_function fair__await, fair__expire, fair__settle;
+FAIR_HIDDEN fair__nif_function fair__await, fair__expire, fair__settle,
+    fair__asked, fair__answer;
 
 #endif

@@ -73,6 +73,12 @@ size_t fair__suspended_count(void)
     return count;
 }
 
+static bool is_outlived(const struct fair__task *t)
+{
+    return GET(t->is_process) && t->nif->lib != GET(t->func->newest)
+        && t->nif->lib != GET(t->func->before);
+}
+
 /* Copies what is to be seen of every task that has been suspended at least once
  * and has not ended; the caller frees it.  NULL when there is none, or no
  * memory.  The locks are held for the copying only: schedulers wait for them. */
@@ -95,7 +101,8 @@ struct fair__seen_task *fair__suspended(size_t *count)
             all[(*count)++] = (struct fair__seen_task){
                 t->func, GET(t->state), GET(t->target), GET(t->since_ns),
                 GET(t->cancelled_ns),
-                __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner
+                __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner,
+                is_outlived(t)
             };
             room--;
         }
@@ -350,6 +357,8 @@ bool fair__handle_new(struct fair__task *t)
 
 bool fair__pin(struct fair__task *t)
 {
+    if (t->pinned)
+        return true;
     if (t->handle)
         enif_keep_resource(t->handle);
     else if (!fair__handle_new(t))

@@ -29,6 +29,8 @@ struct fair__seen_task {        /* for readers: a copy */
     uint64_t cancelled_ns;      /* 0: is not */
     uint64_t yields;
     ErlNifPid owner;
+    bool is_outlived;           /* a process of which two newer libraries are
+                                   loaded: Erlang code would have been purged */
 };
 FAIR_HIDDEN void fair__enlist(struct fair__task *t);
 FAIR_HIDDEN struct fair__seen_task *fair__suspended(size_t *count);

@@ -152,8 +152,20 @@ static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
     int flags = where == W_DIRTY_CPU ? ERL_NIF_DIRTY_JOB_CPU_BOUND
         : where == W_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND : 0;
 
+    t->asked_by = NULL;
     fair__become(t, fair__queued_as(where));
     return enif_schedule_nif(env, t->func->name, flags, proceed, argc, argv);
+}
+
+/* From here on the term keeps the handle, and the runtime, which had made or
+ * pinned it, does not. */
+static void make_handle_term(struct fair__task *t, ErlNifEnv *env)
+{
+    if (t->handle_term)
+        return;
+    t->handle_term = enif_make_resource(env, t->handle);
+    t->pinned = false;
+    enif_release_resource(t->handle);
 }
 
 /* The arguments of the scheduled NIF: what must live until the next slice.
@@ -165,14 +177,9 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
     ERL_NIF_TERM argv[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
     int argc = 0;
 
-    if (!t->handle) {
-        if (!fair__handle_new(t))
-            goto no_memory;
-        t->handle_term = enif_make_resource(env, t->handle);
-        enif_release_resource(t->handle);   /* the argument keeps it */
-    }
-    if (!fair__bins_pause(t))
+    if (!fair__bins_pause(t) || (!t->handle && !fair__handle_new(t)))
         goto no_memory;
+    make_handle_term(t, env);
     argv[argc++] = t->handle_term;
     argv[argc++] = enif_make_uint64(env, (uintptr_t)t);
     for (unsigned i = 0; i < t->pub.argc; i++)
@@ -214,6 +221,33 @@ static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
     }
 }
 
+/* Its next slice, on a scheduler. */
+static ERL_NIF_TERM next_slice(struct fair__task *t, struct fair__thread *th,
+                               ErlNifEnv *env, const ERL_NIF_TERM argv[])
+{
+    t->thread = th;
+    t->where = GET(t->target);
+    t->stat = fair__stat(th, t->func);
+    if (!t->stat)
+        t->stat = t->func->elsewhere;
+    t->pub.argv = argv;
+    fair__roots_in(t, env, argv + t->pub.argc);
+    if (!enif_is_current_process_alive(env))
+        return drop(t, th);
+    fair__become(t, T_RUNS);
+    if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
+        return hand_over(t, th);
+    fair__next_slice(t);
+    return run(t, th, GET(t->since_ns));
+}
+
+/* More was used than one turn could pay for. */
+static bool must_pay(const struct fair__task *t)
+{
+    return GET(t->target) == W_NORMAL
+        && t->debt_ns >= (double)GET(fair__config.fair_ns);
+}
+
 static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[])
 {
@@ -232,27 +266,12 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
         fair__task_end(t, NULL);
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
     }
-    if (GET(t->target) == W_NORMAL
-        && t->debt_ns >= (double)GET(fair__config.fair_ns)) {
-        /* More was used than one turn could pay for. */
+    if (must_pay(t)) {
         fair__charge(env, &t->debt_ns, true);
         return schedule(t, env, W_NORMAL, argc, argv);
     }
-    t->thread = th;
-    t->where = GET(t->target);
-    t->stat = fair__stat(th, t->func);
-    if (!t->stat)
-        t->stat = t->func->elsewhere;
     t->handle_term = argv[0];
-    t->pub.argv = argv + 2;
-    fair__roots_in(t, env, argv + 2 + t->pub.argc);
-    if (!enif_is_current_process_alive(env))
-        return drop(t, th);
-    fair__become(t, T_RUNS);
-    if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
-        return hand_over(t, th);
-    fair__next_slice(t);
-    return run(t, th, GET(t->since_ns));
+    return next_slice(t, th, env, argv + 2);
 }
 
 /* In nif_await: the wait is over.  The terms are the arguments and roots. */
@@ -261,22 +280,23 @@ ERL_NIF_TERM fair__task_resume(struct fair__task *t, ErlNifEnv *env, int argc,
 {
     ERL_NIF_TERM next[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
     enum fair__where where = GET(t->target);
+    struct fair__thread *th = fair__self();
 
-    next[0] = enif_make_resource(env, t->handle);
+    t->handle_term = 0;
+    if (where == W_NORMAL && th && !must_pay(t))
+        return next_slice(t, th, env, argv);
+    make_handle_term(t, env);
+    next[0] = t->handle_term;
     next[1] = enif_make_uint64(env, (uintptr_t)t);
     memcpy(next + 2, argv, (size_t)argc * sizeof *argv);
-    t->pinned = false;
-    enif_release_resource(t->handle);   /* the term keeps it */
-    if (where != W_NORMAL)
-        return schedule(t, env, where, argc + 2, next);
-    return proceed(env, argc + 2, next);
+    return schedule(t, env, where, argc + 2, next);
 }
 
 /* -- the first slice ------------------------------------------------------ */
 
-static void init(struct fair__task *t, struct fair__nif *nif,
-                 struct fair__thread *th, struct fair__fstat *st,
-                 ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+void fair__task_init(struct fair__task *t, struct fair__nif *nif,
+                     struct fair__thread *th, struct fair__fstat *st,
+                     ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     t->pub.ops = fair_likely(!nif->unwinds) ? nif->lib->ops
         : &fair__unwinding_ops;
@@ -289,6 +309,7 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->nif = nif;
     t->func = nif->func;
     t->handle = NULL;
+    t->handle_term = 0;
     t->spare = NULL;
     t->escape = NULL;
     SET(t->cancelled_ns, 0);
@@ -299,6 +320,7 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->stat = st;
     t->where = W_NORMAL;
     t->begun = false;
+    t->main = fair__run_body;
     t->hop = false;
     t->yielding = nif->yields;
     t->made = 0;
@@ -322,8 +344,12 @@ static void init(struct fair__task *t, struct fair__nif *nif,
     t->holds = NULL;
     t->fds = NULL;
     t->waits.fd = NULL;
+    t->asked_by = NULL;
+    t->outbox = 0;
+    SET(t->is_process, false);
+    t->callback = NULL;
+    t->call_env = NULL;
     fair__hold_init(t);
-    enif_self(env, &t->owner);
 }
 
 /* The kind of scheduler on which the body begins; a threaded one is handed over
@@ -380,7 +406,8 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
         goto failed;
     }
     t->counted = counted;
-    init(t, nif, th, st, env, argc, argv);
+    fair__task_init(t, nif, th, st, env, argc, argv);
+    enif_self(env, &t->owner);
     ADD(st->calls, 1);
     if (fair_likely(admitted))
         return begin(t, th);

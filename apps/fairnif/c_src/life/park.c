@@ -6,6 +6,11 @@
  * nif_await, which goes on with the task or answers what it came to.
  *
  *     {fairnif_pending, Object, Arguments..., Roots...}
+ *     {fairnif_asks, Object, Request, Answers, Arguments..., Roots...}
+ *
+ * The second asks its caller for something that only Erlang can do (wait/ask.c);
+ * nif_answer has what came of it.  Answers is how many there were before it: an
+ * object serves for one request after the other.
  *
  * The terms go with it, since the process's heap is the only place where terms
  * live without being copied.  The object (struct fair__pending) owns the task
@@ -30,11 +35,13 @@
 #include "task/slice.h"
 #include "term/binary.h"
 #include "term/hold.h"
+#include "wait/ask.h"
 #include "wait/lock.h"
 #include "wait/turn.h"
 #include "wait/wait.h"
 
 ErlNifResourceType *fair__pending_type;
+ERL_NIF_TERM fair__atom_pending, fair__atom_asks;
 
 /* -- what a task waits for -------------------------------------------------- */
 
@@ -76,6 +83,7 @@ static const struct {
     [T_LOCK]  = {"lock",       fair__lock_begin, fair__lock_end, false},
     [T_FD]    = {"descriptor", NULL,             NULL,           true},
     [T_SLEEP] = {"time",       NULL,             NULL,           true},
+    [T_ASKS]  = {"caller",     NULL,             NULL,           true},
     [T_READY] = {.name = "await"},
     [T_UNWINDS] = {0}
 };
@@ -156,6 +164,9 @@ bool fair__await_open(ErlNifEnv *env)
 {
     ErlNifResourceTypeInit init = {.dtor = pending_dtor};
 
+    fair__atom_pending = enif_make_atom(env, "fairnif_pending");
+    fair__atom_asks = enif_make_atom(env, "fairnif_asks");
+    fair__atom_undefined = enif_make_atom(env, "undefined");
     return fair__open_kept_type(env, "fairnif_pending", init,
                                 &fair__pending_type)
         && fair__fd_open_types(env);
@@ -168,8 +179,10 @@ void fair__call(fair_task *pub, enum fair_mode where, size_t units,
 {
     struct fair__task *t = fair__of(pub);
 
+    if (!t->away)
+        fair__sends(t);
     if (where != FAIR_THREADED || t->where == W_THREAD || !FAIR__TASKS
-        || t->away) {
+        || t->callback || t->away) {
         fair__call_on(t, where, units, fn, arg);
         return;
     }
@@ -221,21 +234,26 @@ static void run_work(struct fair__job *job)
 
 /* -- parking -------------------------------------------------------------- */
 
-/* {fairnif_pending, Object, Arguments..., Roots...} */
+/* What the caller gets. */
 static ERL_NIF_TERM pending_term(struct fair__task *t, ErlNifEnv *env,
-                                 struct fair__pending *p)
+                                 struct fair__pending *p, ERL_NIF_TERM object)
 {
-    ERL_NIF_TERM terms[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
+    ERL_NIF_TERM terms[2 + FAIR__REQUEST + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
+    bool asks = t->waits_for == T_ASKS;
     unsigned n = 0;
 
-    terms[n++] = enif_make_atom(env, "fairnif_pending");
-    terms[n++] = enif_make_resource(env, p);
+    terms[n++] = asks ? fair__atom_asks : fair__atom_pending;
+    terms[n++] = object;
+    if (asks) {
+        terms[n++] = t->asked;
+        terms[n++] = enif_make_uint(env, p->answers);
+    }
     if (!t->own_env) {
         for (unsigned i = 0; i < t->pub.argc; i++)
             terms[n++] = t->pub.argv[i];
         n += fair__roots_out(t, env, terms + n);
     }
-    p->arity = (int)n;
+    p->arity = (int)n - (asks ? FAIR__REQUEST : 0);
     p->apart = t->own_env ? 0 : (int)fair__roots_apart(t);
     return enif_make_tuple_from_array(env, terms, n);
 }
@@ -256,31 +274,54 @@ static void withdraw(ErlNifEnv *env, struct fair__pending *p)
     fair__wake_send(env, &w);
 }
 
+/* An object for this wait, which the caller of this lets go of, and its term; NULL
+ * when memory is out.  Of a body that asks again in the slice that an answer began
+ * it is that answer's: the tuple that the caller gave us holds it meanwhile. */
+static struct fair__pending *pending_for(struct fair__task *t, ErlNifEnv *env,
+                                         ERL_NIF_TERM *object)
+{
+    struct fair__pending *p = t->asked_by;
+
+    t->asked_by = NULL;
+    if (p && t->waits_for == T_ASKS) {
+        enif_keep_resource(p);
+        *object = t->asked_by_term;
+        return p;
+    }
+    p = enif_alloc_resource(fair__pending_type, sizeof *p);
+    if (!p)
+        return NULL;
+    *p = (struct fair__pending){.owner = t->owner};
+    *object = enif_make_resource(env, p);
+    return p;
+}
+
 /* On a scheduler: the caller gets a pending value.  After the lock was let go
  * the task may be running elsewhere, or have ended. */
 ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
                         enum fair__state waits_for)
 {
     ErlNifEnv *env = t->pub.env;
-    uint64_t begin = fair__now();
+    /* A request is made so often that even reading the clock counts. */
+    uint64_t begin = waits_for == T_ASKS ? t->now : fair__now();
     bool normal = t->where == W_NORMAL;
     double parking;
     struct fair__wake w = {0};
-    struct fair__pending *p = enif_alloc_resource(fair__pending_type, sizeof *p);
-    ERL_NIF_TERM term;
+    struct fair__pending *p;
+    ERL_NIF_TERM object, term;
 
+    t->waits_for = waits_for;
+    p = pending_for(t, env, &object);
     if (!p)
         goto no_memory;
-    *p = (struct fair__pending){.owner = t->owner};
     fair__become(t, T_PARKS);
-    t->waits_for = waits_for;
     if (waits_for == T_POOL)
         fair__env_note_time();
     if (!fair__pin(t) || (!t->own_env && !fair__bins_pause(t)))
         goto no_memory;
     if (!t->foreign)
         t->priv = enif_priv_data(env);
-    term = pending_term(t, env, p);
+    term = pending_term(t, env, p, object);
     if (normal)
         fair__charge(env, &t->debt_ns, false);
     ADD(t->stat->waits, 1);

@@ -8,6 +8,10 @@
 
 extern FAIR_HIDDEN ErlNifResourceType *fair__pending_type;
 FAIR_HIDDEN bool fair__await_open(ErlNifEnv *env);
+/* What the values are marked with. */
+extern FAIR_HIDDEN ERL_NIF_TERM fair__atom_pending, fair__atom_asks;
+/* The second has so many elements more. */
+enum { FAIR__REQUEST = 2 };
 FAIR_HIDDEN void fair__call(fair_task *pub, enum fair_mode where, size_t units,
                             void (*fn)(void *), void *arg);
 FAIR_HIDDEN ERL_NIF_TERM fair__park(struct fair__task *t,

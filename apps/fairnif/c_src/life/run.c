@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "life/end.h"
+#include "task/cancel.h"
 #include "task/debug.h"
 #include "task/slice.h"
 #include "task/switch.h"
@@ -13,6 +14,32 @@ enum fair__state fair__queued_as(enum fair__where where)
 {
     return where == W_NORMAL ? T_SUSPENDED
         : where == W_THREAD ? T_PARKS : T_QUEUED;
+}
+
+/* The body has returned, and what it sent last is here still.  Its roots are not
+ * needed any more.  The caller may die while it sends that. */
+static void send_last(struct fair__task *t)
+{
+    struct fair__escape here = {0};
+
+    if (!t->result || enif_has_pending_exception(t->pub.env, NULL))
+        return;
+    fair__term_in(t, t->result);
+    t->roots[0] = t->result;
+    t->roots_used = 1;
+    t->escape = &here;
+    if (FAIR__SETJMP(here.out) == 0) {
+        fair__hand_out(t);
+        t->result = fair__term_out(t, t->roots[0]);
+    }
+    t->escape = NULL;
+}
+
+void fair__run_body(struct fair__task *t)
+{
+    t->result = t->nif->body(&t->pub);
+    if (fair_unlikely(t->outbox != 0))
+        send_last(t);
 }
 
 /* One slice; t->exit says how it ended. */

@@ -27,12 +27,9 @@ static const struct fair__ops ops = {
     .tick = fair__tick,
 };
 
-static ERL_NIF_TERM body(fair_task *pub)
+static void do_work(struct fair__task *t)
 {
-    struct fair__task *t = fair__of(pub);
-
     t->work(t->work_arg);
-    return 0;
 }
 
 /* Nobody asks for these counts; several threads write them and may lose one. */
@@ -40,7 +37,7 @@ static struct fair__fstat counts;
 static struct fair__func function = {
     .module = "fairnif", .name = "strand", .mixed = true, .elsewhere = &counts
 };
-static struct fair__nif nif = {.body = body, .mode = FAIR_NORMAL};
+static struct fair__nif nif = {.mode = FAIR_NORMAL};
 
 fair_task *fair__strand_new(void (*work)(void *), void *arg)
 {
@@ -52,6 +49,9 @@ fair_task *fair__strand_new(void (*work)(void *), void *arg)
     if (!t)
         return NULL;
     t->pub = (struct fair_task){.ops = &ops};
+    t->own_env = NULL;
+    t->callback = NULL;
+    SET(t->unwanted, false);
     t->nif = &nif;
     t->func = &function;
     t->stat = &counts;
@@ -60,6 +60,8 @@ fair_task *fair__strand_new(void (*work)(void *), void *arg)
     t->listed = false;
     t->where = W_NORMAL;
     t->begun = false;
+    t->main = do_work;
+    t->outbox = 0;
     t->yielding = true;
     t->made = 0;
     t->makes_terms = false;

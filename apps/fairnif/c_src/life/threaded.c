@@ -14,6 +14,7 @@
 #include "life/run.h"
 #include "task/debug.h"
 #include "task/env.h"
+#include "term/binary.h"
 
 /* -- on a thread of the pool ---------------------------------------------- */
 
@@ -133,7 +134,8 @@ static void run_body(struct fair__job *job)
 
 enum {
     COPY_WORDS = 4096,          /* of terms are copied in place: some 10 us */
-    COPY_DEPTH = 64
+    COPY_DEPTH = 64,
+    RENEW_WORDS = 512           /* of terms are copied at each answer: 1 us */
 };
 
 /* Takes the size of a term, in words as far as matters, off *left; false when
@@ -181,16 +183,59 @@ static bool fits(ErlNifEnv *env, ERL_NIF_TERM term, unsigned depth, long *left)
 }
 
 /* The VM copies a term in one go. */
+static bool all_fit(ErlNifEnv *env, const ERL_NIF_TERM *terms, unsigned count,
+                    long *left)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (!fits(env, terms[i], COPY_DEPTH, left))
+            return false;
+    return true;
+}
+
 bool fair__threaded_on_dirty(const struct fair__task *t)
 {
     long left = COPY_WORDS;
 
-    if (t->where != W_NORMAL)
-        return false;
+    return t->where == W_NORMAL
+        && !all_fit(t->pub.env, t->pub.argv, t->pub.argc, &left);
+}
+
+/* -- what its caller answers ---------------------------------------------- */
+
+bool fair__copy_on_dirty(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    long left = COPY_WORDS;
+
+    return enif_thread_type() == ERL_NIF_THR_NORMAL_SCHEDULER
+        && !fits(env, term, COPY_DEPTH, &left);
+}
+
+/* While it asks, a task has no terms but its arguments and roots.  So where those
+ * are few it gets a new environment, and what it made and was answered before is
+ * let go.  When memory is out it keeps the one that it has. */
+static void renew_env(struct fair__task *t)
+{
+    long left = RENEW_WORDS;
+    ErlNifEnv *env;
+
+    if (!all_fit(t->own_env, t->own_argv, t->pub.argc, &left)
+        || !all_fit(t->own_env, t->roots, t->roots_used, &left)
+        || !fair__bins_pause(t) || !(env = enif_alloc_env()))
+        return;
     for (unsigned i = 0; i < t->pub.argc; i++)
-        if (!fits(t->pub.env, t->pub.argv[i], COPY_DEPTH, &left))
-            return true;
-    return false;
+        t->own_argv[i] = enif_make_copy(env, t->own_argv[i]);
+    for (unsigned i = 0; i < t->roots_used; i++)
+        t->roots[i] = enif_make_copy(env, t->roots[i]);
+    enif_free_env(t->own_env);
+    t->own_env = env;
+}
+
+/* In nif_answer, of a task that asks: nobody else touches it. */
+void fair__threaded_answer(struct fair__task *t, ERL_NIF_TERM answer)
+{
+    renew_env(t);
+    if (t->answer_root != FAIR__NO_ROOT)
+        t->roots[t->answer_root] = enif_make_copy(t->own_env, answer);
 }
 
 static bool copy_arguments(struct fair__task *t)

@@ -17,7 +17,6 @@
  * without a caller.
  */
 #include <errno.h>
-#include <time.h>
 
 #include "life/unwind.h"
 
@@ -31,12 +30,27 @@
 #include "term/binary.h"
 #include "term/hold.h"
 #include "term/list.h"
+#include "wait/ask.h"
 #include "wait/lock.h"
 #include "wait/wait.h"
 
 static ERL_NIF_TERM nothing(fair_task *pub)
 {
     return enif_make_atom(pub->env, "cancelled");
+}
+
+static void no_post(fair_task *pub, ERL_NIF_TERM to, ERL_NIF_TERM message,
+                    int reply)
+{
+    (void)pub, (void)to, (void)message, (void)reply;
+}
+
+static int no_answer(fair_task *pub, const ERL_NIF_TERM *request,
+                     unsigned parts, ERL_NIF_TERM *answer)
+{
+    (void)request, (void)parts;
+    *answer = nothing(pub);
+    return 0;
 }
 
 /* It may have come meanwhile.  The body takes it that it did not, and may free
@@ -99,6 +113,13 @@ LEAVABLE(int, wait, (fair_task *pub, int fd, unsigned events, int timeout_ms),
          (pub, fd, events, timeout_ms), -ECANCELED)
 LEAVABLE(int, lock, (fair_task *pub, fair_mutex *m, int wait), (pub, m, wait),
          let_go(pub, m))
+LEAVABLE_VOID(post, (fair_task *pub, ERL_NIF_TERM to, ERL_NIF_TERM message,
+                     int reply), (pub, to, message, reply))
+LEAVABLE(ERL_NIF_TERM, raise, (fair_task *pub, ERL_NIF_TERM reason),
+         (pub, reason), nothing(pub))
+LEAVABLE(int, ask, (fair_task *pub, const ERL_NIF_TERM *request,
+                    unsigned parts, ERL_NIF_TERM *term),
+         (pub, request, parts, term), no_answer(pub, request, parts, term))
 LEAVABLE(unsigned, root, (fair_task *pub, ERL_NIF_TERM term), (pub, term), 0)
 LEAVABLE_VOID(unroot, (fair_task *pub, unsigned root), (pub, root))
 QUICK(void, unroot, (fair_task *pub, unsigned root), (pub, root))
@@ -187,7 +208,7 @@ static void give_way(struct fair__task *t)
 
     t->now = fair__now();
     t->hop = false;
-    SET(t->target, t->where);
+    SET(t->target, t->callback ? W_THREAD : t->where);
     if (FAIR__SETJMP(here.out) == 0) {
         t->escape = &here;
         fair__leave(t, X_PAUSE);
@@ -198,14 +219,13 @@ static void give_way(struct fair__task *t)
 
 static int lock_in_place(fair_task *pub, fair_mutex *m, int wait)
 {
-    const struct timespec ms = {.tv_nsec = 1000000};
     struct fair__task *t = fair__of(pub);
 
     while (!fair__lock(pub, m, 0)) {
         if (!wait || has(t, m))
             return 0;
         if (t->where != W_NORMAL || !can_give_way(t))
-            nanosleep(&ms, NULL);
+            fair__nap();
         if (can_give_way(t))
             give_way(t);
     }
@@ -314,6 +334,9 @@ void fair__unwind_init(const struct fair__ops *plain)
     u->call = leavable_call;
     u->wait = leavable_wait;
     u->lock = leavable_lock;
+    u->raise = leavable_raise;
+    u->post = leavable_post;
+    u->ask = leavable_ask;
     u->root = leavable_root;
     u->unroot = quick_unroot;
     u->keep = quick_keep;
@@ -333,6 +356,8 @@ void fair__unwind_init(const struct fair__ops *plain)
     c->move = no_move;
     c->call = call_at_once;
     c->wait = no_wait;
+    c->post = no_post;
+    c->ask = no_answer;
     c->make_fd = no_fd;
     c->get_fd = no_get_fd;
     c->close_fd = no_close_fd;

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/os.h"
 #include "life/end.h"
+#include "life/resource_type.h"
 #include "task/call.h"
 #include "task/cancel.h"
 #include "task/stack.h"
@@ -216,6 +217,30 @@ static void put_pool(ErlNifEnv *env, ERL_NIF_TERM *map)
     fair__put_number(env, map, "jobs_longest_wait_ns", c.longest_wait_ns);
 }
 
+/* [#{type, objects, due, under_way, at_once}], of the fair resources */
+static ERL_NIF_TERM resources(ErlNifEnv *env)
+{
+    enum { MOST = 256 };
+    struct fair__seen_type *all = enif_alloc(MOST * sizeof *all);
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    unsigned count = all ? fair__resource_types(all, MOST) : 0;
+
+    for (unsigned i = 0; i < count && i < MOST; i++) {
+        ERL_NIF_TERM map = enif_make_new_map(env);
+
+        fair__put(env, &map, "type",
+                  enif_make_tuple2(env, enif_make_atom(env, all[i].module),
+                                   enif_make_atom(env, all[i].name)));
+        fair__put_number(env, &map, "objects", all[i].objects);
+        fair__put_number(env, &map, "due", all[i].due);
+        fair__put_number(env, &map, "under_way", all[i].under_way);
+        fair__put_number(env, &map, "at_once", all[i].at_once);
+        list = enif_make_list_cell(env, map, list);
+    }
+    enif_free(all);
+    return list;
+}
+
 enum { SLOW_UNWIND_NS = 1000000000 };
 
 /* [#{function, owner, age_ns}]: of the bodies that clean up, those that take
@@ -275,6 +300,7 @@ ERL_NIF_TERM fair__info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
               c.limit ? enif_make_uint64(env, c.limit)
               : enif_make_atom(env, "infinity"));
     fair__put(env, &map, "unwinding", unwinding(env));
+    fair__put(env, &map, "resources", resources(env));
     fair__put(env, &map, "stack_guard", enif_make_atom(env, c.guard));
     fair__put(env, &map, "stack_switch", enif_make_atom(env, FAIR_SWITCH));
     for (unsigned i = fair__func_count(); i-- > 0; )

@@ -10,7 +10,8 @@
 #define FAIRNIF_VERSION "0.0.0"
 #endif
 
-FAIR_HIDDEN fair__nif_function fair__set, fair__info, fair__tasks;
+FAIR_HIDDEN fair__nif_function fair__set, fair__info, fair__tasks,
+    fair__outlived;
 
 /* Into a map with atoms as keys; used by both. */
 FAIR_HIDDEN void fair__put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key,

@@ -21,6 +21,8 @@
 #include "life/end.h"
 #include "life/life.h"
 #include "life/park.h"
+#include "life/resource.h"
+#include "life/resource_type.h"
 #include "task/call.h"
 #include "task/debug.h"
 #include "task/env.h"
@@ -30,8 +32,23 @@
 #include "term/hold.h"
 #include "term/list.h"
 #include "thread/thread.h"
+#include "wait/ask.h"
 #include "wait/lock.h"
 #include "wait/wait.h"
+
+/* The instance whose load or upgrade runs: the VM does one at a time. */
+static struct {
+    const char *module;
+    const struct fair__lib *lib;
+} loading;
+
+static void loaded(int error)
+{
+    if (!error && loading.lib)
+        fair__func_loaded(loading.module, loading.lib);
+    loading.lib = NULL;
+    fair__resource_loaded(error);
+}
 
 static const struct fair__ops ops = {
     .size = sizeof ops,
@@ -80,6 +97,12 @@ static const struct fair__ops ops = {
     .consume = fair__env_consume,
     .send = fair__env_send,
     .monotonic_time = fair__env_monotonic_time,
+    .current = fair__current,
+    .loaded = loaded,
+    .resource_open = fair__resource_open,
+    .resource_new = fair__resource_new,
+    .post = fair__post,
+    .ask = fair__ask,
 };
 
 const struct fair__ops *fair__ops(void)
@@ -155,16 +178,15 @@ static int check_nif(ErlNifEnv *env, const char *module,
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u has too many arguments: "
                       "at most %d", module, nif->name, nif->arity,
                       FAIR__MAX_ARITY);
-    if (o && (o->stack_size > FAIR__STACK_MAX
-              || (o->stack_size && o->stack_size < FAIR__STACK_MIN)))
+    if (o && !fair__stack_size_is_valid(o->stack_size))
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u wants a stack of %lu bytes: "
                       "from %d to %d are possible", module, nif->name,
                       nif->arity, (unsigned long)o->stack_size,
                       FAIR__STACK_MIN, FAIR__STACK_MAX);
-    if (o && o->slice_us > 1000000)
+    if (o && o->slice_us > FAIR__SLICE_MAX_US)
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u wants slices of %u us: at "
-                      "most 1000000", module, nif->name, nif->arity,
-                      o->slice_us);
+                      "most %d", module, nif->name, nif->arity, o->slice_us,
+                      FAIR__SLICE_MAX_US);
     return 0;
 }
 
@@ -198,6 +220,8 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
             nif->max_tasks = nif->options->max_tasks;
         }
         nif->func = fair__func_declare(hs->module, nif);
+        loading.module = hs->module;
+        loading.lib = nif->lib;
         if (!nif->func)
             return refuse(env, FAIR_E_NOMEM, "no memory to load %s",
                           hs->module);
@@ -231,4 +255,6 @@ void fair__bind_library(ErlNifEnv *env, struct fair__handshake *hs)
     if (!hs->type)
         hs->error = refuse(env, FAIR_E_NOMEM,
                            "cannot open a resource type for %s", hs->module);
+    else
+        fair__resource_loading(hs->module, &ops, hs->type);
 }

@@ -22,7 +22,7 @@ enum {
 
 struct seen {
     size_t count;
-    ERL_NIF_TERM owners[SEEN_RUNNING];
+    ERL_NIF_TERM keys[SEEN_RUNNING];
 };
 
 struct listing {
@@ -46,16 +46,22 @@ static void list_task(struct listing *l, const struct fair__func *f,
     l->list = enif_make_list_cell(l->env, map, l->list);
 }
 
+/* By what a task is known: its owner, or, of nobody's, when it began. */
+static ERL_NIF_TERM key_of(const ErlNifPid *owner, uint64_t since)
+{
+    return enif_is_pid_undefined(owner) ? (ERL_NIF_TERM)since : owner->pid;
+}
+
 struct running {
     struct fair__func *func;
     uint64_t since, yields;
     ErlNifPid owner;
 };
 
-static bool is_listed(const struct seen *seen, ERL_NIF_TERM pid)
+static bool is_listed(const struct seen *seen, ERL_NIF_TERM key)
 {
     for (size_t i = 0; i < seen->count; i++)
-        if (seen->owners[i] == pid)
+        if (seen->keys[i] == key)
             return true;
     return false;
 }
@@ -79,11 +85,11 @@ static void list_running(struct listing *l, struct seen *seen,
 
         if (!fair__slot_read(th, &r.func, &r.since, &r.yields,
                              &r.owner.pid)
-            || is_listed(seen, r.owner.pid)
+            || is_listed(seen, key_of(&r.owner, r.since))
             || is_suspended(suspended, count, r.owner.pid))
             continue;
         if (seen->count < SEEN_RUNNING)
-            seen->owners[seen->count++] = r.owner.pid;
+            seen->keys[seen->count++] = key_of(&r.owner, r.since);
         list_task(l, r.func, "running", r.since, r.yields,
                   enif_make_pid(l->env, &r.owner),
                   enif_make_tuple2(l->env, enif_make_atom(l->env, where_names[th->where]),
@@ -115,7 +121,8 @@ static bool waits(const struct fair__seen_task *t)
 /* tasks() -> [map()]
  * Tasks go on while they are listed.  The threads are looked at before and
  * after the suspended ones, so that none is missed, and a process, which has
- * one task at most that does not wait, is shown once.  One that was running
+ * one task at most that does not wait, is shown once.  (A callback of a fair
+ * resource has no process; its owner is shown as `undefined`.)  One that was running
  * when the suspended ones were copied, and is not by now, has been suspended
  * since. */
 static ERL_NIF_TERM list_all(ErlNifEnv *env, int argc,
@@ -132,7 +139,8 @@ static ERL_NIF_TERM list_all(ErlNifEnv *env, int argc,
     list_running(&l, &seen, suspended, count);
     for (size_t i = 0; i < count; i++)
         if (waits(&suspended[i])
-            || !is_listed(&seen, suspended[i].owner.pid))
+            || !is_listed(&seen, key_of(&suspended[i].owner,
+                                        suspended[i].since_ns)))
             list_suspended(&l, &suspended[i]);
     free(suspended);
     return l.list;
@@ -146,4 +154,33 @@ ERL_NIF_TERM fair__tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return list_all(env, argc, argv);
     return enif_schedule_nif(env, "nif_tasks", ERL_NIF_DIRTY_JOB_IO_BOUND,
                              list_all, argc, argv);
+}
+
+/* outlived() -> [pid()]
+ * Native processes whose code would have been purged, were it Erlang's. */
+static ERL_NIF_TERM list_outlived(ErlNifEnv *env, int argc,
+                                  const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    size_t count;
+    struct fair__seen_task *suspended = fair__suspended(&count);
+
+    (void)argc, (void)argv;
+    for (size_t i = 0; i < count; i++)
+        if (suspended[i].is_outlived)
+            list = enif_make_list_cell(env, enif_make_pid(env,
+                                                          &suspended[i].owner),
+                                       list);
+    free(suspended);
+    return list;
+}
+
+/* Asked whenever a library is loaded, which must not wait for dirty schedulers
+ * where there is nothing to be found. */
+ERL_NIF_TERM fair__outlived(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    if (fair__suspended_count() <= TASKS_IN_PLACE)
+        return list_outlived(env, argc, argv);
+    return enif_schedule_nif(env, "nif_outlived", ERL_NIF_DIRTY_JOB_IO_BOUND,
+                             list_outlived, argc, argv);
 }

@@ -14,6 +14,7 @@ void fair__cancel(struct fair__task *t)
         return;
     t->pub.cancelled = 1;
     t->pub.ops = &fair__cancelled_ops;
+    t->outbox = 0;
     t->refill -= t->pub.budget;     /* every tick comes to us */
     t->pub.budget = 0;
     t->now = fair__now();           /* so long was its slice */

@@ -34,6 +34,8 @@ static const char *const rules[] = {
     [RULE_ROOT] = "named a root that there is not: use what fair_root "
         "answered, until fair_unroot",
     [RULE_RELEASED] = "used a fair_bin after fair_release_bin",
+    [RULE_NOBODY] = "failed or raised, which nobody sees: it is a callback of a "
+        "fair resource",
     [RULE_MODE] = "wants to be where it cannot: fair_move takes FAIR_NORMAL, "
         "FAIR_DIRTY_CPU and FAIR_DIRTY_IO, fair_call any mode",
 };

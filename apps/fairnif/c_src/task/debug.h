@@ -11,7 +11,7 @@ FAIR_HIDDEN void fair__held_lock(int change);
 
 enum fair__rule {               /* their texts are in debug.c */
     RULE_KEPT_TERM, RULE_LOCK, RULE_EXCEPTION, RULE_NO_TERM, RULE_AWAY,
-    RULE_ROOT, RULE_RELEASED, RULE_MODE
+    RULE_ROOT, RULE_RELEASED, RULE_MODE, RULE_NOBODY
 };
 FAIR_HIDDEN void fair__misuse(struct fair__task *t, enum fair__rule rule);
 /* Ends the call, unless the task is away; who calls it does nothing then. */

@@ -20,16 +20,24 @@ static __attribute__((noinline)) struct fair__task *task_in(ErlNifEnv *env)
     return t && t->pub.env == env && t->foreign ? t : NULL;
 }
 
-static bool is_threaded(const struct fair__task *t)
+/* In an environment of no process: its own, or, a strand (life/strand.c), none
+ * at all. */
+static bool is_apart(const struct fair__task *t)
 {
-    return t && t->where == W_THREAD;
+    return t && t->pub.env == t->own_env;
 }
 
-/* A strand (life/strand.c) is of no process. */
 bool fair__alive(const struct fair__task *t)
 {
-    return is_threaded(t) ? !GET(t->unwanted)
-        : !t->pub.env || enif_is_current_process_alive(t->pub.env);
+    return is_apart(t) ? !GET(t->unwanted)
+        : enif_is_current_process_alive(t->pub.env);
+}
+
+__attribute__((noinline)) fair_task *fair__current(void)
+{
+    struct fair__task *t = fair__current_task();
+
+    return t && !t->away ? &t->pub : NULL;
 }
 
 void fair__caller(fair_task *pub, ErlNifPid *pid)
@@ -48,31 +56,32 @@ ErlNifPid *fair__env_self(ErlNifEnv *env, ErlNifPid *pid)
 {
     struct fair__task *t = task_in(env);
 
-    if (!is_threaded(t))
+    if (!is_apart(t))
         return enif_self(env, pid);
     *pid = t->owner;
-    return pid;
+    return t->callback ? NULL : pid;
 }
 
 int fair__env_is_alive(ErlNifEnv *env)
 {
     struct fair__task *t = task_in(env);
 
-    return is_threaded(t) ? fair__alive(t)
+    return is_apart(t) ? fair__alive(t)
         : enif_is_current_process_alive(env);
 }
 
 int fair__env_consume(ErlNifEnv *env, int percent)
 {
-    return is_threaded(task_in(env)) ? 0
+    return is_apart(task_in(env)) ? 0
         : enif_consume_timeslice(env, percent);
 }
 
 int fair__env_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
                    ERL_NIF_TERM msg)
 {
-    return enif_send(is_threaded(task_in(env)) ? NULL : env, to, msg_env,
-                     msg);
+    struct fair__task *t = task_in(env);
+
+    return enif_send(t ? fair__vm_env(t) : env, to, msg_env, msg);
 }
 
 /* enif_monotonic_time answers schedulers only, and a body that waits for a time

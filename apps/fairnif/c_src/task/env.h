@@ -6,7 +6,15 @@
 
 #include "task/task.h"
 
+/* The environment of the NIF or callback in which whoever has the task now may
+ * send and select; NULL on a thread of the pool. */
+static inline ErlNifEnv *fair__vm_env(const struct fair__task *t)
+{
+    return t->pub.env == t->own_env ? t->call_env : t->pub.env;
+}
+
 FAIR_HIDDEN bool fair__alive(const struct fair__task *t);
+FAIR_HIDDEN fair_task *fair__current(void);
 FAIR_HIDDEN void fair__caller(fair_task *pub, ErlNifPid *pid);
 FAIR_HIDDEN void *fair__env_priv_data(ErlNifEnv *env);
 FAIR_HIDDEN ErlNifPid *fair__env_self(ErlNifEnv *env, ErlNifPid *pid);

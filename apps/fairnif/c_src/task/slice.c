@@ -441,8 +441,18 @@ static void give_way(struct fair__task *t, enum fair__where target)
     /* What is made on a dirty scheduler is not collected between dirty slices,
      * only when a normal scheduler has the process.  Many roots are a tuple,
      * made anew at each pause. */
+    if (fair_unlikely(t->outbox != 0)) {
+        fair__hand_out(t);
+        if (t->where == target)
+            return;
+        t->now = fair__now();
+        close_window(t, t->now, 0);
+    }
     t->hop = (t->makes_terms || t->roots_used > FAIR__INLINE_ROOTS)
-        && t->where != W_NORMAL && target != W_NORMAL && t->where != W_THREAD;
+        && t->where != W_NORMAL && target != W_NORMAL && t->where != W_THREAD
+        && !t->callback;
+    if (fair_unlikely(t->callback != NULL))
+        target = W_THREAD;          /* out of the VM's call */
     leave_slice(t, target, X_PAUSE);
 }
 
@@ -476,7 +486,7 @@ static void slice_is_up(struct fair__task *t)
     if (!fair__alive(t))
         fair__leave(t, X_DROP);         /* does not return */
     t->makes_terms = makes_terms(t);
-    if (must_give_way(t)) {
+    if (t->outbox || must_give_way(t)) {
         give_way(t, t->where);
     } else {
         t->slice_before += t->now - t->slice_start;
@@ -568,6 +578,16 @@ void fair__go_waiting(struct fair__task *t)
     t->makes_terms = t->where == W_NORMAL || makes_terms(t);
     t->hop = false;
     leave_slice(t, t->where, X_WAIT);
+}
+
+void fair__hand_out(struct fair__task *t)
+{
+    t->asked = enif_make_list_cell(t->pub.env, t->outbox,
+                                   enif_make_atom(t->pub.env, "sent"));
+    t->outbox = 0;
+    t->answer_root = FAIR__NO_ROOT;
+    t->waits_for = T_ASKS;
+    fair__go_waiting(t);
 }
 
 /* What was announced and could not tick took until t->now.  Too little to look

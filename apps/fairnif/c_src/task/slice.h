@@ -21,6 +21,15 @@ FAIR_HIDDEN void fair__work(struct fair__task *t);
 FAIR_HIDDEN void fair__work_end(struct fair__task *t);
 FAIR_HIDDEN void fair__go(struct fair__task *t, enum fair__where where);
 FAIR_HIDDEN void fair__go_waiting(struct fair__task *t);
+/* From the task's stack, which it leaves for a while.  What was sent goes to the
+ * caller, who sends it. */
+FAIR_HIDDEN void fair__hand_out(struct fair__task *t);
+/* Before anything that may take long. */
+static inline void fair__sends(struct fair__task *t)
+{
+    if (fair_unlikely(t->outbox != 0))
+        fair__hand_out(t);
+}
 FAIR_HIDDEN void fair__announced(struct fair__task *t, uint64_t ns);
 FAIR_HIDDEN void fair__force_look(struct fair__task *t);
 

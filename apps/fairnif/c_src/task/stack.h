@@ -6,6 +6,12 @@
 
 #include "task/task.h"
 
+/* Of what an author may ask for; 0 is the default. */
+static inline bool fair__stack_size_is_valid(size_t size)
+{
+    return size == 0 || (size >= FAIR__STACK_MIN && size <= FAIR__STACK_MAX);
+}
+
 FAIR_HIDDEN unsigned fair__stack_class(size_t size);    /* or FAIR__CLASSES */
 FAIR_HIDDEN size_t fair__stack_size(unsigned stack_class);
 FAIR_HIDDEN struct fair__task *fair__stack_take(struct fair__thread *th,

@@ -72,7 +72,7 @@ static FAIR_NO_TSAN void body_main(void *arg)
     struct fair__task *t = arg;
 
     fair__check_begun(t);
-    t->result = t->nif->body(&t->pub);
+    t->main(t);
     t->exit = X_DONE;
     fair__check_leave(t, true);
 }

@@ -11,6 +11,8 @@
 #ifndef FAIR_TASK_H
 #define FAIR_TASK_H
 
+#include <limits.h>
+
 #include "task/arch/arch.h"
 #include "task/state.h"
 #include "thread/pool.h"
@@ -22,6 +24,8 @@ enum fair__exit {
     X_RAISE,                    /* of the runtime's: `error` says what */
     X_DROP
 };
+
+#define FAIR__NO_ROOT UINT_MAX
 
 /* Keeps the binaries of one slice alive: copies of their terms, which refer
  * to the same bytes. */
@@ -60,6 +64,7 @@ struct fair__fd;                /* wait/waiters.h */
 struct fair__fd_use;            /* wait/fd.h */
 struct fair__escape;            /* task/cancel.h */
 struct fair__pending;           /* wait/wake.h */
+struct fair__callback;          /* life/resource.c */
 
 struct fair__handle {           /* the resource object */
     struct fair__task *task;    /* NULL once it has ended */
@@ -99,17 +104,19 @@ struct fair__task {
     struct fair__func *func;
     ErlNifPid owner;
     bool counted;               /* under a limit */
+    void (*main)(struct fair__task *t);     /* calls the body, on its stack */
 
     /* -- anyone reads, while it is listed ---------------------------------- */
     bool listed;
     _Atomic int state;          /* enum fair__state: fair__become moves it */
     _Atomic int target;         /* enum fair__where: of the next slice */
     fair__u64 since_ns;         /* of the call */
+    _Atomic bool is_process;    /* it is the body of a native process */
     struct fair__task *prev, *next;     /* under the shard's lock */
 
     /* -- what keeps it while nobody is at it -------------------------------- */
     struct fair__handle *handle;
-    ERL_NIF_TERM handle_term;   /* in this slice */
+    ERL_NIF_TERM handle_term;   /* in this slice; 0: there is none */
     bool pinned;                /* the runtime holds a reference to `handle`,
                                    since no term does */
     struct fair__handle *spare; /* FAIR_UNWINDS: in the place of `handle`, when
@@ -174,6 +181,13 @@ struct fair__task {
     void (*work)(void *);       /* T_WORKS calls it, with work_arg */
     void *work_arg;
     fair_mutex *wants;          /* of T_LOCK */
+    ERL_NIF_TERM asked;         /* of T_ASKS: of the slice that ended with it */
+    unsigned answer_root;       /* of T_ASKS; FAIR__NO_ROOT: none is wanted */
+    struct fair__pending *asked_by;     /* of the slice that an answer began: what
+                                   it was asked by, and its term.  The next
+                                   request, where it ends that slice, is too */
+    ERL_NIF_TERM asked_by_term;
+    ERL_NIF_TERM outbox;        /* what was sent in this slice: a list, or 0 */
     struct fair__fd_wait {      /* of T_FD */
         struct fair__fd *fd;    /* NULL: for none */
         int number;             /* as the body knows it */
@@ -189,6 +203,10 @@ struct fair__task {
     ERL_NIF_TERM inline_argv[FAIR__INLINE_ARGS];
     bool foreign;               /* pub.env is not of the author's library */
     void *priv;                 /* the author's; where pub.env has it not */
+
+    /* -- a resource's callback, which is no call of a process's --------------- */
+    struct fair__callback *callback;    /* NULL: it is one */
+    ErlNifEnv *call_env;        /* the VM's, while it is in the VM's call */
 
     /* -- what goes with the task --------------------------------------------- */
     ERL_NIF_TERM result;

@@ -5,6 +5,7 @@
 #include "term/hold.h"
 
 #include "task/debug.h"
+#include "task/slice.h"
 #include "task/switch.h"
 #include "term/binary.h"
 
@@ -142,8 +143,15 @@ void fair__roots_in(struct fair__task *t, ErlNifEnv *env,
 /* A body that says badarg of what it could not get means what was lacking. */
 ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason)
 {
-    const char *lacked = fair__of(pub)->lacked;
+    struct fair__task *t = fair__of(pub);
+    const char *lacked = t->lacked;
 
+    if (fair_unlikely(t->outbox != 0) && !t->away) {
+        unsigned root = fair__root_new(t, reason);
+
+        fair__hand_out(t);
+        reason = t->roots[root];
+    }
     if (fair_unlikely(lacked != NULL)
         && enif_is_identical(reason, enif_make_atom(pub->env, "badarg")))
         reason = enif_make_atom(pub->env, lacked);

@@ -22,6 +22,24 @@ static ERL_NIF_TERM nil(struct fair__task *t)
     return enif_make_list(t->pub.env, 0);
 }
 
+/* May pause.  What was sent stays here then, in a root: it is not given to the
+ * caller while the runtime has roots of its own, which it relies on and the caller
+ * could change. */
+static void look(struct fair__task *t)
+{
+    unsigned root;
+
+    if (fair_likely(!t->outbox)) {
+        fair__work(t);
+        return;
+    }
+    root = fair__root_new(t, t->outbox);
+    t->outbox = 0;
+    fair__work(t);
+    t->outbox = t->roots[root];
+    t->roots_used = root;
+}
+
 /* -- the author's lists ------------------------------------------------------*/
 
 int fair__list_next(fair_task *pub, unsigned root, ERL_NIF_TERM *head)
@@ -66,7 +84,7 @@ int fair__list_reverse(fair_task *pub, unsigned root)
         t->made += 16;
         if (++steps % STEPS == 0) {
             t->roots[own] = done;
-            fair__work(t);
+            look(t);
             done = t->roots[own];
         }
     }
@@ -96,7 +114,7 @@ int fair__get_list_length(fair_task *pub, ERL_NIF_TERM list, size_t *length)
         list = tail;
         if (++n % STEPS == 0) {
             t->roots[own] = list;
-            fair__work(t);
+            look(t);
             list = t->roots[own];
         }
     }
@@ -129,7 +147,7 @@ static void step(struct fair__task *t, struct sink *sink, size_t bytes)
     sink->steps += 1 + bytes / 64;
     if (sink->steps >= STEPS) {
         sink->steps = 0;
-        fair__work(t);
+        look(t);
     }
 }
 
@@ -188,7 +206,7 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
         t->made += FAIR__SUB_BIN;
         memcpy(sink->data + sink->size, part.data, n);
         sink->size += n;
-        fair__work(t);
+        look(t);
     }
     return true;
 }
@@ -199,11 +217,12 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
 static bool walk(struct fair__task *t, struct sink *sink)
 {
     ErlNifEnv *env;
-    ERL_NIF_TERM here, head, tail, rest, *own = t->roots + sink->own;
+    ERL_NIF_TERM here, head, tail, rest, *own;
 
     for (;;) {
         step(t, sink, 0);
         env = t->pub.env;
+        own = t->roots + sink->own;     /* more roots lie elsewhere */
         here = own[HERE];
         if (enif_get_list_cell(env, here, &head, &tail)) {
             own[HERE] = tail;
@@ -225,6 +244,7 @@ static bool walk(struct fair__task *t, struct sink *sink)
             if (!put_binary(t, sink, here))
                 return false;
             env = t->pub.env;
+            own = t->roots + sink->own;
         }
         if (!enif_get_list_cell(env, own[STACK], &head, &rest))
             return true;
@@ -308,7 +328,7 @@ int fair__get_string(fair_task *pub, ERL_NIF_TERM list, char **chars,
         list = tail;
         if (sink.size % STEPS == 0) {
             t->roots[whole] = list;
-            fair__work(t);
+            look(t);
             list = t->roots[whole];
         }
     }

@@ -5,6 +5,7 @@
 #include "../../c_include/fairnif.h"
 
 void author_note(const char *text);     /* of test_load.c */
+void gate_pass(void *unused);           /* of common.c */
 
 static int refuses;             /* its load_info asked for it */
 
@@ -40,7 +41,56 @@ static ERL_NIF_TERM plain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_long(env, (long)(intptr_t)enif_priv_data(env));
 }
 
+static fair_resource_type *things;
+
+static void clean_up(fair_task *t, void *obj)
+{
+    (void)obj;
+    fair_tick(t, 1);
+    gate_pass(NULL);
+    fair_tick(t, 1);
+    author_note(AUTHOR_VERSION == 1 ? "clean-one " : "clean-two ");
+}
+
+static void go_down(fair_task *t, void *obj, const ErlNifPid *pid,
+                    const ErlNifMonitor *monitor)
+{
+    (void)obj, (void)pid, (void)monitor;
+    fair_tick(t, 1);
+    gate_pass(NULL);
+    fair_tick(t, 1);
+    author_note(AUTHOR_VERSION == 1 ? "down-one " : "down-two ");
+}
+
+static ERL_NIF_TERM make(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    void *obj = fair_resource_new(things, 100);
+    ERL_NIF_TERM term = fair_resource_term(env, obj);
+
+    (void)argc, (void)argv;
+    fair_resource_release(obj);
+    return term;
+}
+
+/* monitored(Thing): by its caller. */
+static ERL_NIF_TERM monitored(ErlNifEnv *env, int argc,
+                              const ERL_NIF_TERM argv[])
+{
+    void *obj;
+    ErlNifMonitor monitor;
+    ErlNifPid self;
+
+    (void)argc;
+    if (!fair_resource_get(env, argv[0], things, &obj))
+        return enif_make_badarg(env);
+    enif_self(env, &self);
+    return enif_make_int(env, enif_monitor_process(
+        env, fair_resource_vm(obj), &self, &monitor));
+}
+
 static ErlNifFunc nifs[] = {
+    {"make", 0, make, 0},
+    {"monitored", 1, monitored, 0},
     FAIR_NIF("version", 0, version, FAIR_AUTO),
     FAIR_NIF("waits", 1, waits, FAIR_NORMAL),
     FAIR_NIF("waits_dirty", 1, waits, FAIR_DIRTY_CPU),
@@ -52,8 +102,14 @@ static ErlNifFunc nifs[] = {
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
+    static const fair_resource_options options = {
+        .name = "thing", .cleanup = clean_up, .down = go_down
+    };
     int n = 0;
 
+    things = fair_resource_open(env, &options);
+    if (!things)
+        return FAIR_E_NOMEM;
     refuses = enif_get_int(env, info, &n);
     *priv = (void *)(intptr_t)(100 + AUTHOR_VERSION);
     return n;

@@ -109,6 +109,8 @@ const char *node_leftovers(void);
  * NIFs. */
 vm_proc *spawn_call(const char *name, const char *args);
 vm_proc *node_spawn(const char *name, const char *args);
+/* Schedules a call of one of those on a process with terms of its own. */
+void node_call(vm_proc *p, const char *name, int argc, const vm_term argv[]);
 /* One with fairnif:await(Lib:Name(...)); the same on a process that is there
  * with terms of its own; fairnif:await(Term). */
 vm_proc *spawn_await(const char *name, const char *args);
@@ -137,6 +139,12 @@ long node_info(const char *key);
 #define ONCE_FREED(COND) EVENTUALLY(COND)
 #else
 #define ONCE_FREED(COND) CHECK(COND)
+#endif
+/* What a task of nobody's did last is not at once seen: it ends after it. */
+#ifdef VM_REAL
+#define ALL_OVER() EVENTUALLY(node_stacks() == 0)
+#else
+#define ALL_OVER() EVENTUALLY(node_stacks() == 0 && !*node_leftovers())
 #endif
 void nap(void);
 
@@ -191,7 +199,8 @@ int gate_waiting(void);         /* so many are inside */
 /* A text that any thread may append to; note("%d", n). */
 __attribute__((format(printf, 1, 2)))
 void note(const char *format, ...);
-const char *notes(void);
+const char *notes(void);        /* nobody writes meanwhile */
+bool is_noted(const char *text); /* among it; also while others write */
 void clear_notes(void);
 void note_defer(void *text);    /* for fair_defer: notes the text */
 

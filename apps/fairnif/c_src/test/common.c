@@ -123,6 +123,16 @@ const char *notes(void)
     return noted;
 }
 
+bool is_noted(const char *text)
+{
+    bool is;
+
+    pthread_mutex_lock(&notes_lock);
+    is = strstr(noted, text) != NULL;
+    pthread_mutex_unlock(&notes_lock);
+    return is;
+}
+
 void clear_notes(void)
 {
     noted_length = 0;

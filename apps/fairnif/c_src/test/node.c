@@ -242,6 +242,11 @@ void node_await_term(vm_proc *p, vm_term term)
     vm_await_term(p, term, runtime);
 }
 
+void node_call(vm_proc *p, const char *name, int argc, const vm_term argv[])
+{
+    vm_call_array(p, runtime, name, argc, argv);
+}
+
 vm_proc *node_spawn(const char *name, const char *args)
 {
     vm_proc *p = vm_spawn();

@@ -216,6 +216,12 @@ vm_proc *node_spawn(const char *name, const char *args)
     real_skip("node_spawn");
 }
 
+void node_call(vm_proc *p, const char *name, int argc, const vm_term argv[])
+{
+    (void)p, (void)name, (void)argc, (void)argv;
+    real_skip("node_call");
+}
+
 static void kill_now(vm_proc *p)
 {
     if (p->begun)

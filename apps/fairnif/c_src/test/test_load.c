@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "check.h"
+#ifndef VM_REAL
+#include "../life/resource_type.h"
+#endif
 
 ErlNifEntry *fairnif_nif_init(void);
 
@@ -405,6 +408,125 @@ TEST(same_file, "a library is upgraded to itself while its tasks go on")
     CHECK_TEXT(finished(new), "{1,10}");
     vm_purge(again);
     CHECK(is_gone(1));
+}
+
+/* -- fair resources -------------------------------------------------------- */
+
+static vm_proc *with_thing(vm_lib *author)
+{
+    vm_proc *p = vm_spawn();
+
+    vm_call(p, author, "make", "");
+    CHECK(vm_finish(p) == VM_DONE);
+    return p;
+}
+
+TEST(cleans_purged, "a library that was purged stays mapped until its objects "
+     "have cleaned up")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error);
+    vm_proc *p = with_thing(one);
+
+    gate_shut();
+    node_set("pause_every_tick", 1);
+    vm_purge(one);
+    CHECK_TEXT(notes(), "unload-one ");
+    CHECK(is_mapped(1));
+    vm_free(p);
+    EVENTUALLY(gate_waiting() == 1);
+    CHECK(is_mapped(1));
+    gate_open();
+    EVENTUALLY(is_noted("unload-one clean-one "));
+    EVENTUALLY(is_gone(1));
+    one = load_author(1, NULL, "x", &error);
+    vm_free(with_thing(one));
+    EVENTUALLY(is_noted("unload-one clean-one clean-one "));
+    vm_purge(one);
+    EVENTUALLY(is_gone(1));
+}
+
+TEST(down_purged, "a library that was purged stays mapped while its objects are "
+     "told of a death")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error);
+    vm_proc *owner = with_thing(one), *other = vm_spawn();
+    vm_term thing = enif_make_copy(vm_env(other), vm_result(owner));
+
+    gate_shut();
+    node_set("pause_every_tick", 1);
+    vm_call_array(other, one, "monitored", 1, &thing);
+    CHECK(vm_finish(other) == VM_DONE);
+    vm_free(other);
+    EVENTUALLY(gate_waiting() == 1);
+    vm_purge(one);
+    vm_free(owner);                     /* only `down` refers to it now */
+    CHECK_TEXT(notes(), "unload-one ");
+    CHECK(is_mapped(1));
+    gate_open();
+    EVENTUALLY(is_noted("unload-one down-one clean-one "));
+    EVENTUALLY(is_gone(1));
+}
+
+TEST(cleans_upgraded, "an upgraded library cleans up its predecessor's objects, "
+     "a refused one does not")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error), *two;
+    vm_proc *p = with_thing(one), *refused = with_thing(one);
+
+    gate_open();
+    CHECK(load_author(2, one, "78", &error) == NULL);
+    vm_free(refused);
+    EVENTUALLY(is_noted("clean-one "));
+    EVENTUALLY(node_stacks() == 0);
+    two = load_author(2, one, "x", &error);
+    vm_purge(one);
+    EVENTUALLY(is_gone(1));
+    vm_free(p);
+    EVENTUALLY(is_noted("clean-one unload-one clean-two "));
+    vm_purge(two);
+    EVENTUALLY(is_gone(2));
+}
+
+#ifndef VM_REAL
+TEST(refused_type, "a type that a refused library opened is not shown")
+{
+    struct fair__seen_type all[8];
+    int error;
+    unsigned before = fair__resource_types(all, 8);
+    vm_lib *one;
+
+    CHECK(load_author(1, NULL, "78", &error) == NULL);
+    CHECK_NUMBERS(fair__resource_types(all, 8), ==, before);
+    one = load_author(1, NULL, "x", &error);
+    CHECK_NUMBERS(fair__resource_types(all, 8), ==, before + 1);
+    vm_purge(one);
+    EVENTUALLY(is_gone(1));
+}
+#endif
+
+TEST(cleans_meanwhile, "clean-ups that have begun, and such as wait for their "
+     "turn, go on in the library that they began in")
+{
+    int error;
+    vm_lib *one = load_author(1, NULL, "x", &error), *two;
+    unsigned n = (unsigned)node_info("dirty_cpus") + 2;
+
+    gate_shut();
+    for (unsigned i = 0; i < n; i++)
+        vm_free(with_thing(one));
+    EVENTUALLY(gate_waiting() == (int)n - 2);
+    two = load_author(2, one, "x", &error);
+    vm_purge(one);
+    CHECK(is_mapped(1));
+    vm_free(with_thing(two));
+    gate_open();
+    EVENTUALLY(is_gone(1));
+    EVENTUALLY(is_noted("clean-two "));
+    vm_purge(two);
+    EVENTUALLY(is_gone(2));
 }
 
 TEST(runtime_again, "libraries bind to a runtime that was upgraded")

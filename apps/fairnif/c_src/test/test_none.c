@@ -2,6 +2,8 @@
  * test_none.c - a runtime built without tasks (FAIRNIF_SWITCH=none): the same
  * bodies run as plain dirty NIFs, and still end when their caller dies.
  */
+#include <stdio.h>
+
 #include "check.h"
 
 #ifdef FAIR_NO_TASKS
@@ -71,7 +73,23 @@ static ERL_NIF_TERM dies_in_call(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
+static ERL_NIF_TERM receives(fair_task *t)
+{
+    ERL_NIF_TERM message;
+
+    fair_receive(t, 0, &message);
+    return message;
+}
+
+static ERL_NIF_TERM sends(fair_task *t)
+{
+    fair_send(t, fair_self(t), fair_self(t));
+    return fair_self(t);
+}
+
 static ErlNifFunc nifs[] = {
+    AWAITED_MODES("receives", 0, receives),
+    AWAITED_MODES("sends", 0, sends),
     ALL_MODES("moves", 0, moves),
     ALL_MODES("calls", 0, calls),
     ALL_MODES("endless", 0, endless),
@@ -105,6 +123,21 @@ static void run_doomed(void *arg)
 {
     (void)arg;
     vm_slice(doomed);
+}
+
+TEST(no_caller, "without tasks a call can neither receive nor send")
+{
+    static const char *const names[] = {"receives", "sends"};
+
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < MODES; i++) {
+            const char *name = in_nth_mode(names[k], i);
+            char error[128];
+
+            snprintf(error, sizeof error, "error:{fairnif,{no_caller,{test_none,"
+                     "%s,0}}}", name);
+            CHECK_TEXT(finished(spawn_await(name, "")), error);
+        }
 }
 
 TEST(killed, "without tasks a killed call ends at a tick, and what it held is "

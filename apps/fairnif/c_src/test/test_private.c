@@ -106,7 +106,16 @@ static ERL_NIF_TERM blocks(fair_task *t)
     return fair_arg(t, 0);
 }
 
+/* Ends with something to be sent. */
+static ERL_NIF_TERM fails(fair_task *t)
+{
+    fair_send(t, fair_self(t), fair_self(t));
+    fair_unroot(t, 7);
+    return fair_self(t);
+}
+
 static ErlNifFunc nifs[] = {
+    FAIR_NIF("fails", 0, fails, FAIR_NORMAL | FAIR_AWAITED),
     {"begin_strand", 0, begin_strand, 0},
     {"run_strand", 0, run_strand, 0},
     {"start_job", 0, start_job, 0},
@@ -197,6 +206,19 @@ TEST(many_strands, "strands that are paused at once stay apart")
         strand = strands[i];
         CHECK_CALL("run_strand", "", "ended");
     }
+    node_set("pause_every_tick", 0);
+}
+
+TEST(after_a_task, "a strand has nothing of a call that had its stack before")
+{
+    borrow();
+    for (int i = 0; i < 12; i++)
+        CHECK_TEXT(finished(spawn_await("fails", "")), "error:{fairnif,{bad_root,"
+                   "{test_private,fails,0}}}");
+    node_set("pause_every_tick", 1);
+    work.ticks = 1, work.units = 1, work.ns = 0;
+    for (int i = 0; i < 6; i++)
+        CHECK_NUMBERS(run_to_end(), ==, 2);
     node_set("pause_every_tick", 0);
 }
 

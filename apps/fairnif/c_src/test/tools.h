@@ -44,6 +44,8 @@ static const struct skip {
      "ends", "there are no stacks"},
     {"none", "strands that are paused at once stay apart",
      "there are no stacks"},
+    {"none", "a strand has nothing of a call that had its stack before",
+     "there are no stacks"},
     {"none", "a strand's slices are as long as a task's, whatever its units "
      "cost and whatever the units of another", "there are no stacks"},
     {"none", "cheap ticks do not read the clock each time",
@@ -66,6 +68,7 @@ static const struct skip {
     {"none", "a body that pauses with a mutex held is caught",
      "it would have to pause"},
     {"none", "test_await.c", "nothing is pending"},
+    {"none", "test_ask.c", "nothing is pending"},
     {"none", "test_pool.c", "nothing is pending"},
     {"none", "test_lock.c", "nothing is pending"},
     {"none", "test_descriptor.c", "nothing is pending"},
@@ -118,6 +121,18 @@ static const struct skip {
      "its calls would have to pause"},
     {"none", "libraries bind to a runtime that was upgraded",
      "its call would have to pause"},
+    {"none", "one that proves to be long in place goes on on the pool at its next "
+     "tick", "nothing pauses"},
+    {"none", "one that waits for a lock holds no thread, and gets it in its turn",
+     "it holds its thread"},
+    {"none", "one that is learned to be short cleans up at once, where the VM calls",
+     "it could not leave the VM's call"},
+    {"none", "those in place use up one slice of a millisecond at most",
+     "none is in place"},
+    {"none", "one that cleans up after an error in place leaves the VM's call where "
+     "it waits for a lock", "its call would have to pause"},
+    {"none", "messages can be sent, in place and on the pool, with and without an "
+     "environment", "nothing is pending"},
     {"none", "a stack that cannot be guarded is not used",
      "there are no stacks"},
     {"none", "slices are measured in CPU time when told to",

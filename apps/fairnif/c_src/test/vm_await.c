@@ -9,21 +9,27 @@
 
 #include "vm_int.h"
 
-static bool is_pending(vm_term t)
+static bool is_value(vm_term t, size_t arity, const char *mark)
 {
-    return vm__is(t, T_TUPLE) && HSIZE(PTR(t)[0]) >= 2
-        && PTR(t)[1] == vm__atom("fairnif_pending", 15);
+    return vm__is(t, T_TUPLE) && HSIZE(PTR(t)[0]) >= arity
+        && PTR(t)[1] == vm__atom(mark, strlen(mark));
+}
+
+void vm__await_forget(vm_proc *p)
+{
+    for (int i = 0; i < AWAIT_REGS; i++)
+        p->await.regs[i] = VM_NIL;
 }
 
 static enum vm_state finish(vm_proc *p, enum vm_state state, vm_term result)
 {
     p->result = result;
-    p->await.regs[0] = p->await.regs[1] = VM_NIL;
+    vm__await_forget(p);
     p->await.runtime = NULL;
     return state;
 }
 
-/* Calls name(Pending, Ref), or name(Pending). */
+/* Calls name with so many of the registers. */
 static enum vm_state call(vm_proc *p, enum vm_await_at at, const char *name,
                           int arity)
 {
@@ -45,9 +51,13 @@ static enum vm_state wait(vm_proc *p, enum vm_await_at at,
 
 static enum vm_state await(vm_proc *p, vm_term value)
 {
-    if (!is_pending(value))
-        return finish(p, VM_DONE, value);
     p->await.regs[0] = value;
+    if (is_value(value, 3, "fairnif_asks")) {
+        p->await.regs[1] = vm__atom("caller", 6);
+        return call(p, A_REQUEST, "nif_asked", 2);
+    }
+    if (!is_value(value, 2, "fairnif_pending"))
+        return finish(p, VM_DONE, value);
     p->await.regs[1] = enif_make_ref(p->env);
     return call(p, A_ASK, "nif_await", 2);
 }
@@ -85,6 +95,95 @@ static enum vm_state expired(vm_proc *p, vm_term answer)
     return flush(p);
 }
 
+/* -- what a body asks for ---------------------------------------------- */
+
+static enum vm_state give(vm_proc *p, int outcome, vm_term answer)
+{
+    p->await.regs[1] = SMALL(outcome);
+    p->await.regs[2] = answer;
+    return call(p, A_ANSWER, "nif_answer", 3);
+}
+
+/* A body's receive; -1 ms: for ever. */
+static enum vm_state receive(vm_proc *p, enum vm_await_at at, vm_term timeout)
+{
+    __int128 ms;
+
+    if (!vm__integer(timeout, &ms) || ms < -1 || ms > INT32_MAX)
+        vm_misuse("a time-out that receive does not take");
+    return wait(p, at, ms < 0 ? UINT64_MAX
+                : vm__real_now() + (uint64_t)ms * 1000000);
+}
+
+/* What the stand-in calls is not there: it answers with the call itself. */
+static enum vm_state apply(vm_proc *p, const vm_term *call)
+{
+    if (call[2] == vm__atom("raise", 5))
+        return give(p, 0, enif_make_tuple2(p->env, vm__atom("error", 5),
+                                           call[3]));
+    return give(p, 1, enif_make_tuple3(p->env, call[1], call[2], call[3]));
+}
+
+static void send(vm_term to, vm_term message)
+{
+    ErlNifPid pid = {to};
+
+    if (IS_PID(to) || (IS_ATOM(to) && enif_whereis_pid(NULL, to, &pid)))
+        vm__deliver(pid.pid, vm__message(message));
+}
+
+/* {To, Message}, or [From | Reply]. */
+static void send_item(vm_proc *p, vm_term item)
+{
+    if (vm__is(item, T_TUPLE) && HSIZE(PTR(item)[0]) == 2)
+        send(PTR(item)[1], PTR(item)[2]);
+    else if (TAG(item) != TAG_CONS)
+        vm_misuse("what is sent is neither message nor reply");
+    else if (vm__is(PTR(item)[0], T_TUPLE)
+             && HSIZE(PTR(PTR(item)[0])[0]) == 2)
+        send(PTR(PTR(item)[0])[1],
+             enif_make_tuple2(p->env, PTR(PTR(item)[0])[2], PTR(item)[1]));
+}
+
+/* The last comes first. */
+static void send_all(vm_proc *p, vm_term outbox)
+{
+    vm_term *items = NULL;
+    size_t count = 0;
+
+    for (; TAG(outbox) == TAG_CONS; outbox = PTR(outbox)[1]) {
+        if ((count & (count - 1)) == 0)
+            items = vm__realloc(items, (count ? 2 * count : 1)
+                                * sizeof *items);
+        items[count++] = PTR(outbox)[0];
+    }
+    while (count > 0)
+        send_item(p, items[--count]);
+    vm__free(items);
+}
+
+/* [Outbox | Wanted], or Wanted. */
+static enum vm_state requested(vm_proc *p, vm_term request)
+{
+    const vm_term *elems;
+
+    if (TAG(request) == TAG_CONS) {
+        send_all(p, PTR(request)[0]);
+        request = PTR(request)[1];
+    }
+    if (request == vm__atom("sent", 4))
+        return give(p, 1, request);
+    if (!vm__is(request, T_TUPLE))
+        return receive(p, A_ANY, request);
+    elems = PTR(request);
+    if (HSIZE(elems[0]) == 3)
+        return apply(p, elems);
+    if (HSIZE(elems[0]) != 2)
+        vm_misuse("a request that await/1 has no clause for");
+    p->await.regs[1] = elems[1];
+    return receive(p, A_TAGGED, elems[2]);
+}
+
 /* A NIF has come back with p->result, or raised that. */
 enum vm_state vm__await_answered(vm_proc *p, enum vm_state state)
 {
@@ -94,16 +193,33 @@ enum vm_state vm__await_answered(vm_proc *p, enum vm_state state)
         return state;
     switch (p->await.at) {
     case A_CALL:
+    case A_ANSWER:
         return await(p, p->result);
     case A_ASK:
         return asked(p, p->result);
     case A_EXPIRE:
         return expired(p, p->result);
+    case A_REQUEST:
+        return requested(p, p->result);
     case A_RECEIVE:
     case A_FLUSH:
+    case A_ANY:
+    case A_TAGGED:
         break;
     }
     vm_misuse("a NIF that nobody called");
+}
+
+/* What a body receives; NULL: nothing came in time. */
+static enum vm_state got(vm_proc *p, struct vm_message *m)
+{
+    vm_term answer;
+
+    if (!m)
+        return give(p, 0, vm__atom("timeout", 7));
+    answer = vm__copy(&p->heap, m->term);
+    vm__message_free(m);
+    return give(p, 1, answer);
 }
 
 /* The receive has its message, or NULL when its time is up. */
@@ -113,6 +229,8 @@ enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
     vm_term what;
     size_t size;
 
+    if (p->await.at == A_ANY || p->await.at == A_TAGGED)
+        return got(p, m);
     if (!m)
         return call(p, A_EXPIRE, "nif_expire", 1);
     if (p->await.at == A_FLUSH) {
@@ -137,7 +255,7 @@ enum vm_state vm__await_received(vm_proc *p, struct vm_message *m)
 
 bool vm__await_due(const vm_proc *p)
 {
-    return vm__has_message(p, &p->await.regs[1])
+    return vm__has_message(p)
         || vm__real_now() >= p->await.deadline;
 }
 

@@ -126,6 +126,8 @@ struct vm_message {
 };
 
 /* fairnif:await/1, on a process that calls through it: vm_await.c. */
+enum { AWAIT_REGS = 3 };
+
 struct vm_await {
     vm_lib *runtime;        /* NULL: it does not */
     enum vm_await_at {
@@ -133,9 +135,14 @@ struct vm_await {
         A_ASK,              /* nif_await */
         A_RECEIVE,
         A_EXPIRE,           /* nif_expire */
-        A_FLUSH             /* takes messages that came too late */
+        A_FLUSH,            /* takes messages that came too late */
+        A_REQUEST,          /* nif_asked */
+        A_ANY,              /* the body receives: any message */
+        A_TAGGED,           /* those with a tag */
+        A_ANSWER            /* nif_answer */
     } at;
-    vm_term regs[2];        /* Pending and Ref, moved by collections */
+    vm_term regs[AWAIT_REGS];        /* Pending and Ref; or Asks, Tag or Outcome, and
+                               Answer: moved by collections */
     long flush;             /* messages to take */
     uint64_t deadline;      /* of the receive, real ns; UINT64_MAX: never */
 };
@@ -239,15 +246,17 @@ void vm__owned(ErlNifEnv *env, vm_term t, const char *who);
 struct vm_message *vm__message(vm_term term);
 bool vm__deliver(vm_term pid, struct vm_message *m);    /* takes m over */
 void vm__message_free(struct vm_message *m);
-/* The first message {Ref, ...}, taken out; the lock held. */
-struct vm_message *vm__take_message(vm_proc *p, const vm_term *ref);
-bool vm__has_message(const vm_proc *p, const vm_term *ref);
+/* The first message that the process's receive is for, taken out; the lock
+ * held. */
+struct vm_message *vm__take_message(vm_proc *p);
+bool vm__has_message(const vm_proc *p);
 /* Waits for p->cond, until then (real ns) at the longest; the lock held. */
 void vm__wait_until(vm_proc *p, uint64_t then);
 
 /* vm_await.c */
 enum vm_state vm__await_answered(vm_proc *p, enum vm_state state);
 enum vm_state vm__await_received(vm_proc *p, struct vm_message *m);
+void vm__await_forget(vm_proc *p);
 bool vm__await_due(const vm_proc *p);   /* of a waiting one; the lock held */
 
 /* vm_map.c */

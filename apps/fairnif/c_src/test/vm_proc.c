@@ -142,7 +142,8 @@ vm_proc *vm_spawn(void)
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->cond, NULL);
     p->state = VM_IDLE;
-    p->result = p->await.regs[0] = p->await.regs[1] = VM_NIL;
+    vm__await_forget(p);
+    p->result = VM_NIL;
     p->last_message = &p->messages;
     p->env = vm__env_new(ENV_PROC, p, NULL);
     pthread_mutex_lock(&procs_lock);
@@ -269,7 +270,7 @@ void vm_call(vm_proc *p, vm_lib *lib, const char *name, const char *args)
 void vm_gc(vm_proc *p)
 {
     vm_term *roots[] = {p->argv, &p->result, p->await.regs};
-    size_t n[] = {(size_t)p->argc, 1, 2};
+    size_t n[] = {(size_t)p->argc, 1, AWAIT_REGS};
 
     vm__heap_collect(&p->heap, roots, n, 3);
 }
@@ -314,7 +315,8 @@ static void die(vm_proc *p)
 {
     vm__monitors_fire(p);
     forget_call(p);
-    p->result = p->await.regs[0] = p->await.regs[1] = VM_NIL;
+    vm__await_forget(p);
+    p->result = VM_NIL;
     vm__free_temporary(p->env);
     vm__heap_clear(&p->heap);
 }
@@ -393,7 +395,7 @@ enum vm_state vm_slice(vm_proc *p)
         vm_misuse("vm_slice on a thread of kind %d for one of %d", kind,
                   p->kind);
     if (state == VM_WAITING)
-        m = vm__take_message(p, &p->await.regs[1]);
+        m = vm__take_message(p);
     p->state = VM_RUNNING;
     p->runs_on = kind;
     pthread_mutex_unlock(&p->lock);

@@ -391,7 +391,9 @@ void vm_purge(vm_lib *lib)
             vm_misuse("vm_purge while a process runs in the library");
     }
     vm_on(VM_NORMAL, unload, lib);
+    pthread_mutex_lock(&lock);
     lib->purged = true;
+    pthread_mutex_unlock(&lock);
     let_go(lib);
 }
 

@@ -17,6 +17,16 @@ ErlNifPid *enif_self(ErlNifEnv *env, ErlNifPid *pid)
     return pid;
 }
 
+void enif_set_pid_undefined(ErlNifPid *pid)
+{
+    pid->pid = vm__atom("undefined", 9);
+}
+
+int enif_is_pid_undefined(const ErlNifPid *pid)
+{
+    return pid->pid == vm__atom("undefined", 9);
+}
+
 int enif_get_local_pid(ErlNifEnv *env, vm_term term, ErlNifPid *pid)
 {
     vm__env_check(env, __func__);
@@ -114,26 +124,38 @@ int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
 
 /* -- mailboxes ----------------------------------------------------------- */
 
-static bool matches(const struct vm_message *m, const vm_term *ref)
+static bool has_element(const struct vm_message *m, size_t n, vm_term term)
 {
-    return vm__is(m->term, T_TUPLE) && HSIZE(PTR(m->term)[0]) > 0
-        && vm__same(PTR(m->term)[1], *ref);
+    return vm__is(m->term, T_TUPLE) && HSIZE(PTR(m->term)[0]) >= n
+        && vm__same(PTR(m->term)[n], term);
 }
 
-bool vm__has_message(const vm_proc *p, const vm_term *ref)
+static bool matches(const vm_proc *p, const struct vm_message *m)
+{
+    vm_term tag = p->await.regs[1];
+
+    if (p->await.at == A_ANY)
+        return true;
+    if (p->await.at != A_TAGGED)
+        return has_element(m, 1, tag);
+    return vm__same(m->term, tag) || has_element(m, 1, tag)
+        || (vm__is(tag, T_REF) && has_element(m, 2, tag));
+}
+
+bool vm__has_message(const vm_proc *p)
 {
     for (const struct vm_message *m = p->messages; m; m = m->next)
-        if (matches(m, ref))
+        if (matches(p, m))
             return true;
     return false;
 }
 
-struct vm_message *vm__take_message(vm_proc *p, const vm_term *ref)
+struct vm_message *vm__take_message(vm_proc *p)
 {
     for (struct vm_message **at = &p->messages; *at; at = &(*at)->next) {
         struct vm_message *m = *at;
 
-        if (!matches(m, ref))
+        if (!matches(p, m))
             continue;
         *at = m->next;
         if (!m->next)

@@ -340,6 +340,9 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
     return 0;
 }
 
+/* The real VM's begins some 18 years below zero. */
+#define BEHIND_NS 576460751000000000
+
 ErlNifTime enif_monotonic_time(ErlNifTimeUnit unit)
 {
     static const ErlNifTime per_unit[] = {
@@ -348,7 +351,9 @@ ErlNifTime enif_monotonic_time(ErlNifTimeUnit unit)
     };
 
     vm__cost(3 * LOOK_NS);
-    return (ErlNifTime)vm_now() / per_unit[unit];
+    if (!vm__self)              /* it has none for threads that are not its own */
+        return ERL_NIF_TIME_ERROR;
+    return ((ErlNifTime)vm_now() - BEHIND_NS) / per_unit[unit];
 }
 
 /* -- counts -------------------------------------------------------------- */

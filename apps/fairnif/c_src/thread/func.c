@@ -94,6 +94,20 @@ struct fair__func *fair__func_declare(const char *module,
     return f;
 }
 
+void fair__func_loaded(const char *module, const struct fair__lib *lib)
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < func_count; i++) {
+        struct fair__func *f = funcs[i];
+
+        if (strcmp(f->module, module) == 0 && GET(f->newest) != lib) {
+            SET(f->before, GET(f->newest));
+            SET(f->newest, lib);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 unsigned fair__func_count(void)
 {
     return atomic_load_explicit(&func_count, memory_order_acquire);

@@ -28,6 +28,9 @@ struct fair__func {
     _Atomic unsigned mode, stack_class, max_tasks;
     _Atomic bool awaited, yields, unwinds;
     fair__u64 slice_ns;         /* 0: the runtime's */
+    /* the module's instances, to be compared only: the one before may be purged
+     * once there is a newer one */
+    const struct fair__lib *_Atomic newest, *_Atomic before;
     bool mixed;                 /* its units are not all of one kind: what one
                                    call learned says nothing of the next */
     /* learned */
@@ -68,6 +71,9 @@ struct fair__fstat {
 
 FAIR_HIDDEN struct fair__func *fair__func_declare(const char *module,
                                                   const struct fair__nif *nif);
+/* An instance of that module is the newest from now on. */
+FAIR_HIDDEN void fair__func_loaded(const char *module,
+                                   const struct fair__lib *lib);
 FAIR_HIDDEN unsigned fair__func_count(void);
 FAIR_HIDDEN struct fair__func *fair__func_nth(unsigned index);
 FAIR_HIDDEN unsigned fair__bucket(uint64_t ns);

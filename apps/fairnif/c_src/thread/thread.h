@@ -37,6 +37,9 @@ struct fair__thread {
     } debts[FAIR__DEBTORS];
     uint32_t seed;
     bool ending;                /* of the pool: see fair__pool_ending */
+    bool in_place;              /* runs a callback of a resource, in the VM's
+                                   call */
+    uint64_t in_place_since, in_place_ns;   /* of late, for such; life/resource.c */
     int locks;                  /* FAIR_DEBUG: enif mutexes held */
     /* by function index; the size is published after the array */
     _Atomic unsigned stats_size;

@@ -197,12 +197,14 @@ static bool hand_over(struct fair__task *t, struct fair__fd *f)
 ERL_NIF_TERM fair__make_fd(fair_task *pub, int fd)
 {
     struct fair__task *t = fair__of(pub);
-    struct fd_object *object = enif_alloc_resource(object_type,
-                                                   sizeof *object);
+    struct fd_object *object;
     ERL_NIF_TERM term = 0;
     struct fair__fd *f;
     int error;
 
+    if (t->callback)            /* of a resource: nobody's death closes it */
+        return 0;
+    object = enif_alloc_resource(object_type, sizeof *object);
     if (!object)
         return 0;
     object->fd = NULL;

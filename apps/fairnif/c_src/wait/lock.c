@@ -5,11 +5,11 @@
  * their order, is under the waiting lock.  A task that ends passes on what it
  * holds, so a caller's death leaves no lock taken.
  */
-#include <time.h>
-
 #include "wait/lock.h"
 
+#include "base/os.h"
 #include "task/debug.h"
+#include "task/slice.h"
 #include "task/env.h"
 #include "task/switch.h"
 
@@ -67,12 +67,10 @@ static void pass_on(fair_mutex *m, struct fair__wake *w)
  * does not return when the caller died. */
 static void lock_in_place(struct fair__task *t, fair_mutex *m)
 {
-    const struct timespec ms = {.tv_nsec = 1000000};
-
     while (!fair__lock(&t->pub, m, 0)) {
         if (!t->away && !fair__alive(t))
             fair__leave(t, X_DROP);
-        nanosleep(&ms, NULL);
+        fair__nap();
     }
 }
 
@@ -100,6 +98,7 @@ int fair__lock(fair_task *pub, fair_mutex *m, int wait)
         lock_in_place(t, m);
         return 1;
     }
+    fair__sends(t);
     t->wants = m;
     fair__wait_for(t, T_LOCK);
     t->wants = NULL;

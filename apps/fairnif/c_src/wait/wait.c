@@ -27,6 +27,7 @@
 #include "base/os.h"
 #include "task/debug.h"
 #include "task/env.h"
+#include "task/slice.h"
 #include "task/switch.h"
 #include "wait/waiters.h"
 
@@ -182,6 +183,11 @@ static int begin(struct fair__task *t, int fd, unsigned events)
     return error;
 }
 
+static bool suspends(const struct fair__task *t)
+{
+    return FAIR__TASKS && !t->callback;
+}
+
 /* What fair_wait answers, or -EAGAIN when there is nothing yet. */
 static int outcome(struct fair__task *t)
 {
@@ -210,11 +216,16 @@ static int wait_suspended(struct fair__task *t, int fd, unsigned events)
     return answer;
 }
 
-/* Where no task can be suspended: on a dirty scheduler, which it holds. */
+/* Where no task can be suspended: on a dirty scheduler, which it holds.  A
+ * resource's callback has nobody who awaits it: on a thread of the pool. */
 static int wait_in_place(struct fair__task *t, int fd, unsigned events)
 {
     enum { STEP_MS = 50 };
 
+    if (t->callback && enif_has_pending_exception(t->pub.env, NULL))
+        fair__fail(t, "went_on_after_raising");     /* it could not leave */
+    if (t->callback)
+        fair__go(t, W_THREAD);
     for (;;) {
         uint64_t now = fair__now(), left = STEP_MS;
         int ready;
@@ -240,9 +251,10 @@ int fair__wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
 
     if (fair_unlikely(fair__used_away(t)))
         return -EDEADLK;
+    fair__sends(t);
     t->deadline_ns = timeout_ms < 0 ? 0
         : fair__now() + (uint64_t)timeout_ms * 1000000;
-    if (sleeps && FAIR__TASKS) {
+    if (sleeps && suspends(t)) {
         fair__wait_for(t, T_SLEEP);
         return 0;
     }
@@ -256,7 +268,7 @@ int fair__wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
     ready = fair__os_look(fd, events, 0);
     if (ready || timeout_ms == 0)
         return ready;
-    if (!FAIR__TASKS)
+    if (!suspends(t))
         return wait_in_place(t, fd, events);
     fair__may_wait(t);
     return wait_suspended(t, fd, events);

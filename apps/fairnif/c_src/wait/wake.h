@@ -6,14 +6,18 @@
 #ifndef FAIR_WAKE_H
 #define FAIR_WAKE_H
 
-#include "task/task.h"
+#include "task/env.h"
 
 /* A pending value's resource object, of a type of the runtime's.  One for each
  * wait: it owns the task until it is resumed, or until a thread of the pool
  * finds that it has gone.  All of it under the waiting lock. */
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
-    int arity;                  /* of the value that it is in */
+    int arity;                  /* of the value that it is in, but for a
+                                   request */
+    unsigned answers;           /* so many of the requests were answered; of the
+                                   owner's NIFs only */
+    bool is_process;            /* its task knows that it is one's body */
     int apart;                  /* of the tuple that is its last; 0: none is */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
@@ -47,13 +51,6 @@ FAIR_HIDDEN void fair__make_ready(struct fair__task *t,
                                   struct fair__wake *w);  /* locked */
 /* From the task's stack: goes on when the wait is over. */
 FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__state state);
-
-/* The environment of the NIF or callback in which whoever has the task now may
- * send and select; NULL on a thread of the pool. */
-static inline ErlNifEnv *fair__vm_env(const struct fair__task *t)
-{
-    return t->pub.env == t->own_env ? NULL : t->pub.env;
-}
 
 /* The lists of waiting tasks. */
 static inline void fair__list_append(struct fair__task *t,

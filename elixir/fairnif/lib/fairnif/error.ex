@@ -35,6 +35,15 @@ defmodule Fairnif.Error do
   def message(%{reason: {:deadlock, {module, name, arity}}}),
     do: "#{Exception.format_mfa(module, name, arity)} waits for a lock that it holds"
 
+  def message(%{reason: {:bad_option, option}}),
+    do: "#{inspect(option)} is not an option of a native process, or not a value of it"
+
+  def message(%{reason: {:bad_nif, {nif, args}}}),
+    do: "#{inspect(nif)} does not take these arguments: #{inspect(args)}"
+
+  def message(%{reason: {:no_caller, {module, name, arity}}}),
+    do: "#{Exception.format_mfa(module, name, arity)} has no caller who could do that for it"
+
   def message(%{reason: {reason, text}}) when is_atom(reason) and is_list(text),
     do: "the runtime cannot be loaded: #{text}"
 

@@ -19,6 +19,11 @@ pub(super) struct Fake {
     pub(super) no_descriptor: bool,
     /// How many waits find no memory.
     pub(super) no_memory: usize,
+    /// What an ask answers, and the timeouts that were asked for.
+    pub(super) ask: Option<Box<dyn FnMut(c_int) -> (bool, usize)>>,
+    pub(super) asked: Vec<c_int>,
+    pub(super) cancel_at_ask: usize,
+    pub(super) posted: usize,
 }
 
 unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
@@ -54,6 +59,30 @@ unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c
     libc::poll(&mut poll, 1, timeout)
 }
 
+/// An untagged receive. Its timeout is a term as it is.
+unsafe extern "C" fn ask(
+    task: *mut Task,
+    request: *const usize,
+    parts: c_uint,
+    answer: *mut usize,
+) -> c_int {
+    let fake = fake(task);
+    assert_eq!(parts, 1);
+    let timeout = *request as c_int;
+    fake.asked.push(timeout);
+    if fake.asked.len() == fake.cancel_at_ask {
+        fake.task.cancelled = 1;
+        return 0;
+    }
+    let (came, term) = fake.ask.as_mut().unwrap()(timeout);
+    *answer = term;
+    came.into()
+}
+
+unsafe extern "C" fn post(task: *mut Task, _: usize, _: usize, _: c_int) {
+    fake(task).posted += 1;
+}
+
 unsafe extern "C" fn call(
     task: *mut Task,
     place: c_uint,
@@ -76,6 +105,7 @@ fn ops() -> &'static Ops {
     // Safety: a table of functions, but for its first word.
     let mut ops: Ops = unsafe { transmute(table) };
     (ops.tick, ops.wait, ops.call) = (tick, wait, call);
+    (ops.ask, ops.post) = (ask, post);
     Box::leak(Box::new(ops))
 }
 
@@ -103,6 +133,10 @@ impl Fake {
             calls: vec![],
             no_descriptor: false,
             no_memory: 0,
+            ask: None,
+            asked: vec![],
+            cancel_at_ask: 0,
+            posted: 0,
         })
     }
 

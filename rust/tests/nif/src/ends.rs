@@ -89,6 +89,14 @@ async fn last(t: Ticker, how: String) {
             let _ = join(sleep(LONG), readable(&reader)).await;
         }
         "pends" => pending().await,
+        "receives" => drop(fairnif::receive().await),
+        "receives_both" => {
+            drop(join(fairnif::receive().tagged(1), fairnif::receive().tagged(2)).await)
+        }
+        "applies" => {
+            let ok = rustler::types::atom::ok();
+            drop(fairnif::apply("fairnif_rust_tests", "sleep_forever", (ok,)).await);
+        }
         "offloads" => loop {
             offload(|| thread::sleep(Duration::from_millis(1))).await;
         },

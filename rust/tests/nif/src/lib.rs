@@ -1,9 +1,13 @@
 //! The functions of fairnif_rust_tests: results, errors, ends, waits, and what safe code may do to
-//! a `Ticker`, a `Bin` and a future.
+//! a `Ticker`, a `Bin`, a future and a resource.
 
 mod ends;
+// As it stands in docs/guide/13-rust.md.
+mod guide;
 mod kept;
 mod names;
+mod processes;
+mod resources;
 mod waits;
 
 use std::hint::black_box;

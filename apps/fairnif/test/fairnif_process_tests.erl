@@ -1,0 +1,278 @@
+%% Native processes: what a body can ask for, in every mode, and that its process is one as any
+%% other. examples/counter_server compares one with a gen_server.
+-module(fairnif_process_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(T, fairnif_test_process).
+
+all_test_() ->
+    {setup,
+     fun() ->
+             ok = fairnif_test:build(),
+             {ok, _} = application:ensure_all_started(fairnif)
+     end,
+     {inorder,
+      [{lists:concat([Mode, ": ", Name]), {timeout, 60, fun() -> with(Mode, Test) end}}
+       || Mode <- [normal, auto, dirty_cpu, dirty_io, no_yield, unwinds, threaded],
+          {Name, Test} <- [{"answers", fun answers/1}, {"keeps", fun keeps/1},
+                           {"binaries", fun binaries/1}, {"receives by tag", fun tags/1},
+                           {"times out", fun times_out/1}, {"applies", fun applies/1},
+                           {"sends", fun sends/1}, {"links and monitors", fun links/1},
+                           {"returns", fun returns/1}, {"many messages", fun many/1},
+                           {"paused at every tick", fun paused/1},
+                           {"is killed", fun is_killed/1}],
+          {Mode, Name} =/= {no_yield, "is killed"}]     % it goes on to its end
+      ++ [{timeout, 60, Test}
+          || Test <- [fun returns_before_it_receives/0, fun raises/0, fun plain_await/0,
+                      fun forged_values_do_nothing/0, fun bad_options/0, fun only_where_it_can/0,
+                      fun hibernates/0, fun without_system/0]]}}.
+
+with(Mode, Test) ->
+    P = ?T:start(Mode),
+    try Test(P) after exit(P, kill) end,
+    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end).
+
+call(P, Request) ->
+    gen_server:call(P, Request, 20000).
+
+%% -- in every mode ---------------------------------------------------------------------------
+
+answers(P) ->
+    Terms = [a, 1.5, 1 bsl 100, "list", <<"short">>, binary:copy(<<"long">>, 100), {}, #{a => [b]},
+             self(), make_ref(), fun lists:map/2, <<1:3>>, lists:seq(1, 10000)],
+    [?assertEqual(Term, call(P, {echo, Term})) || Term <- Terms],
+    ?assertEqual(P, call(P, {self, x})),
+    ?assertEqual(what, call(P, what)).
+
+keeps(P) ->
+    Kept = {lists:seq(1, 1000), binary:copy(<<"k">>, 1000), #{key => <<"value">>}},
+    ok = call(P, {keep, Kept}),
+    [begin
+         call(P, {echo, lists:seq(1, 1000)}),
+         true = erlang:garbage_collect(P),
+         ?assertEqual(Kept, call(P, {get, kept}))
+     end || _ <- lists:seq(1, 20)].
+
+%% The bytes of a binary in a message stay, whatever comes after it.
+binaries(P) ->
+    [begin
+         Bin = crypto:strong_rand_bytes(Size),
+         ok = call(P, {hold, <<Bin/binary>>}),
+         [call(P, {echo, {N, crypto:strong_rand_bytes(100)}}) || N <- lists:seq(1, 10)],
+         true = erlang:garbage_collect(P),
+         true = erlang:garbage_collect(),
+         ?assertEqual(lists:sum(binary_to_list(Bin)), call(P, {sum, x}))
+     end || Size <- [0, 3, 64, 65, 1000, 100000]],
+    Huge = binary:copy(<<1>>, 64 bsl 20),
+    ok = call(P, {hold, Huge}),
+    ?assertEqual(Huge, call(P, {echo, Huge})).
+
+%% The others stay where they are, in their order: the loop gets them afterwards.
+tags(P) ->
+    Ref = make_ref(),
+    [begin
+         Answer = asked(P, {tagged, Tag, 10000}),
+         [P ! M || M <- [{N, 1}, {N, x, Ref}, Wanted, {N, 2}, Wanted]],
+         ?assertEqual({ok, Wanted}, answer(Answer)),
+         ?assertEqual([Wanted, {N, 2}, {N, x, Ref}, {N, 1}],
+                      lists:sublist(call(P, {get, kept}), 4))
+     end || {N, Tag, Wanted} <- [{1, Ref, {'DOWN', Ref, process, self(), gone}},
+                                 {2, Ref, {Ref, reply}}, {3, [alias | Ref], {[alias | Ref], y}},
+                                 {4, stop, stop}, {5, stop, {stop, now}}, {6, <<"t">>, {<<"t">>}},
+                                 {7, Ref, Ref}]],
+    ?assertEqual({nothing, timeout}, call(P, {tagged, no_such, 0})),
+    ?assertEqual({nothing, timeout}, call(P, {tagged, x, 10})).
+
+times_out(P) ->
+    ok = call(P, {timeout, 20}),
+    fairnif_test:eventually(fun() -> timer:sleep(30), call(P, {get, timeouts}) =:= 1 end),
+    ok = call(P, {timeout, 0}),
+    fairnif_test:eventually(fun() -> call(P, {get, timeouts}) =:= 2 end),
+    ok = call(P, {sleep, 5}),
+    ?assertEqual(2, call(P, {get, timeouts})).
+
+applies(P) ->
+    ?assertEqual({ok, [1, 2, 3]}, call(P, {apply, lists, seq, [1, 3]})),
+    ?assertEqual({ok, P}, call(P, {apply, erlang, self, []})),
+    ?assertMatch({nothing, {error, {badmatch, x}}},
+                 call(P, {apply, erlang, error, [{badmatch, x}]})),
+    ?assertEqual({nothing, {throw, up}}, call(P, {apply, erlang, throw, [up]})),
+    ?assertMatch({nothing, {error, undef}}, call(P, {apply, no_such_module, at_all, []})),
+    ?assertEqual({ok, ok}, call(P, {apply, timer, sleep, [10]})),
+    Large = lists:seq(1, 100000),
+    ?assertEqual({ok, Large}, call(P, {apply, lists, seq, [1, 100000]})).
+
+sends(P) ->
+    Self = self(),
+    ok = call(P, {send, Self, {hello, [1, <<"2">>]}}),
+    receive {hello, [1, <<"2">>]} -> ok after 5000 -> error(none) end,
+    register(fairnif_process_tests, Self),
+    ok = call(P, {send, fairnif_process_tests, by_name}),
+    receive by_name -> ok after 5000 -> error(none) end,
+    ok = call(P, {send, {fairnif_process_tests, node()}, by_node}),
+    receive by_node -> ok after 5000 -> error(none) end,
+    true = unregister(fairnif_process_tests),
+    ok = call(P, {send, fairnif_process_tests, nobody}),
+    ok = call(P, {send, "no destination", nobody}),
+    Alias = alias([reply]),
+    ok = call(P, {send, Alias, by_alias}),
+    receive by_alias -> ok after 5000 -> error(none) end,
+    ok = call(P, {send, Alias, no_more}),
+    [ok = call(P, {send, Self, N}) || N <- lists:seq(1, 100)],
+    [receive M when is_integer(M) -> ?assertEqual(N, M) end || N <- lists:seq(1, 100)],
+    receive Other -> error(Other) after 0 -> ok end.
+
+links(P) ->
+    Other = spawn(fun() -> receive after infinity -> ok end end),
+    {ok, Ref} = call(P, {monitor, Other}),
+    exit(Other, bye),
+    ?assertEqual({ok, {'DOWN', Ref, process, Other, bye}}, got(P, Ref)),
+    Linked = spawn(fun() -> receive after infinity -> ok end end),
+    ok = call(P, {link, Linked}),
+    {links, [Linked]} = process_info(P, links),
+    M = monitor(process, P),
+    exit(Linked, with_me),
+    receive {'DOWN', M, process, P, with_me} -> ok after 5000 -> error(lives) end.
+
+%% It may have received the message already.
+got(P, Ref) ->
+    case call(P, {tagged, Ref, 100}) of
+        {nothing, timeout} ->
+            [Down] = [D || D <- call(P, {get, kept}), element(2, D) =:= Ref],
+            {ok, Down};
+        Got ->
+            Got
+    end.
+
+returns(P) ->
+    M = monitor(process, P),
+    ok = call(P, {return, {shutdown, [with, "reason"]}}),
+    receive {'DOWN', M, process, P, {shutdown, [with, "reason"]}} -> ok end.
+
+many(P) ->
+    [P ! {N, binary:copy(<<"m">>, 100)} || N <- lists:seq(1, 20000)],
+    Kept = call(P, {get, kept}),
+    ?assertEqual(lists:seq(1, 20000), [N || {N, _} <- lists:reverse(Kept)]).
+
+paused(P) ->
+    ok = fairnif:debug(#{pause_every_tick => true}),
+    try
+        [begin
+             ?assertEqual({N, "x"}, call(P, {echo, {N, "x"}})),
+             ok = call(P, {work, 10}),
+             ok = call(P, {send, self(), N}),
+             receive N -> ok end
+         end || N <- lists:seq(1, 20)],
+        [?assertEqual(Where, call(P, {move, Where}))
+         || call(P, {where, x}) =/= 4, Where <- [1, 2, 3, 1]]
+    after
+        ok = fairnif:debug(#{pause_every_tick => false})
+    end.
+
+is_killed(P) ->
+    ok = call(P, {hold, binary:copy(<<"x">>, 1000)}),
+    Answer = asked(P, {work, 2000000000}),
+    timer:sleep(5),
+    exit(P, kill),
+    ?assertMatch({exit, {killed, _}}, answer(Answer)).
+
+asked(P, Request) ->
+    Self = self(),
+    {Pid, _} = spawn_monitor(fun() ->
+                                     Self ! {self(), try call(P, Request)
+                                                     catch exit:Reason -> {exit, Reason} end}
+                             end),
+    fairnif_test:eventually(
+      fun() -> process_info(Pid, status) =:= {status, waiting}
+                   orelse not is_process_alive(Pid) end),
+    Pid.
+
+answer(Pid) ->
+    receive {Pid, Answer} -> receive {'DOWN', _, process, Pid, _} -> Answer end end.
+
+%% -- of any -----------------------------------------------------------------------------------
+
+returns_before_it_receives() ->
+    process_flag(trap_exit, true),
+    Start = fun(Reason) -> fairnif_process:start_link(fun ?T:at_once/1, [Reason], []) end,
+    ?assertEqual(ignore, Start(ignore)),
+    ?assertEqual({error, shutdown}, Start(shutdown)),
+    %% Until OTP 25.
+    [receive {'EXIT', _, Reason} -> ok after 100 -> ok end || Reason <- [normal, shutdown]],
+    process_flag(trap_exit, false).
+
+%% What was sent before is not lost.
+raises() ->
+    [begin
+         {ok, P} = fairnif_process:start(fun ?T:Nif/0, [], []),
+         M = monitor(process, P),
+         quietly(fun() ->
+                         ?assertEqual(it, call(P, {the, reason})),
+                         receive {'DOWN', M, process, P, {{the, reason}, [_ | _]}} -> ok end
+                 end)
+     end || Nif <- [raises, raises_threaded]].
+
+%% A plain process that awaits such a body receives for it.
+plain_await() ->
+    {P, M} = spawn_monitor(fun() -> exit({came_to, fairnif:await(?T:normal([kept]))}) end),
+    ?assertEqual([kept], call(P, {get, kept})),
+    ok = call(P, {return, done}),
+    receive {'DOWN', M, process, P, {came_to, done}} -> ok end,
+    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end).
+
+%% Whoever makes a term look like a request can't have a function called by it.
+forged_values_do_nothing() ->
+    Request = {erlang, put, [forged, true]},
+    Asks = ?T:normal([]),
+    Size = tuple_size(Asks),
+    [?assertError({fairnif, not_pending}, fairnif:await(Value))
+     || Value <- [{fairnif_asks, x, Request}, {fairnif_asks, make_ref(), Request},
+                  {fairnif_asks, element(2, Asks), Request},
+                  erlang:delete_element(Size, setelement(3, Asks, Request)),
+                  erlang:append_element(setelement(3, Asks, Request), x),
+                  setelement(1, Asks, fairnif_pending)]],
+    ?assertEqual(undefined, get(forged)),
+    ?assertEqual({fairnif_asks, x}, fairnif:await({fairnif_asks, x})),
+    Self = self(),
+    {_, M} = spawn_monitor(fun() ->
+                                   Self ! try fairnif:await(Asks) catch error:Why -> Why end
+                           end),
+    receive {'DOWN', M, process, _, normal} -> ok end,
+    receive Why -> ?assertEqual({fairnif, not_owner}, Why) end.
+
+bad_options() ->
+    Start = fun(Nif, Args, Options) -> fairnif_process:start(Nif, Args, Options) end,
+    ?assertError({fairnif, {bad_nif, {_, [a, b]}}}, Start(fun ?T:normal/1, [a, b], [])),
+    ?assertError({fairnif, {bad_nif, _}}, Start(fun(_) -> ok end, [a], [])),
+    [?assertError({fairnif, {bad_option, Option}}, Start(fun ?T:normal/1, [a], [Option]))
+     || Option <- [{name, "x"}, {system, 1}, {hibernate_after, -1}, {no_such, x}, link]].
+
+only_where_it_can() ->
+    ?assertError({fairnif, {not_awaited, {?T, not_awaited, 0}}}, ?T:not_awaited()).
+
+hibernates() ->
+    P = ?T:start(normal, [{hibernate_after, 20}]),
+    fairnif_test:eventually(
+      fun() -> {current_function, {erlang, hibernate, 3}}
+                   =:= process_info(P, current_function) end),
+    ?assertEqual(x, call(P, {echo, x})),
+    ok = call(P, {timeout, 50}),
+    fairnif_test:eventually(fun() -> timer:sleep(60), call(P, {get, timeouts}) =:= 1 end),
+    exit(P, kill).
+
+without_system() ->
+    P = ?T:start(normal),
+    ?assertError({callback_failed, _, {error, {fairnif, {no_system_option, get_state}}}},
+                 sys:get_state(P)),
+    ok = sys:suspend(P),
+    ok = sys:change_code(P, ?T, undefined, []),
+    ok = sys:resume(P),
+    ?assertEqual(x, call(P, {echo, x})),
+    ok = sys:terminate(P, normal),
+    fairnif_test:eventually(fun() -> not is_process_alive(P) end).
+
+quietly(Fun) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try Fun() after logger:set_primary_config(level, Level) end.

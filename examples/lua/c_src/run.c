@@ -1,0 +1,260 @@
+/*
+ * run.c - turns, limits and collections of a script.
+ *
+ * LuaJIT's interpreter calls the hook after so many instructions, in whichever
+ * of the script's coroutines.  Its compiler is off: compiled code has no hooks.
+ * The hook does not pause: LuaJIT looks up where errno is before it and writes
+ * there after it, which would be another thread's then.  It yields the coroutine
+ * instead, and so do all that it is in (prelude.lua).  The body pauses between
+ * two turns, when no frame of the interpreter is on its stack.
+ *
+ * LuaJIT's collector is stopped, since it works where an instruction allocates,
+ * and a large table is one step to it: a collection is a loop of steps here.
+ */
+#include "script.h"
+
+enum {
+    LONG_NS = 200000,               /* EVERY instructions should take 10000 */
+    LEAST_GROWTH = 256 * 1024,      /* bytes between two collections */
+    STEP_COST = 200,                /* a step of the collector, as instructions */
+    CAUGHT_COST = 100,              /* an error */
+    FEW = 512 * 1024                /* bytes: their atomic step takes no ms */
+};
+
+const char *const stops[] = {NULL, "instructions", "timeout", "memory"};
+
+/* -- where ------------------------------------------------------------------ */
+
+void go_dirty(struct script *s)
+{
+    if (s->task && fair_where(s->task) == FAIR_NORMAL)
+        fair_move(s->task, FAIR_DIRTY_CPU);
+}
+
+/* On a normal scheduler is whose instructions cannot be long: no block is
+ * large, none took long, and no large collection is under way. */
+static bool may_be_long(const struct script *s)
+{
+    return s->large > 0 || s->fine < EVERY || s->collects;
+}
+
+static void settle(struct script *s)
+{
+    if (may_be_long(s))
+        go_dirty(s);
+    else if (fair_where(s->task) == FAIR_DIRTY_CPU)
+        fair_move(s->task, FAIR_NORMAL);
+}
+
+/* Instructions that turn out long are counted more finely, down to each. */
+static void adapt(struct script *s, ErlNifTime now)
+{
+    int most = s->large ? EVERY / 10 : EVERY;
+    ErlNifTime took = now - s->looked;
+
+    s->looked = now;
+    if (took > LONG_NS)
+        s->fine = s->fine > 10 ? s->fine / 10 : 1;
+    else
+        s->fine = s->fine < most / 2 ? s->fine * 2 : most;
+}
+
+/* -- limits ----------------------------------------------------------------- */
+
+static void count(struct script *s, size_t instructions)
+{
+    if (s->limited)
+        s->left -= (ErlNifSInt64)instructions;
+}
+
+static enum stop look_at_limits(struct script *s, ErlNifTime now)
+{
+    if (!s->stop && s->limited && s->left < 0)
+        s->stop = INSTRUCTIONS;
+    if (!s->stop && s->deadline && now > s->deadline)
+        s->stop = TIMEOUT;
+    return s->stop;
+}
+
+/* A script that catches this is left at its next hook. */
+void stop(lua_State *L, enum stop why)
+{
+    script_of(L)->stop = why;
+    luaL_error(L, "stopped: %s", stops[why]);
+}
+
+static ErlNifTime time_now(void)
+{
+    return enif_monotonic_time(ERL_NIF_NSEC);
+}
+
+/* Units of work are nanoseconds: instructions, steps of a match and of the
+ * collector cost too different amounts. */
+static void tick(struct script *s, ErlNifTime now)
+{
+    uint64_t yields = fair_yields(s->task);
+
+    settle(s);
+    fair_tick(s->task, (size_t)(now - s->turn));
+    s->turn = now;
+    if (yields != fair_yields(s->task))
+        s->turn = s->looked = time_now();
+}
+
+/* In a function of C that a script called.  No other one is below it. */
+void spend(lua_State *L, size_t instructions)
+{
+    struct script *s = script_of(L);
+    ErlNifTime now = time_now();
+
+    count(s, instructions);
+    adapt(s, now);
+    tick(s, now);
+    if (look_at_limits(s, now))
+        stop(L, s->stop);
+}
+
+/* The hook is not called where the stack has no room for it, and cannot yield
+ * where it has none for that: errors, which a script may catch for ever. */
+void look_again(lua_State *L)
+{
+    script_of(L)->hooked = false;
+    spend(L, CAUGHT_COST);
+}
+
+/* -- the hook --------------------------------------------------------------- */
+
+static void hook(lua_State *L, lua_Debug *ar)
+{
+    struct script *s = script_of(L);
+    ErlNifTime now;
+
+    (void)ar;
+    count(s, (size_t)s->every);
+    if (s->hooked || !s->running)
+        return;
+    now = time_now();
+    adapt(s, now);
+    if (s->fine != s->every)
+        arm(s, s->fine);
+    if (look_at_limits(s, now) || s->used > s->collect_at
+        || now - s->turn >= TURN_US * 1000
+        || (may_be_long(s) && fair_where(s->task) == FAIR_NORMAL)) {
+        s->hooked = true;
+        lua_yield(L, 0);
+    }
+}
+
+void arm(struct script *s, int every)
+{
+    s->every = every;
+    lua_sethook(s->lua, hook, LUA_MASKCOUNT, every);
+}
+
+/* -- collections ------------------------------------------------------------ */
+
+/* The next one when as much again is used, or half of what is left. */
+static void plan_collection(struct script *s)
+{
+    size_t growth = s->used > LEAST_GROWTH ? s->used : LEAST_GROWTH;
+    size_t left = s->most > s->used ? (s->most - s->used) / 2 : 0;
+
+    s->collect_at = s->used + (growth < left ? growth : left);
+}
+
+/* Before the next instruction. */
+void collect_soon(struct script *s, bool asked)
+{
+    if (asked)
+        s->collect_at = 0;
+    if (s->every > 1) {
+        if (s->limited)
+            s->left -= s->every;    /* some of these were executed */
+        arm(s, 1);
+    }
+}
+
+/* A lua_CFunction.  A whole cycle, in slices.  Some steps are as long as there
+ * are coroutines, weak tables, or elements of one table: where there may be
+ * many, on a dirty scheduler. */
+static int collect(lua_State *L)
+{
+    struct script *s = script_of(L);
+
+    s->collects = s->used > FEW;
+    while (!lua_gc(L, LUA_GCSTEP, 0)) {
+        count(s, STEP_COST);
+        tick(s, time_now());
+    }
+    s->collects = false;
+    lua_gc(L, LUA_GCSTOP, 0);
+    return 0;
+}
+
+bool collect_if_due(struct script *s)
+{
+    bool done;
+
+    if (s->used <= s->collect_at)
+        return true;
+    done = lua_cpcall(s->lua, collect, NULL) == 0;
+    if (!done)
+        s->stop = MEMORY;
+    lua_settop(s->lua, 0);
+    plan_collection(s);
+    return done;
+}
+
+/* -- turns ------------------------------------------------------------------ */
+
+/* A call begins, or goes on. */
+void begin_turn(struct script *s, fair_task *t)
+{
+    s->task = t;
+    s->hooked = s->collects = false;
+    s->turn = s->looked = time_now();
+    if (s->collect_at == SIZE_MAX)
+        plan_collection(s);
+    arm(s, s->fine);
+}
+
+/* After a function of Erlang's; false where the call ends.  The hook counts anew,
+ * so all that it waits for is taken to be executed. */
+bool go_on(struct script *s, fair_task *t)
+{
+    int counted = s->every;
+
+    begin_turn(s, t);
+    count(s, (size_t)counted);
+    return !look_at_limits(s, s->looked) && collect_if_due(s);
+}
+
+/* Between two turns; false where memory is out. */
+static bool pause_between(struct script *s)
+{
+    bool ok = collect_if_due(s);
+
+    tick(s, time_now());
+    return ok;
+}
+
+/* Runs the coroutine, with so many values on its stack, to where it ends or
+ * yields; what lua_resume answers. */
+int take_turns(struct script *s, fair_task *t, int values)
+{
+    int status;
+
+    for (;;) {
+        begin_turn(s, t);
+        s->running = true;
+        status = lua_resume(s->thread, values);
+        s->running = false;
+        if (status == LUA_ERRMEM)
+            s->stop = MEMORY;
+        if (status != LUA_YIELD || !s->hooked || s->stop)
+            return status;
+        if (!pause_between(s))
+            return LUA_ERRMEM;
+        values = 0;
+    }
+}

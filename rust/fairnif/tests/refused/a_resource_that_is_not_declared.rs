@@ -1,0 +1,6 @@
+//! The runtime does not know its type.
+struct Forgotten;
+
+fn main() {
+    fairnif::FairResource::new(Forgotten);
+}

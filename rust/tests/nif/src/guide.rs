@@ -1,0 +1,26 @@
+use fairnif::{receive, reply, Error};
+use rustler::Atom;
+
+rustler::atoms! { add, stop, ok, normal }
+
+#[fairnif::nif(awaited)]
+async fn nif_counter(first: i64) -> Result<Atom, Error> {
+    let mut n = first;
+    loop {
+        let message = receive().await;
+        let Some((from, request)) = message.as_call() else {
+            continue;
+        };
+        match request.decode::<(Atom, i64)>() {
+            Ok((what, number)) if what == add() => {
+                n += number;
+                reply(from, n);
+            }
+            _ if request.decode::<Atom>()? == stop() => {
+                reply(from, ok());
+                return Ok(normal());
+            }
+            _ => {}
+        }
+    }
+}
