@@ -51,7 +51,7 @@
        nif_settle/1, nif_asked/2, nif_answer/3]).
 
 %% For fairnif_process.
--export([until_receive/2, timeout_of/1, answer/2]).
+-export([until_receive/2, timeout_of/1, answer/3]).
 %% For fairnif_driver.
 -export([header_dir/2]).
 %% For fairnif_calibration.
@@ -215,13 +215,11 @@ receive_for(Asks) ->
 
 %% @private
 %% The same in a native process, which has received for it; as {@link until_receive/2}.
--spec answer(pending(), {message, term()} | timeout) -> pending() | term().
-answer(Asks, Answer) ->
-    {Outcome, Term} = case Answer of
-                          {message, Message} -> {1, Message};
-                          timeout -> {0, timeout}
-                      end,
-    until_receive(?LOADED(nif_answer(Asks, Outcome, Term)), process).
+-spec answer(pending(), message | timeout, term()) -> pending() | term().
+answer(Asks, message, Message) ->
+    answered(Asks, ?LOADED(nif_answer(Asks, 1, Message)), process);
+answer(Asks, timeout, Term) ->
+    answered(Asks, ?LOADED(nif_answer(Asks, 0, Term)), process).
 
 %% @private
 %% What a call comes to; or, where its body wants the next message, whichever it is, what is to be
@@ -253,25 +251,30 @@ until_receive(Pending, Role) when is_tuple(Pending), tuple_size(Pending) >= 2,
             until_receive(Value, Role)
     end;
 until_receive(Asks, Role) when ?ASKS(Asks) ->
-    case ?LOADED(nif_asked(Asks, Role)) of
-        [Sent | Wanted] ->
-            send_all(Sent),
-            give(Asks, Wanted, Role);
-        Wanted ->
-            give(Asks, Wanted, Role)
-    end;
+    give(Asks, ?LOADED(nif_asked(Asks, Role)), Role);
 until_receive(Value, _Role) ->
     Value.
 
-%% fair_receive, fair_receive_tagged, fair_apply, or nothing but what was sent.
+%% What the answer came to. Who asks for more with the object that was just answered is the task
+%% itself: nobody else has it. So nif_asked need not say so again, which takes 90 ns.
+answered(Asks, Next, Role) when ?ASKS(Next), element(2, Next) =:= element(2, Asks) ->
+    give(Next, element(3, Next), Role);
+answered(_Asks, Value, Role) ->
+    until_receive(Value, Role).
+
+%% fair_receive, fair_receive_tagged, fair_apply, or nothing but what was sent; with what was sent
+%% before.
+give(Asks, [Sent | Wanted], Role) ->
+    send_all(Sent),
+    give(Asks, Wanted, Role);
 give(Asks, Timeout, _Role) when is_integer(Timeout) ->
     Asks;
 give(Asks, {Tag, Timeout}, Role) ->
-    until_receive(receive_tagged(Asks, Tag, timeout(Timeout)), Role);
+    answered(Asks, receive_tagged(Asks, Tag, timeout(Timeout)), Role);
 give(Asks, {Module, Function, Args}, Role) ->
-    until_receive(apply_for(Asks, Module, Function, Args), Role);
+    answered(Asks, apply_for(Asks, Module, Function, Args), Role);
 give(Asks, sent, Role) ->
-    until_receive(nif_answer(Asks, 1, sent), Role).
+    answered(Asks, nif_answer(Asks, 1, sent), Role).
 
 receive_tagged(Asks, Tag, Timeout) ->
     receive

@@ -203,7 +203,7 @@ wait(Asks, #process{parent = Parent} = P) ->
             put(?CAME_TO, Asks),
             terminate(Reason, P);
         Message ->
-            go_on(fairnif:answer(Asks, {message, Message}), noted(Message, P))
+            go_on(fairnif:answer(Asks, message, Message), noted(Message, P))
     after Left ->
             timed_out(Asks, P)
     end.
@@ -215,7 +215,7 @@ left(#process{deadline = Deadline}) -> max(0, Deadline - now_ms()).
 timed_out(Asks, #process{deadline = infinity} = P) ->
     proc_lib:hibernate(?MODULE, wait, [Asks, P]);
 timed_out(Asks, P) ->
-    go_on(fairnif:answer(Asks, timeout), P).
+    go_on(fairnif:answer(Asks, timeout, timeout), P).
 
 noted(_Message, #process{debug = []} = P) ->
     P;
@@ -283,7 +283,7 @@ ask_body(Request, _P) ->
     Tag = make_ref(),
     Message = {system, {self(), Tag}, Request},
     put(?CAME_TO, try
-                      fairnif:answer(get(?CAME_TO), {message, Message})
+                      fairnif:answer(get(?CAME_TO), message, Message)
                   catch
                       Class:Reason:Stack -> {raised, Class, Reason, Stack}
                   end),

@@ -313,6 +313,28 @@ static ERL_NIF_TERM resume_answered(struct fair__task *t, ErlNifEnv *env,
     return resume(t, env, 2 + (int)argc, next);
 }
 
+/* The task that waits for an answer, or NULL.  A threaded one stays the object's:
+ * a thread of the pool goes on with it. */
+static struct fair__task *asking(struct fair__pending *p)
+{
+    struct fair__task *t;
+
+    if (!p->of_request) {
+        fair__wait_lock();
+        t = p->task;
+        if (t && GET(t->state) != T_ASKS)
+            t = NULL;
+        fair__wait_unlock();
+        return t;
+    }
+    t = p->task;
+    if (t) {
+        p->task = NULL;
+        t->pending = NULL;
+    }
+    return t;
+}
+
 /* answer(Asks, Outcome, Answer) -> Value, maybe another pending one, or one that
  * asks.  Outcome is 1, or 0: nothing came, it failed. */
 ERL_NIF_TERM fair__answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -329,15 +351,7 @@ ERL_NIF_TERM fair__answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return refuse(env, why);
     if (!enif_get_int(env, argv[1], &outcome))
         return enif_make_badarg(env);
-    fair__wait_lock();
-    t = p->task;
-    if (t && GET(t->state) != T_ASKS)
-        t = NULL;
-    if (t && !t->own_env) {
-        p->task = NULL;
-        t->pending = NULL;
-    }
-    fair__wait_unlock();
+    t = asking(p);
     if (!t)
         return refuse(env, "awaited_before");
     if (t->own_env && fair__copy_on_dirty(env, argv[2]))

@@ -296,17 +296,31 @@ static struct fair__pending *pending_for(struct fair__task *t, ErlNifEnv *env,
     return p;
 }
 
-/* On a scheduler: the caller gets a pending value.  After the lock was let go
- * the task may be running elsewhere, or have ended. */
+/* After the lock was let go the task may be running elsewhere, or have ended. */
+static void begin_parked(struct fair__task *t, ErlNifEnv *env,
+                         struct fair__pending *p)
+{
+    struct fair__wake w = {0};
+
+    fair__wait_lock();
+    p->task = t;
+    t->pending = p;
+    fair__begin_waiting(t, &w);
+    fair__wait_unlock();
+    if (w.kick && !fair__pool_kick())
+        withdraw(env, p);
+    w.kick = false;
+    fair__wake_send(env, &w);
+}
+
+/* On a scheduler: the caller gets a pending value. */
 ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
                         enum fair__state waits_for)
 {
     ErlNifEnv *env = t->pub.env;
     /* A request is made so often that even reading the clock counts. */
-    uint64_t begin = waits_for == T_ASKS ? t->now : fair__now();
-    bool normal = t->where == W_NORMAL;
-    double parking;
-    struct fair__wake w = {0};
+    uint64_t since = waits_for == T_ASKS ? t->now : fair__now();
+    bool charged = t->where == W_NORMAL;
     struct fair__pending *p;
     ERL_NIF_TERM object, term;
 
@@ -322,7 +336,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
     if (!t->foreign)
         t->priv = enif_priv_data(env);
     term = pending_term(t, env, p, object);
-    if (normal)
+    if (charged)
         fair__charge(env, &t->debt_ns, false);
     ADD(t->stat->waits, 1);
     if (!t->own_env)
@@ -330,20 +344,22 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
     t->job.func = t->func;
     t->job.waits = false;
     t->timed_out = false;
-    fair__wait_lock();
-    p->task = t;
-    t->pending = p;
-    fair__begin_waiting(t, &w);
-    fair__wait_unlock();
-    if (w.kick && !fair__pool_kick())
-        withdraw(env, p);
-    w.kick = false;
-    fair__wake_send(env, &w);
+    p->of_request = waits_for == T_ASKS && !t->own_env;
+    if (p->of_request) {
+        p->task = t;
+        t->pending = p;
+        fair__become(t, T_ASKS);
+    } else {
+        begin_parked(t, env, p);
+    }
+    /* Few terms and nobody to wake: not worth a look at the clock. */
+    charged = charged && (!p->of_request || p->apart);
     enif_release_resource(p);
-    /* To wake a thread takes longer than all the rest, and is the caller's. */
-    parking = (double)(fair__now() - begin);
-    if (normal)
+    if (charged) {
+        double parking = (double)(fair__now() - since);
+
         fair__charge(env, &parking, false);
+    }
     return term;
 no_memory:
     if (p)

@@ -18,6 +18,9 @@ struct fair__pending {
     unsigned answers;           /* so many of the requests were answered; of the
                                    owner's NIFs only */
     bool is_process;            /* its task knows that it is one's body */
+    bool of_request;            /* its task waits for nothing but its owner's
+                                   answer: then only the owner touches it, and
+                                   whoever frees its terms, without the lock */
     int apart;                  /* of the tuple that is its last; 0: none is */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
