@@ -34,6 +34,7 @@ waits(Module) ->
     ?assertEqual(0, counter_server:wait_for(C, -1)),
     [eventually(fun() -> process_info(P, current_function) =:= {current_function, {gen, do_call, 4}}
                 end) || P <- Waiters],
+    ?assertMatch({0, [{_, _}, _, _, _]}, sys:get_state(C)),
     ?assertEqual(7, counter_server:add(C, 7)),
     [W10, W5, W20, W5b] = Waiters,
     [receive {W, 7} -> ok end || W <- [W5, W5b]],
@@ -153,6 +154,9 @@ supervised(Module) ->
 
 a_reload_is_followed_by_code_change_test() ->
     C = started(counter_server, 41),
+    Self = self(),
+    _ = spawn_link(fun() -> Self ! {waited, counter_server:wait_for(C, 44)} end),
+    eventually(fun() -> is_tuple(sys:get_state(C)) end),
     Before = calls(),
     {module, counter_server} = code:load_file(counter_server),
     ?assertEqual(42, counter_server:add(C, 1)),         % the body of the old version goes on
@@ -163,6 +167,17 @@ a_reload_is_followed_by_code_change_test() ->
     ?assertEqual(Before + 1, calls()),                  % it was called anew, with its value
     true = code:purge(counter_server) orelse true,
     ?assertEqual(44, counter_server:add(C, 1)),
+    receive {waited, 44} -> ok after 5000 -> error(forgotten) end,
+    ok = counter_server:stop(C).
+
+a_state_that_is_none_does_no_harm_test() ->
+    C = started(counter_server, 1),
+    {2, _} = sys:replace_state(C, fun(_) -> {2, [no, {3}, {a, b}, {3, no}]} end),
+    ?assertEqual(2, counter_server:value(C)),
+    ?assertEqual(3, counter_server:add(C, 1)),
+    ?assertEqual(3, sys:get_state(C)),
+    _ = [?assertError(_, sys:replace_state(C, fun(_) -> State end)) || State <- [no, {no, []}]],
+    ?assertEqual(3, counter_server:value(C)),
     ok = counter_server:stop(C).
 
 %% Who has not followed is ended by the second reload, as Erlang code is.
