@@ -297,20 +297,23 @@ static ERL_NIF_TERM resume_answered(struct fair__task *t, ErlNifEnv *env,
                                     ERL_NIF_TERM answer)
 {
     ERL_NIF_TERM next[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
-    ERL_NIF_TERM object = elems[1];
-    unsigned argc = t->pub.argc;
+    ERL_NIF_TERM *roots = next + 2 + t->pub.argc;
+    bool wanted = t->answer_root != FAIR__NO_ROOT;
 
-    elems += FAIR__REQUEST;
-    fair__roots_in(t, env, elems + 2 + argc);
-    if (t->answer_root != FAIR__NO_ROOT)
+    memcpy(next + 2, elems + FAIR__REQUEST + 2,
+           (size_t)(p->arity - 2) * sizeof *next);
+    if (wanted && !p->apart) {
+        roots[t->answer_root] = answer;
+    } else if (wanted) {
+        fair__roots_in(t, env, roots);
         t->roots[t->answer_root] = answer;
-    memcpy(next + 2, elems + 2, argc * sizeof *next);
+        fair__roots_out(t, env, roots);
+    }
     if (GET(t->target) == W_NORMAL) {
         t->asked_by = p;
-        t->asked_by_term = object;
+        t->asked_by_term = elems[1];
     }
-    argc += fair__roots_out(t, env, next + 2 + argc);
-    return resume(t, env, 2 + (int)argc, next);
+    return resume(t, env, p->arity, next);
 }
 
 /* The task that waits for an answer, or NULL.  A threaded one stays the object's:
