@@ -146,16 +146,6 @@ static ERL_NIF_TERM list_all(ErlNifEnv *env, int argc,
     return l.list;
 }
 
-/* Few tasks are listed in place: then this answers also while all dirty
- * schedulers are busy, which is when somebody asks. */
-ERL_NIF_TERM fair__tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    if (fair__suspended_count() <= TASKS_IN_PLACE)
-        return list_all(env, argc, argv);
-    return enif_schedule_nif(env, "nif_tasks", ERL_NIF_DIRTY_JOB_IO_BOUND,
-                             list_all, argc, argv);
-}
-
 /* outlived() -> [pid()]
  * Native processes whose code would have been purged, were it Erlang's. */
 static ERL_NIF_TERM list_outlived(ErlNifEnv *env, int argc,
@@ -175,12 +165,28 @@ static ERL_NIF_TERM list_outlived(ErlNifEnv *env, int argc,
     return list;
 }
 
-/* Asked whenever a library is loaded, which must not wait for dirty schedulers
- * where there is nothing to be found. */
-ERL_NIF_TERM fair__outlived(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* Few tasks are gone through in place: then this answers also while all dirty
+ * schedulers are busy, which is when somebody asks, and to load a library, which
+ * asks for those that are outlived, waits for nobody. */
+static ERL_NIF_TERM in_place_or_dirty(ErlNifEnv *env, const char *name,
+                                      ERL_NIF_TERM (*list)(
+                                          ErlNifEnv *env, int argc,
+                                          const ERL_NIF_TERM argv[]))
 {
     if (fair__suspended_count() <= TASKS_IN_PLACE)
-        return list_outlived(env, argc, argv);
-    return enif_schedule_nif(env, "nif_outlived", ERL_NIF_DIRTY_JOB_IO_BOUND,
-                             list_outlived, argc, argv);
+        return list(env, 0, NULL);
+    return enif_schedule_nif(env, name, ERL_NIF_DIRTY_JOB_IO_BOUND, list, 0,
+                             NULL);
+}
+
+ERL_NIF_TERM fair__tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return in_place_or_dirty(env, "nif_tasks", list_all);
+}
+
+ERL_NIF_TERM fair__outlived(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return in_place_or_dirty(env, "nif_outlived", list_outlived);
 }
