@@ -284,7 +284,8 @@ test-elixir-beside test-elixir-alone: deps-test all
 # The library that the VM's tests of it load is fairnif_rust_tests' own.
 test-rust:      ## the Rust crate; skipped, aloud, where there is no Rust for it
 	@if tools/setup rust; then cd rust && nice cargo test --quiet \
-		&& { ! cargo clippy --version >/dev/null 2>&1 || nice cargo clippy --quiet -- -D warnings; }; \
+		&& { ! cargo clippy --version >/dev/null 2>&1 || nice cargo clippy --quiet -- -D warnings; } \
+		&& RUSTDOCFLAGS=-Dwarnings nice cargo doc --quiet --package fairnif --no-deps; \
 	else echo "test-rust: 0 passed, 0 failed, 1 skipped: there is no Rust for it"; fi
 
 test-zig: deps-test compile  ## what the guide shows in Zig; skipped, aloud, where there is none

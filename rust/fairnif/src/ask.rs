@@ -9,21 +9,16 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rustler::types::LocalPid;
-use rustler::{Encoder, Env, Term};
+use rustler::Encoder;
 
 use crate::abi::{self, Task};
 use crate::call::{with_current, with_this, Call};
 use crate::source::{ms_until, sooner, wake};
-use crate::term::Named;
-use crate::{vm, Error, OwnedTerm};
+use crate::{vm, OwnedTerm};
 
 /// How long a call looks elsewhere that waits for a message and for something else, or for messages
 /// of several tags.
@@ -35,7 +30,7 @@ struct Ask {
     state: Mutex<State>,
 }
 
-enum What {
+pub(crate) enum What {
     Message { tag: Option<OwnedTerm>, until: Option<Instant> },
     Apply { module: String, function: String, args: OwnedTerm },
 }
@@ -49,7 +44,7 @@ struct State {
     gone: bool,
 }
 
-enum Answer {
+pub(crate) enum Answer {
     Came(OwnedTerm),
     /// The time was up.
     Nothing,
@@ -110,17 +105,22 @@ impl Ask {
     }
 }
 
-// -- the futures ----------------------------------------------------------------------------------
+// -- a future's part ------------------------------------------------------------------------------
 
-/// A future's part. As `source::Registered`: a future may be moved to another call.
+/// As `source::Registered`: a future may be moved to another call.
 #[derive(Default)]
-struct Asking {
+pub(crate) struct Asking {
     ask: Option<Arc<Ask>>,
     call: u64,
 }
 
 impl Asking {
-    fn poll(&mut self, what: &str, context: &Context, make: impl FnOnce() -> What) -> Poll<Answer> {
+    pub(crate) fn poll(
+        &mut self,
+        what: &str,
+        context: &Context,
+        make: impl FnOnce() -> What,
+    ) -> Poll<Answer> {
         with_this(what, |call| {
             if let Some(answer) = self.ask.as_ref().and_then(|ask| ask.poll(call, context)) {
                 self.ask = None;
@@ -164,288 +164,13 @@ impl Drop for Asking {
     }
 }
 
-/// Waits for the next message of the caller: of a native process, or of any process that awaits
-/// this call. The function must be `awaited` (or of mode `"threaded"`).
-///
-/// ```no_run
-/// use fairnif::{receive, reply};
-///
-/// #[fairnif::nif(awaited)]
-/// async fn counter(first: i64) -> Result<i64, fairnif::Error> {
-///     let mut n = first;
-///     loop {
-///         let message = receive().await;
-///         if let Some((from, request)) = message.as_call() {
-///             n += request.decode::<i64>()?;
-///             reply(from, n);
-///         }
-///     }
-/// }
-/// ```
-///
-/// It may be joined and selected with others. With [`sleep`](crate::sleep) that costs nothing. A
-/// call that also waits for a descriptor, for another thread or for messages of several tags looks
-/// at one after the other, every 10 ms: where that is too late, let what it waits for come as a
-/// message. A message that has come for a future which is dropped before it has answered is the
-/// next one's.
-pub fn receive() -> Receive {
-    Receive { tag: None, asking: Asking::default() }
-}
-
-/// What [`receive`] returns.
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct Receive {
-    tag: Option<OwnedTerm>,
-    asking: Asking,
-}
-
-impl Receive {
-    /// The first message with this tag: the message is the tag, or a tuple whose first element it
-    /// is; of a reference also one whose second element it is, as of `{'DOWN', Ref, ...}`. The
-    /// others stay in the mailbox.
-    pub fn tagged(mut self, tag: impl Encoder) -> Receive {
-        self.tag = Some(OwnedTerm::new(tag));
-        self
-    }
-
-    /// Waits so long at most, from now on; then it answers `None`. With zero it looks whether there
-    /// is one.
-    pub fn within(self, time: Duration) -> ReceiveWithin {
-        ReceiveWithin { receive: self, until: Instant::now().checked_add(time) }
-    }
-
-    fn poll_until(&mut self, until: Option<Instant>, context: &Context) -> Poll<Option<OwnedTerm>> {
-        let tag = &self.tag;
-        let make = || What::Message { tag: tag.clone(), until };
-        self.asking.poll("receive", context, make).map(|answer| match answer {
-            Answer::Came(message) => Some(message),
-            _ => None,
-        })
-    }
-}
-
-impl Future for Receive {
-    type Output = OwnedTerm;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<OwnedTerm> {
-        match self.poll_until(None, context) {
-            Poll::Ready(Some(message)) => Poll::Ready(message),
-            _ => Poll::Pending,
-        }
-    }
-}
-
-/// What [`Receive::within`] returns.
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct ReceiveWithin {
-    receive: Receive,
-    /// `None`: for longer than can be told.
-    until: Option<Instant>,
-}
-
-impl Future for ReceiveWithin {
-    type Output = Option<OwnedTerm>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<OwnedTerm>> {
-        let until = self.until;
-        self.receive.poll_until(until, context)
-    }
-}
-
-/// Calls an Erlang function in the caller, where Erlang code waits as long as it likes. The
-/// function must be `awaited` (or of mode `"threaded"`).
-///
-/// ```no_run
-/// #[fairnif::nif(awaited)]
-/// async fn sum(numbers: Vec<i64>) -> Result<i64, fairnif::Error> {
-///     fairnif::apply("lists", "sum", (numbers,)).await?.decode()
-/// }
-/// ```
-///
-/// The arguments are a tuple, of eight at most. The whole call waits: what is joined or selected
-/// with it goes on afterwards.
-///
-/// # Panics
-/// When a name has over 255 bytes.
-pub fn apply(module: &str, function: &str, args: impl Args) -> Apply {
-    assert!(module.len() < 256 && function.len() < 256, "an atom of over 255 bytes");
-    let args = OwnedTerm::made(|env| vm::raw_term(args.terms(env).encode(env)));
-    Apply { what: (module.to_string(), function.to_string(), args), asking: Asking::default() }
-}
-
-/// Arguments of [`apply`]: tuples of what rustler encodes.
-pub trait Args: sealed::Args {}
-
-impl<T: sealed::Args> Args for T {}
-
-mod sealed {
-    use super::{Encoder, Env, Term};
-
-    pub trait Args {
-        fn terms<'a>(&self, env: Env<'a>) -> Vec<Term<'a>>;
-    }
-
-    macro_rules! args {
-        ($($name:ident)*) => {
-            impl<$($name: Encoder),*> Args for ($($name,)*) {
-                #[allow(non_snake_case)]
-                fn terms<'a>(&self, _env: Env<'a>) -> Vec<Term<'a>> {
-                    let ($($name,)*) = self;
-                    vec![$($name.encode(_env)),*]
-                }
-            }
-        };
-    }
-
-    args!();
-    args!(A);
-    args!(A B);
-    args!(A B C);
-    args!(A B C D);
-    args!(A B C D E);
-    args!(A B C D E F);
-    args!(A B C D E F G);
-    args!(A B C D E F G H);
-}
-
-/// `erlang:monitor(process, Who)`: its reference, by which to receive.
-pub fn monitor(who: impl Encoder) -> Apply {
-    apply("erlang", "monitor", (Named("process"), who))
-}
-
-/// `link(Pid)`.
-pub fn link(pid: impl Encoder) -> Apply {
-    apply("erlang", "link", (pid,))
-}
-
-/// What [`apply`] returns: a future of what the function returned, or raised.
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct Apply {
-    what: (String, String, OwnedTerm),
-    asking: Asking,
-}
-
-impl Future for Apply {
-    type Output = Result<OwnedTerm, Raised>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Apply { what, asking } = &mut *self;
-        let make = || {
-            let (module, function, args) = what.clone();
-            What::Apply { module, function, args }
-        };
-        asking.poll("apply", context, make).map(|answer| match answer {
-            Answer::Came(result) => Ok(result),
-            Answer::Raised(why) => Err(Raised::new(why)),
-            Answer::Nothing => unreachable!("it has no time"),
-        })
-    }
-}
-
-/// What an Erlang function raised.
-///
-/// As an [`Error`] it is raised as it was; an exit or a throw as an error `{Class, Reason}`.
-#[derive(Clone, Debug)]
-pub struct Raised {
-    /// Which class.
-    pub class: Class,
-    /// And the reason.
-    pub reason: OwnedTerm,
-}
-
-/// Erlang's classes of exceptions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// `error(Reason)`
-    Error,
-    /// `exit(Reason)`
-    Exit,
-    /// `throw(Reason)`
-    Throw,
-}
-
-impl Raised {
-    /// Of `{Class, Reason}`.
-    fn new(why: OwnedTerm) -> Raised {
-        match why.tuple().as_deref() {
-            Some([class, reason]) => {
-                let class = match class {
-                    class if class.is_atom("exit") => Class::Exit,
-                    class if class.is_atom("throw") => Class::Throw,
-                    _ => Class::Error,
-                };
-                Raised { class, reason: reason.clone() }
-            }
-            _ => Raised { class: Class::Error, reason: why },
-        }
-    }
-}
-
-impl Encoder for Raised {
-    fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
-        match self.class {
-            Class::Error => self.reason.encode(env),
-            Class::Exit => (Named("exit"), &self.reason).encode(env),
-            Class::Throw => (Named("throw"), &self.reason).encode(env),
-        }
-    }
-}
-
-impl From<Raised> for Error {
-    fn from(raised: Raised) -> Error {
-        Error::raise(raised)
-    }
-}
-
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{:?}: {:?}", self.class, self.reason)
-    }
-}
-
-impl std::error::Error for Raised {}
-
-// -- what does not wait ---------------------------------------------------------------------------
-
-/// `To ! Message`: to a pid, a registered name, `{Name, Node}` or an alias, on any node.
-///
-/// It does not wait: the caller sends it at the end of this slice, or when the future waits next.
-/// What is sent so arrives in the order in which it was sent. A name that nobody has is ignored.
-/// The function must be `awaited` (or of mode `"threaded"`).
-///
-/// # Panics
-/// Outside of a fair function, and on another thread than its own.
-pub fn send(to: impl Encoder, message: impl Encoder) {
-    post("send", to, message, false);
-}
-
-/// Answers a call, whose `from` [`OwnedTerm::as_call`] has found; otherwise as [`send`].
-pub fn reply(from: impl Encoder, value: impl Encoder) {
-    post("reply", from, value, true);
-}
-
-fn post(what: &str, to: impl Encoder, message: impl Encoder, is_reply: bool) {
-    let posted = Posted { to: OwnedTerm::new(to), message: OwnedTerm::new(message), is_reply };
-    with_this(what, |call| call.asks.post(posted));
-}
-
-/// The pid of the caller: of the native process itself. `None` in a `cleanup`, which has none.
-///
-/// # Panics
-/// Outside of a fair function, and on another thread than its own.
-pub fn caller() -> Option<LocalPid> {
-    let pid = with_this("caller", Call::caller);
-    // Safety: a local pid is a term of any environment, and in `ErlNifPid` as it is.
-    OwnedTerm::made(|_| pid).decode().ok()
-}
-
-struct Posted {
-    to: OwnedTerm,
-    message: OwnedTerm,
-    is_reply: bool,
-}
-
 // -- all that a call asks for ---------------------------------------------------------------------
+
+pub(crate) struct Posted {
+    pub(crate) to: OwnedTerm,
+    pub(crate) message: OwnedTerm,
+    pub(crate) is_reply: bool,
+}
 
 #[derive(Default)]
 pub(crate) struct Asks {
@@ -464,7 +189,7 @@ impl Asks {
         self.returned.borrow_mut().push_back(message);
     }
 
-    fn post(&self, posted: Posted) {
+    pub(crate) fn post(&self, posted: Posted) {
         self.outbox.borrow_mut().push(posted);
     }
 

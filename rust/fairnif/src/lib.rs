@@ -4,6 +4,7 @@
 #[cfg(not(unix))]
 compile_error!("fairnif needs Unix");
 
+mod apply;
 mod ask;
 mod bin;
 mod call;
@@ -11,6 +12,7 @@ mod error;
 mod iter;
 mod load;
 mod offload;
+mod receive;
 mod resource;
 mod source;
 mod sync;
@@ -25,16 +27,14 @@ pub mod abi;
 #[allow(missing_docs)]
 pub mod codegen;
 
-pub use ask::{
-    apply, caller, link, monitor, receive, reply, send, Apply, Args, Class, Raised, Receive,
-    ReceiveWithin,
-};
+pub use apply::{apply, link, monitor, Apply, Args, Class, Raised};
 pub use bin::{Bin, OwnedBin};
 pub use error::Error;
 pub use fairnif_macros::nif;
 pub use iter::{fair, fair_here, Fair, FairHere};
 pub use load::{authors_info, load, load_as};
 pub use offload::{offload, Offload, Place};
+pub use receive::{caller, receive, reply, send, Receive, ReceiveWithin};
 pub use resource::{FairResource, Resource};
 pub use source::{readable, sleep, writable, Ready, Sleep};
 pub use term::OwnedTerm;

@@ -189,7 +189,7 @@ pub(crate) fn ops() -> *const abi::Ops {
     OPS.load(Ordering::Acquire)
 }
 
-/// Declares a type of one's own as a fair resource, for [`FairResource`].
+/// Declares a type of one's own as a fair resource, for [`FairResource`](crate::FairResource).
 ///
 /// ```no_run
 /// use fairnif::{FairResource, Ticker};

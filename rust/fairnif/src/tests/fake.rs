@@ -2,6 +2,8 @@
 
 use super::*;
 
+pub(super) type Answers = Box<dyn FnMut(c_int) -> (bool, usize)>;
+
 #[repr(C)]
 pub(super) struct Fake {
     pub(super) task: Task,
@@ -20,7 +22,7 @@ pub(super) struct Fake {
     /// How many waits find no memory.
     pub(super) no_memory: usize,
     /// What an ask answers, and the timeouts that were asked for.
-    pub(super) ask: Option<Box<dyn FnMut(c_int) -> (bool, usize)>>,
+    pub(super) ask: Option<Answers>,
     pub(super) asked: Vec<c_int>,
     pub(super) cancel_at_ask: usize,
     pub(super) posted: usize,
