@@ -74,10 +74,11 @@
                   system :: boolean(),
                   debug :: [sys:dbg_opt()],
                   deadline = infinity :: integer() | infinity,    % of the body's receive, ms
-                  hibernate_after :: timeout()}).
+                  hibernate_after :: timeout(),
+                  asks :: fairnif:pending() | undefined}).       % while sys has the process
 
-%% What the body came to while sys has the process: sys calls system_get_state without a way to
-%% give back another state.
+%% What the body came to when it was asked meanwhile: sys calls system_get_state without a way to
+%% give back another record. Only so long, since anybody may look at the dictionary.
 -define(CAME_TO, '$fairnif_came_to').
 
 %% @doc A native process that calls `Nif' with `Args'; answers once its body receives for the first
@@ -197,11 +198,10 @@ wait(Asks, #process{parent = Parent} = P) ->
     Left = left(P),
     receive
         {system, From, Request} ->
-            put(?CAME_TO, Asks),
-            sys:handle_system_msg(Request, From, Parent, ?MODULE, P#process.debug, P);
+            sys:handle_system_msg(Request, From, Parent, ?MODULE, P#process.debug,
+                                  P#process{asks = Asks});
         {'EXIT', Parent, Reason} ->
-            put(?CAME_TO, Asks),
-            terminate(Reason, P);
+            terminate(Reason, P#process{asks = Asks});
         Message ->
             go_on(fairnif:answer(Asks, message, Message), noted(Message, P))
     after Left ->
@@ -232,7 +232,13 @@ print(Device, Event, Name) ->
 %% @private
 -spec system_continue(pid(), [sys:dbg_opt()], #process{}) -> no_return().
 system_continue(Parent, Debug, P) ->
-    go_on(erase(?CAME_TO), P#process{parent = Parent, debug = Debug}).
+    go_on(came_to(P), P#process{parent = Parent, debug = Debug, asks = undefined}).
+
+came_to(#process{asks = Asks}) ->
+    case erase(?CAME_TO) of
+        undefined -> Asks;
+        CameTo -> CameTo
+    end.
 
 %% @private
 -spec system_terminate(term(), pid(), [sys:dbg_opt()], #process{}) -> no_return().
@@ -242,6 +248,7 @@ system_terminate(Reason, _Parent, Debug, P) ->
 %% The body is let go with the process.
 terminate(Reason, #process{system = true} = P) ->
     _ = ask_body({terminate, Reason}, P),
+    _ = erase(?CAME_TO),                % a crash report has the dictionary
     exit(Reason);
 terminate(Reason, _P) ->
     exit(Reason).
@@ -279,11 +286,11 @@ format_status(_Option, [_Dictionary, State, Parent, Debug, #process{nif = Nif, n
 %% Gives the body a message of its own to be answered before it receives again.
 ask_body(Request, #process{system = false}) ->
     error({fairnif, {no_system_option, Request}});
-ask_body(Request, _P) ->
+ask_body(Request, P) ->
     Tag = make_ref(),
     Message = {system, {self(), Tag}, Request},
     put(?CAME_TO, try
-                      fairnif:answer(get(?CAME_TO), message, Message)
+                      fairnif:answer(came_to(P), message, Message)
                   catch
                       Class:Reason:Stack -> {raised, Class, Reason, Stack}
                   end),

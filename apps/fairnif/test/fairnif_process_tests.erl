@@ -233,6 +233,7 @@ forged_values_do_nothing() ->
                   erlang:append_element(setelement(3, Asks, Request), x),
                   setelement(1, Asks, fairnif_pending)]],
     ?assertEqual(undefined, get(forged)),
+    a_stale_request_does_nothing(),
     ?assertEqual({fairnif_asks, x}, fairnif:await({fairnif_asks, x})),
     Self = self(),
     {_, M} = spawn_monitor(fun() ->
@@ -240,6 +241,16 @@ forged_values_do_nothing() ->
                            end),
     receive {'DOWN', M, process, _, normal} -> ok end,
     receive Why -> ?assertEqual({fairnif, not_owner}, Why) end.
+
+%% A body returns its own request, which was answered: what was in it, and a call put there.
+a_stale_request_does_nothing() ->
+    [begin
+         Asks = ?T:normal([]),
+         self() ! {'$gen_call', {self(), Change}, {return, setelement(3, Asks, Request)}},
+         ?assertError({fairnif, _}, fairnif:await(Asks)),
+         receive {Change, ok} -> ok end
+     end || {Change, Request} <- [{none, -1}, {a_call, {erlang, put, [forged, true]}}]],
+    ?assertEqual(undefined, get(forged)).
 
 bad_options() ->
     Start = fun(Nif, Args, Options) -> fairnif_process:start(Nif, Args, Options) end,

@@ -51,6 +51,17 @@ static void reply(fair_task *t, ERL_NIF_TERM from, ErlNifSInt64 value)
     fair_reply(t, from, enif_make_int64(fair_env(t), value));
 }
 
+/* 0: the sum is none of 64 bits. */
+static int add(struct counter *c, ErlNifSInt64 number)
+{
+    ErlNifSInt64 sum;
+
+    if (__builtin_add_overflow(c->value, number, &sum))
+        return 0;
+    c->value = sum;
+    return 1;
+}
+
 /* Answers those who have waited for so much; the others wait on. */
 static void tell(fair_task *t, struct counter *c)
 {
@@ -67,14 +78,15 @@ static void tell(fair_task *t, struct counter *c)
         ErlNifSInt64 least;
         int arity;
 
-        fair_tick(t, 1);
-        if (!enif_get_tuple(fair_env(t), head, &arity, &parts) || arity != 2
-            || !fair_get_int64(t, parts[0], &least))
-            continue;                   /* sys:replace_state put it there */
-        if (least <= c->value)
-            reply(t, parts[1], c->value);
-        else
-            fair_list_push(t, c->waiting, head);
+        /* Anything may be there: sys:replace_state. */
+        if (enif_get_tuple(fair_env(t), head, &arity, &parts) && arity == 2
+            && fair_get_int64(t, parts[0], &least)) {
+            if (least <= c->value)
+                reply(t, parts[1], c->value);
+            else
+                fair_list_push(t, c->waiting, head);
+        }
+        fair_tick(t, 1);                /* may pause: `head` is gone */
     }
     fair_unroot(t, all);
 }
@@ -87,8 +99,7 @@ static int handle_call(fair_task *t, struct counter *c, ERL_NIF_TERM from,
 
     if (enif_is_identical(request, am_value)) {
         reply(t, from, c->value);
-    } else if (get_number(t, request, am_add, &number)) {
-        c->value += number;
+    } else if (get_number(t, request, am_add, &number) && add(c, number)) {
         reply(t, from, c->value);
         tell(t, c);
     } else if (get_number(t, request, am_wait_for, &number)) {
@@ -155,7 +166,7 @@ static ERL_NIF_TERM handle_system(fair_task *t, struct counter *c,
         fair_reply(t, from, get_state(t, c));
         return 0;
     }
-    if (!enif_get_tuple(env, parts[2], &arity, &parts)) {
+    if (!enif_get_tuple(env, parts[2], &arity, &parts) || arity < 2) {
         fair_reply(t, from, am_unknown);
     } else if (enif_is_identical(parts[0], am_replace_state)) {
         fair_reply(t, from, set_state(t, c, parts[1]) ? am_ok : am_badarg);
@@ -184,10 +195,8 @@ static ERL_NIF_TERM counter(fair_task *t)
             if (!handle_call(t, &c, from, request))
                 return am_normal;
         } else if (fair_get_cast(t, message, &request)) {
-            if (get_number(t, request, am_add, &number)) {
-                c.value += number;
+            if (get_number(t, request, am_add, &number) && add(&c, number))
                 tell(t, &c);
-            }
         } else if ((next = handle_system(t, &c, message))) {
             return next;
         }

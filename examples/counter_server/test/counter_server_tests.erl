@@ -170,6 +170,38 @@ a_reload_is_followed_by_code_change_test() ->
     receive {waited, 44} -> ok after 5000 -> error(forgotten) end,
     ok = counter_server:stop(C).
 
+%% More than one slice's, each term looked at after it may have moved.
+many_wait_in_any_slices_test_() ->
+    {timeout, 60, fun() ->
+         Debug = fun(On) -> ok = fairnif:debug(#{pause_every_tick => On, check_terms => On}) end,
+         Debug(true),
+         try many_wait() after Debug(false) end
+     end}.
+
+many_wait() ->
+    C = started(counter_server, 0),
+    Waiters = [{N, spawn_monitor(fun() -> exit({got, counter_server:wait_for(C, N)}) end)}
+               || N <- lists:seq(1, 300)],
+    eventually(fun() -> case sys:get_state(C) of
+                            {0, Waiting} -> length(Waiting) =:= 300;
+                            _ -> false
+                        end end),
+    [begin
+         true = erlang:garbage_collect(C),
+         _ = counter_server:add(C, 1)
+     end || _ <- Waiters],
+    [receive {'DOWN', M, process, P, Why} -> ?assertEqual({got, N}, Why) end
+     || {N, {P, M}} <- Waiters],
+    ?assertEqual(300, sys:get_state(C)),
+    ok = counter_server:stop(C).
+
+a_sum_that_is_too_large_is_refused_test() ->
+    C = started(counter_server, 1 bsl 63 - 1),
+    ?assertEqual({error, unknown}, counter_server:add(C, 1)),
+    ok = counter_server:add_later(C, 1),
+    ?assertEqual(1 bsl 63 - 2, counter_server:add(C, -1)),
+    ok = counter_server:stop(C).
+
 a_state_that_is_none_does_no_harm_test() ->
     C = started(counter_server, 1),
     {2, _} = sys:replace_state(C, fun(_) -> {2, [no, {3}, {a, b}, {3, no}]} end),

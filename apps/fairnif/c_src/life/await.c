@@ -264,14 +264,31 @@ ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* -- what a task asked for -------------------------------------------------- */
 
+/* The object's task, which waits for an answer, or NULL.  Until its owner gives one
+ * it stays so: nobody else has it. */
+static struct fair__task *asking(struct fair__pending *p)
+{
+    struct fair__task *t;
+
+    if (p->of_request)
+        return p->task;
+    fair__wait_lock();
+    t = p->task;
+    if (t && GET(t->state) != T_ASKS)
+        t = NULL;
+    fair__wait_unlock();
+    return t;
+}
+
 /* asked(Asks, Process) -> Request; Process is `process' where the caller is a
  * native process, and the task its body.
- * What came from anybody else than a task of the caller's is refused: calls are
- * made of it. */
+ * Calls are made of a request.  So what did not come from a task of the caller's
+ * is refused, and what was answered before. */
 ERL_NIF_TERM fair__asked(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct fair__pending *p;
     const ERL_NIF_TERM *elems;
+    struct fair__task *t;
     const char *why;
     int arity;
 
@@ -279,14 +296,11 @@ ERL_NIF_TERM fair__asked(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     why = get_value(env, argv[0], true, &p, &arity, &elems);
     if (why)
         return refuse(env, why);
-    if (!p->is_process
-        && enif_is_identical(argv[1], enif_make_atom(env, "process"))) {
-        fair__wait_lock();
-        if (p->task)
-            SET(p->task->is_process, true);
-        fair__wait_unlock();
-        p->is_process = true;
-    }
+    t = asking(p);
+    if (!t)
+        return refuse(env, "awaited_before");
+    if (enif_is_identical(argv[1], enif_make_atom(env, "process")))
+        SET(t->is_process, true);
     return elems[2];
 }
 
@@ -316,28 +330,6 @@ static ERL_NIF_TERM resume_answered(struct fair__task *t, ErlNifEnv *env,
     return resume(t, env, p->arity, next);
 }
 
-/* The task that waits for an answer, or NULL.  A threaded one stays the object's:
- * a thread of the pool goes on with it. */
-static struct fair__task *asking(struct fair__pending *p)
-{
-    struct fair__task *t;
-
-    if (!p->of_request) {
-        fair__wait_lock();
-        t = p->task;
-        if (t && GET(t->state) != T_ASKS)
-            t = NULL;
-        fair__wait_unlock();
-        return t;
-    }
-    t = p->task;
-    if (t) {
-        p->task = NULL;
-        t->pending = NULL;
-    }
-    return t;
-}
-
 /* answer(Asks, Outcome, Answer) -> Value, maybe another pending one, or one that
  * asks.  Outcome is 1, or 0: nothing came, it failed. */
 ERL_NIF_TERM fair__answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -362,7 +354,9 @@ ERL_NIF_TERM fair__answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
                                  fair__answer, argc, argv);
     p->answers++;
     t->timed_out = !outcome;
-    if (!t->own_env) {
+    if (p->of_request) {
+        p->task = NULL;
+        t->pending = NULL;
         fair__become(t, T_READY);
         return resume_answered(t, env, p, elems, argv[2]);
     }

@@ -18,7 +18,8 @@
  * the value, takes the task off whatever list it is in and drops it; what a
  * thread of the pool works at just then is dropped by that thread, when it is
  * done.  Each wait has an object of its own, so one that was awaited is told
- * from one that is new.
+ * from one that is new; but for requests that follow one another in a slice,
+ * which Answers tells apart.
  *
  *     run --X_WAIT--> park --> begin_waiting --> (list) --> ready --> {Ref, go}
  *      ^                                                                |
@@ -320,7 +321,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
     ErlNifEnv *env = t->pub.env;
     /* A request is made so often that even reading the clock counts. */
     uint64_t since = waits_for == T_ASKS ? t->now : fair__now();
-    bool charged = t->where == W_NORMAL;
+    bool charged = t->where == W_NORMAL, copies = t->terms;
     struct fair__pending *p;
     ERL_NIF_TERM object, term;
 
@@ -353,7 +354,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
         begin_parked(t, env, p);
     }
     /* Few terms and nobody to wake: not worth a look at the clock. */
-    charged = charged && (!p->of_request || p->apart);
+    charged = charged && (!p->of_request || p->apart || copies);
     enif_release_resource(p);
     if (charged) {
         double parking = (double)(fair__now() - since);

@@ -4,7 +4,8 @@
  * check_terms: every term that the runtime hands to a body is remembered with
  * the number of pauses so far.  A body that gives one back after a pause,
  * without having asked for it again, kept it in a C variable.  It is reported
- * even when the garbage collector did not move it this time.
+ * even when the garbage collector did not move it this time; unless it is part of
+ * what was handed out since, where the body may have it from.
  */
 #include <stdio.h>
 
@@ -13,7 +14,10 @@
 #include "base/os.h"
 #include "task/switch.h"
 
-enum { SEEN = 1024 };           /* direct-mapped: newer ones push out older */
+enum {
+    SEEN = 1024,                /* direct-mapped: newer ones push out older */
+    PARTS = 100, DEPTH = 3      /* of a term, that are looked through */
+};
 
 struct fair__seen {
     struct {
@@ -114,6 +118,41 @@ void fair__see_out(struct fair__task *t, ERL_NIF_TERM term)
     t->seen->terms[place_of(term)].pauses = t->pub.yields;
 }
 
+static bool is_part(ErlNifEnv *env, ERL_NIF_TERM whole, ERL_NIF_TERM term,
+                    int depth)
+{
+    const ERL_NIF_TERM *elems;
+    ERL_NIF_TERM head, tail;
+    int arity;
+
+    if (whole == term)
+        return true;
+    if (depth == 0)
+        return false;
+    if (enif_get_tuple(env, whole, &arity, &elems)) {
+        for (int i = 0; i < arity && i < PARTS; i++)
+            if (is_part(env, elems[i], term, depth - 1))
+                return true;
+        return false;
+    }
+    for (int i = 0; i < PARTS
+         && enif_get_list_cell(env, whole, &head, &tail); i++, whole = tail)
+        if (tail == term || is_part(env, head, term, depth - 1))
+            return true;
+    return false;
+}
+
+/* Part of what is valid now: so is this. */
+static bool is_valid(const struct fair__task *t, ERL_NIF_TERM term)
+{
+    for (unsigned i = 0; i < SEEN; i++)
+        if (t->seen->terms[i].term
+            && t->seen->terms[i].pauses == t->pub.yields
+            && is_part(t->pub.env, t->seen->terms[i].term, term, DEPTH))
+            return true;
+    return false;
+}
+
 void fair__see_in(struct fair__task *t, ERL_NIF_TERM term)
 {
     unsigned place = place_of(term);
@@ -121,7 +160,7 @@ void fair__see_in(struct fair__task *t, ERL_NIF_TERM term)
     if (!t->seen || is_immediate(term))
         return;
     if (t->seen->terms[place].term == term
-        && t->seen->terms[place].pauses < t->pub.yields)
+        && t->seen->terms[place].pauses < t->pub.yields && !is_valid(t, term))
         fair__misuse(t, RULE_KEPT_TERM);
 }
 

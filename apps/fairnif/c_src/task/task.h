@@ -87,7 +87,7 @@ struct fair__check {
 
 /* Whoever is at a task may touch all of it: the thread that runs it, or its
  * function; where none does, who has its scheduled NIF or, locked, its pending
- * value.  Each part says who else may. */
+ * value (of a request: not locked).  Each part says who else may. */
 struct fair__task {
     struct fair_task pub;
     struct fair__ctx ctx;
@@ -168,7 +168,8 @@ struct fair__task {
                                        body has called */
     fair__u64 cancelled_ns;     /* when; 0: is not.  Anyone reads */
 
-    /* -- waiting: under the waiting lock, but for what the body gives ------- */
+    /* -- waiting: under the waiting lock, but for what the body gives, and for
+          a request, which only its caller sees ----------------------------- */
     struct fair__pending *pending;
     struct fair__job job;       /* for T_POOL */
     struct fair__task *wait_prev, *wait_next;   /* in the list of its state; in

@@ -102,11 +102,31 @@ static ERL_NIF_TERM returns_nothing(fair_task *t)
     return 0;
 }
 
+/* What it was given before a pause it finds again in what it re-reads. */
+static ERL_NIF_TERM looks_again(fair_task *t)
+{
+    unsigned one = fair_root(t, fair_arg(t, 0)), list;
+    const ERL_NIF_TERM *parts;
+    ERL_NIF_TERM head;
+    int arity;
+
+    list = fair_root(t, enif_make_list1(fair_env(t),
+                                        enif_make_tuple2(fair_env(t),
+                                                         fair_arg(t, 0),
+                                                         fair_kept(t, one))));
+    fair_tick(t, 1);
+    fair_list_next(t, list, &head);
+    enif_get_tuple(fair_env(t), head, &arity, &parts);
+    fair_keep(t, one, parts[1]);
+    return parts[1];
+}
+
 static ErlNifFunc nifs[] = {
     FAIR_NIF("immediate", 1, immediate, FAIR_NORMAL),
     FAIR_NIF("keeps_argument", 1, keeps_argument, FAIR_NORMAL),
     FAIR_NIF("keeps_root", 1, keeps_root, FAIR_NORMAL),
     FAIR_NIF("keeps_nothing", 1, keeps_nothing, FAIR_NORMAL),
+    FAIR_NIF("looks_again", 1, looks_again, FAIR_NORMAL),
     FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_NORMAL),
     FAIR_NIF("tries_locks", 0, tries_locks, FAIR_NORMAL),
     FAIR_NIF("goes_on", 0, goes_on_after_badarg, FAIR_NORMAL),
@@ -128,6 +148,15 @@ TEST(terms, "a body that follows the rules is not reported")
     CHECK_CALL("keeps_nothing", "{1,<<2>>}", "{1,<<2>>}");
     CHECK_NUMBERS(node_counter("immediate", "misuses"), ==, 0);
     CHECK_NUMBERS(node_counter("keeps_nothing", "misuses"), ==, 0);
+}
+
+TEST(again, "a part of what was re-read is not reported, though it was handed out "
+     "before a pause")
+{
+    watch();
+    vm_options.gc_every = 0;
+    CHECK_CALL("looks_again", "{1,<<2>>}", "{1,<<2>>}");
+    CHECK_NUMBERS(node_counter("looks_again", "misuses"), ==, 0);
 }
 
 /* A stale term in a root ends the VM's stand-in when it collects: so there is

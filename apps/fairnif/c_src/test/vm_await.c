@@ -184,6 +184,14 @@ static enum vm_state requested(vm_proc *p, vm_term request)
     return receive(p, A_TAGGED, elems[2]);
 }
 
+/* The next request, of the object that was answered. */
+static bool follows(vm_term before, vm_term value)
+{
+    return is_value(value, 4, "fairnif_asks")
+        && vm__same(PTR(value)[2], PTR(before)[2])
+        && PTR(value)[4] == SMALL(SMALL_VALUE(PTR(before)[4]) + 1);
+}
+
 /* A NIF has come back with p->result, or raised that. */
 enum vm_state vm__await_answered(vm_proc *p, enum vm_state state)
 {
@@ -193,8 +201,12 @@ enum vm_state vm__await_answered(vm_proc *p, enum vm_state state)
         return state;
     switch (p->await.at) {
     case A_CALL:
-    case A_ANSWER:
         return await(p, p->result);
+    case A_ANSWER:
+        if (!follows(p->await.regs[0], p->result))
+            return await(p, p->result);
+        p->await.regs[0] = p->result;
+        return requested(p, PTR(p->result)[3]);
     case A_ASK:
         return asked(p, p->result);
     case A_EXPIRE:

@@ -9,15 +9,15 @@
 #include "task/env.h"
 
 /* A pending value's resource object, of a type of the runtime's.  One for each
- * wait: it owns the task until it is resumed, or until a thread of the pool
- * finds that it has gone.  All of it under the waiting lock. */
+ * wait, or for the requests of one slice: it owns the task until it is resumed,
+ * or until a thread of the pool finds that it has gone.  All of it under the
+ * waiting lock, but for that of a request. */
 struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
     int arity;                  /* of the value that it is in, but for a
                                    request */
     unsigned answers;           /* so many of the requests were answered; of the
                                    owner's NIFs only */
-    bool is_process;            /* its task knows that it is one's body */
     bool of_request;            /* its task waits for nothing but its owner's
                                    answer: then only the owner touches it, and
                                    whoever frees its terms, without the lock */
