@@ -275,17 +275,17 @@ static void withdraw(ErlNifEnv *env, struct fair__pending *p)
     fair__wake_send(env, &w);
 }
 
-/* An object for this wait, which the caller of this lets go of, and its term; NULL
- * when memory is out.  Of a body that asks again in the slice that an answer began
- * it is that answer's: the tuple that the caller gave us holds it meanwhile. */
+/* An object for this wait and its term; NULL when memory is out.  A new one is the
+ * caller's to let go of.  Of a body that asks again in the slice that an answer
+ * began it is that answer's: the tuple that the caller gave us holds it. */
 static struct fair__pending *pending_for(struct fair__task *t, ErlNifEnv *env,
-                                         ERL_NIF_TERM *object)
+                                         ERL_NIF_TERM *object, bool *is_new)
 {
     struct fair__pending *p = t->asked_by;
 
     t->asked_by = NULL;
-    if (p && t->waits_for == T_ASKS) {
-        enif_keep_resource(p);
+    *is_new = !p || t->waits_for != T_ASKS;
+    if (!*is_new) {
         *object = t->asked_by_term;
         return p;
     }
@@ -321,12 +321,12 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
     ErlNifEnv *env = t->pub.env;
     /* A request is made so often that even reading the clock counts. */
     uint64_t since = waits_for == T_ASKS ? t->now : fair__now();
-    bool charged = t->where == W_NORMAL, copies = t->terms;
+    bool charged = t->where == W_NORMAL, copies = t->terms, is_new;
     struct fair__pending *p;
     ERL_NIF_TERM object, term;
 
     t->waits_for = waits_for;
-    p = pending_for(t, env, &object);
+    p = pending_for(t, env, &object, &is_new);
     if (!p)
         goto no_memory;
     fair__become(t, T_PARKS);
@@ -355,7 +355,8 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
     }
     /* Few terms and nobody to wake: not worth a look at the clock. */
     charged = charged && (!p->of_request || p->apart || copies);
-    enif_release_resource(p);
+    if (is_new)
+        enif_release_resource(p);
     if (charged) {
         double parking = (double)(fair__now() - since);
 
@@ -363,7 +364,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t, struct fair__thread *th,
     }
     return term;
 no_memory:
-    if (p)
+    if (p && is_new)
         enif_release_resource(p);
     fair__task_end(t, th);
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
