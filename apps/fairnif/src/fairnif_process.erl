@@ -33,6 +33,9 @@
 
 -export([start/3, start_link/3, child_spec/1]).
 
+%% For each message: 30 ns of 1,200.
+-compile({inline, [left/1, with_deadline/2, noted/2]}).
+
 %% For gen and sys.
 -export([init_it/6, wait/2]).
 -export([system_continue/3, system_terminate/4, system_code_change/4, system_get_state/1,
