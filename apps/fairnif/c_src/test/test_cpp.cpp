@@ -6,6 +6,8 @@
  */
 #include <fairnif.hpp>
 
+#include <atomic>
+
 extern "C" {
 #include "check.h"
 }
@@ -96,6 +98,51 @@ void endless(fair::task &t)
     }
 }
 
+ErlNifPid server;               /* who serves, once it does */
+std::atomic<bool> serves_now;
+
+/* Keeps texts until it is told to stop, and has them sent and called about with
+ * each. */
+std::vector<std::string> serves(fair::task &t)
+{
+    using tagged = std::pair<fair::atom, std::vector<std::string>>;
+    using arguments = std::vector<std::variant<std::string,
+                                               std::vector<std::string>>>;
+    static const fair::atom tag("tag");
+    counted here;
+    std::vector<std::string> kept;
+
+    fair_caller(&t, &server);
+    serves_now = true;
+    for (;;) {
+        std::string text = t.decode<std::string>(t.receive().value());
+
+        if (text == "stop")
+            return kept;
+        kept.push_back(text);
+        t.send(t.self(), std::make_pair(tag, kept));
+        kept = t.decode<tagged>(t.receive(tag).value()).second;
+        if (t.receive(tag, 0))
+            throw std::logic_error("it came twice");
+        auto called = t.apply("m", "f", text, kept);
+        auto args = t.decode<std::tuple<fair::atom, fair::atom, arguments>>(called);
+        if (std::get<std::string>(std::get<2>(args)[0]) != text
+            || std::get<1>(std::get<2>(args)[1]) != kept)
+            throw std::logic_error("another's");
+        try {
+            t.apply("m", "raise", kept);
+            throw std::logic_error("did not raise");
+        } catch (const fair::raised &r) {
+            counted inner;
+
+            t.tick();
+            if (!r.is("error")
+                || t.decode<std::vector<std::vector<std::string>>>(r.reason(t))[0] != kept)
+                throw std::logic_error("raised another");
+        }
+    }
+}
+
 ErlNifFunc nifs[] = {
     FAIR_FN("deep", echo<deep>, FAIR_AUTO),
     FAIR_FN("deep_copied", copied<deep>, FAIR_AUTO),
@@ -106,6 +153,9 @@ ErlNifFunc nifs[] = {
     FAIR_FN("rooted", rooted, FAIR_AUTO),
     FAIR_FN("throws", throws, FAIR_AUTO),
     FAIR_FN("endless", endless, FAIR_AUTO),
+    FAIR_FN("serves", serves, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_FN("serves_dirty", serves, FAIR_DIRTY_CPU | FAIR_AWAITED),
+    FAIR_FN("serves_threaded", serves, FAIR_THREADED),
 };
 
 } /* namespace */
@@ -148,4 +198,65 @@ TEST(cancelled, "destructors run when the caller of a body in C++ dies, also "
     EVENTUALLY(node_stacks() == 0);
     CHECK_NUMBERS(alive, ==, 0);
     vm_free(p);
+}
+
+static const char *const servers[] = {"serves", "serves_dirty", "serves_threaded"};
+
+static vm_proc *begins(const char *name)
+{
+    vm_proc *p;
+
+    serves_now = false;
+    p = spawn_await(name, "");
+    for (int i = 0; i < 20000 && !serves_now; i++)
+        vm_run(p, 1);
+    CHECK(serves_now);
+    return p;
+}
+
+static void tell(const char *bytes)
+{
+    ErlNifEnv *env = enif_alloc_env();
+    ErlNifPid to = server;
+
+    enif_send(NULL, &to, env, vm_parse(env, bytes));
+    enif_free_env(env);
+}
+
+static const char stop[] = "<<115,116,111,112>>";
+
+TEST(messages, "a native process in C++ receives, sends and calls, with what it "
+     "keeps in its own variables")
+{
+    for (unsigned pause = 0; pause < 2; pause++) {
+        node_set("pause_every_tick", pause);
+        for (const char *name : servers) {
+            vm_proc *p = begins(name);
+
+            tell("<<1>>");
+            tell("<<2,3>>");
+            tell("<<>>");
+            tell(stop);
+            CHECK_TEXT(finished(p), "[<<1>>,<<2,3>>,<<>>]");
+            CHECK_NUMBERS(alive, ==, 0);
+        }
+    }
+    EVENTUALLY(node_stacks() == 0);
+}
+
+TEST(killed_receiving, "its destructors run when it is killed, wherever it is")
+{
+    for (const char *name : servers)
+        for (int steps = 1; steps < 60; steps += 3) {
+            vm_proc *p = begins(name);
+
+            node_set("pause_every_tick", 1);
+            for (int i = 0; i < 5; i++)
+                tell("<<1,2>>");
+            vm_run(p, steps);
+            vm_kill(p);
+            EVENTUALLY(node_stacks() == 0);
+            CHECK_NUMBERS(alive, ==, 0);
+            vm_free(p);
+        }
 }

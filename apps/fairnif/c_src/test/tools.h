@@ -69,6 +69,10 @@ static const struct skip {
      "it would have to pause"},
     {"none", "test_await.c", "nothing is pending"},
     {"none", "test_ask.c", "nothing is pending"},
+    {"none", "a native process in C++ receives, sends and calls, with what it keeps in "
+     "its own variables", "nothing is pending"},
+    {"none", "its destructors run when it is killed, wherever it is",
+     "nothing is pending"},
     {"none", "test_pool.c", "nothing is pending"},
     {"none", "test_lock.c", "nothing is pending"},
     {"none", "test_descriptor.c", "nothing is pending"},

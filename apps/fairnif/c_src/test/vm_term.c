@@ -287,6 +287,12 @@ int enif_get_list_cell(ErlNifEnv *env, vm_term term, vm_term *head,
     return 1;
 }
 
+int enif_is_atom(ErlNifEnv *env, vm_term term)
+{
+    vm__env_check(env, __func__);
+    return IS_ATOM(term);
+}
+
 int enif_is_empty_list(ErlNifEnv *env, vm_term term)
 {
     vm__env_check(env, __func__);
