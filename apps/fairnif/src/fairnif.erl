@@ -255,8 +255,8 @@ until_receive(Asks, Role) when ?ASKS(Asks) ->
 until_receive(Value, _Role) ->
     Value.
 
-%% What the answer came to. It is the task's next request, if it has the object that was just answered
-%% and counts one more. So nif_asked need not say so again, which takes 90 ns.
+%% What the answer came to. It is the task's next request, if it has the object that was just
+%% answered and counts one more. So nif_asked need not say so again, which takes 90 ns.
 answered(Asks, Next, Role) when ?ASKS(Next), element(2, Next) =:= element(2, Asks),
                                 element(4, Next) =:= element(4, Asks) + 1 ->
     give(Next, element(3, Next), Role);

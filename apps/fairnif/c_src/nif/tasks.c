@@ -171,22 +171,21 @@ static ERL_NIF_TERM list_outlived(ErlNifEnv *env, int argc,
 static ERL_NIF_TERM in_place_or_dirty(ErlNifEnv *env, const char *name,
                                       ERL_NIF_TERM (*list)(
                                           ErlNifEnv *env, int argc,
-                                          const ERL_NIF_TERM argv[]))
+                                          const ERL_NIF_TERM argv[]),
+                                      int argc, const ERL_NIF_TERM argv[])
 {
     if (fair__suspended_count() <= TASKS_IN_PLACE)
-        return list(env, 0, NULL);
-    return enif_schedule_nif(env, name, ERL_NIF_DIRTY_JOB_IO_BOUND, list, 0,
-                             NULL);
+        return list(env, argc, argv);
+    return enif_schedule_nif(env, name, ERL_NIF_DIRTY_JOB_IO_BOUND, list, argc,
+                             argv);
 }
 
 ERL_NIF_TERM fair__tasks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    (void)argc, (void)argv;
-    return in_place_or_dirty(env, "nif_tasks", list_all);
+    return in_place_or_dirty(env, "nif_tasks", list_all, argc, argv);
 }
 
 ERL_NIF_TERM fair__outlived(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    (void)argc, (void)argv;
-    return in_place_or_dirty(env, "nif_outlived", list_outlived);
+    return in_place_or_dirty(env, "nif_outlived", list_outlived, argc, argv);
 }
