@@ -291,14 +291,18 @@ ask_body(Request, #process{system = false}) ->
     error({fairnif, {no_system_option, Request}});
 ask_body(Request, P) ->
     Tag = make_ref(),
-    Message = {system, {self(), Tag}, Request},
-    put(?CAME_TO, try
-                      fairnif:answer(came_to(P), message, Message)
-                  catch
-                      Class:Reason:Stack -> {raised, Class, Reason, Stack}
-                  end),
+    put(?CAME_TO, told(came_to(P), {system, {self(), Tag}, Request})),
     receive
         {Tag, Answer} -> Answer
     after 0 ->
             error({fairnif, {not_answered, Request}})
     end.
+
+told(Asks, Message) when ?ASKS(Asks) ->
+    try
+        fairnif:answer(Asks, message, Message)
+    catch
+        Class:Reason:Stack -> {raised, Class, Reason, Stack}
+    end;
+told(Ended, _Message) ->                % meanwhile: the process ends when sys lets it go on
+    Ended.

@@ -26,7 +26,8 @@ all_test_() ->
       ++ [{timeout, 60, Test}
           || Test <- [fun returns_before_it_receives/0, fun raises/0, fun plain_await/0,
                       fun forged_values_do_nothing/0, fun bad_options/0, fun only_where_it_can/0,
-                      fun hibernates/0, fun without_system/0]]}}.
+                      fun hibernates/0, fun without_system/0,
+                      fun ends_while_suspended/0]]}}.
 
 with(Mode, Test) ->
     P = ?T:start(Mode),
@@ -271,6 +272,18 @@ hibernates() ->
     ok = call(P, {timeout, 50}),
     fairnif_test:eventually(fun() -> timer:sleep(60), call(P, {get, timeouts}) =:= 1 end),
     exit(P, kill).
+
+%% Whoever asks on, the process exits with what its body came to.
+ends_while_suspended() ->
+    {ok, P} = fairnif_process:start(fun ?T:raises/0, [], [{system, true}]),
+    M = monitor(process, P),
+    ok = sys:suspend(P),
+    [?assertError({callback_failed, _, {error, {fairnif, {not_answered, get_state}}}},
+                  sys:get_state(P)) || _ <- [raises, has_raised]],
+    quietly(fun() ->
+                    ok = sys:resume(P),
+                    receive {'DOWN', M, process, P, Why} -> ?assertMatch({badarg, [_ | _]}, Why) end
+            end).
 
 without_system() ->
     P = ?T:start(normal),
