@@ -67,16 +67,18 @@ merge_pairs(Maps) -> Maps.
 
 %% Calls Fun with a heap that, from its next collection on, has room for so many
 %% more words.  A process's heap otherwise grows by a fifth at a time, and all
-%% that is there is copied each time.  A process whose heap is limited would be
-%% killed for room that it may not need: it gets none.
+%% that is there is copied each time.  Of the heap's size no more counts than that
+%% room: it is what the last call asked for, too.  A process whose heap is limited
+%% would be killed for room that it may not need: it gets none.
 room(Words, Fun) when Words < ?LITTLE_ROOM ->
     Fun();
-room(Words, Fun) ->
+room(Needed, Fun) ->
     [{heap_size, Size}, {garbage_collection, Settings}] =
         process_info(self(), [heap_size, garbage_collection]),
     case proplists:get_value(max_heap_size, Settings) of
         #{size := 0} ->
-            Before = process_flag(min_heap_size, Size + min(Words, ?MUCH_ROOM)),
+            Words = min(Needed, ?MUCH_ROOM),
+            Before = process_flag(min_heap_size, Words + min(Size, Words)),
             try Fun() after process_flag(min_heap_size, Before) end;
         _ ->
             Fun()

@@ -63,8 +63,9 @@ size_of(_) -> 0.
 
 %% Calls Fun with a heap that, from its next collection on, has room for what comes of so many
 %% bytes, at a word for four. A heap otherwise grows by a fifth at a time, and all that is there is
-%% copied each time. A process whose heap is limited would be killed for room that it may not need:
-%% it gets none.
+%% copied each time. Of the heap's size no more counts than that room: it is what the last call asked
+%% for, too. A process whose heap is limited would be killed for room that it may not need: it gets
+%% none.
 room(Bytes, Fun) when Bytes < ?LARGE ->
     Fun();
 room(Bytes, Fun) ->
@@ -72,7 +73,8 @@ room(Bytes, Fun) ->
         process_info(self(), [heap_size, garbage_collection]),
     case proplists:get_value(max_heap_size, Settings) of
         #{size := 0} ->
-            Before = process_flag(min_heap_size, Size + min(Bytes div 4, ?MUCH_ROOM)),
+            Words = min(Bytes div 4, ?MUCH_ROOM),
+            Before = process_flag(min_heap_size, Words + min(Size, Words)),
             try Fun() after process_flag(min_heap_size, Before) end;
         _ ->
             Fun()

@@ -301,3 +301,16 @@ loaded_anew() ->
 document(N) ->
     Item = fun(I) -> ["<item id='", integer_to_list(I), "'><name>a &amp; b</name></item>"] end,
     iolist_to_binary(["<list>", [Item(I) || I <- lists:seq(1, N)], "</list>"]).
+
+%% The room of one call is not the next one's need: the heap would grow by it each time.
+who_calls_again_and_again_does_not_grow_test_() ->
+    {timeout, 60, fun() ->
+         Document = iolist_to_binary(["<d>", lists:duplicate(5000, "<p>The quick fox</p>"), "</d>"]),
+         Call = fun() -> expat:parse(Document) end,
+         {_, M} = spawn_monitor(fun() -> exit({most, lists:max(heaps(100, Call))}) end),
+         receive {'DOWN', M, process, _, {most, Words}} -> ?assert(Words < 12 * byte_size(Document)) end
+     end}.
+
+heaps(Times, Call) ->
+    [begin _ = Call(), element(2, process_info(self(), total_heap_size)) end
+     || _ <- lists:seq(1, Times)].
