@@ -253,7 +253,7 @@ part() ->
 %% The VM meanwhile
 %% ------------------------------------------------------------------
 
-%% The plain ones hold the only scheduler for all of their time.
+%% The plain ones hold the only scheduler to their end.
 a_neighbour_runs_test_() ->
     Document = document(100000),
     Tree = parse(Document),
@@ -264,8 +264,9 @@ a_neighbour_runs_test_() ->
 a_neighbour_runs(Fair, Plain) ->
     {Elapsed, Gap} = least_gap(fun() -> beside(Fair) end),
     ?assert(Gap < Elapsed / 3),
-    {PlainElapsed, PlainGap} = least_gap(fun() -> beside(Plain) end),
-    ?assert(PlainGap > PlainElapsed / 2).
+    %% After the plain one its caller collects, in another turn.
+    {_, PlainGap} = least_gap(fun() -> beside(Plain) end),
+    ?assert(PlainGap > 3 * Gap).
 
 %% Within a callback of expat's, and while a long token is read on a dirty scheduler.
 a_dead_caller_leaves_nothing_test_() ->
