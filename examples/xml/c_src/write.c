@@ -10,7 +10,7 @@
 
 enum {
     TICK_AT = 1000,             /* units, of which 8 bytes make one */
-    PART = 20,                  /* a name, an attribute, a piece of text */
+    PART = 4,                   /* a name, an attribute, a piece of text */
     IN_ONE_GO = 4096,           /* bytes of a binary without a tick */
     FEW = 128,                  /* bytes that are escaped one by one */
     LONGEST_ESCAPE = 6
