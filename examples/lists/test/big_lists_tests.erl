@@ -377,11 +377,14 @@ repeat(Function, Args) ->
 
 %% The room of one call is not the next one's need: the heap would grow by it each time.
 who_calls_again_and_again_does_not_grow_test_() ->
-    {timeout, 60, fun() ->
-         Call = fun() -> big_lists:range(1, 100000) end,
-         {_, M} = spawn_monitor(fun() -> exit({most, lists:max(heaps(100, Call))}) end),
-         receive {'DOWN', M, process, _, {most, Words}} -> ?assert(Words < 3000000) end
-     end}.
+    {timeout, 60, fun who_calls_again_and_again_does_not_grow/0}.
+
+who_calls_again_and_again_does_not_grow() ->
+    Call = fun() -> big_lists:range(1, 100000) end,
+    {_, M} = spawn_monitor(fun() -> exit({most, lists:max(heaps(100, Call))}) end),
+    receive
+        {'DOWN', M, process, _, {most, Words}} -> ?assert(Words < 3000000)
+    end.
 
 heaps(Times, Call) ->
     [begin _ = Call(), element(2, process_info(self(), total_heap_size)) end

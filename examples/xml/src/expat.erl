@@ -63,9 +63,9 @@ size_of(_) -> 0.
 
 %% Calls Fun with a heap that, from its next collection on, has room for what comes of so many
 %% bytes, at a word for four. A heap otherwise grows by a fifth at a time, and all that is there is
-%% copied each time. Of the heap's size no more counts than that room: it is what the last call asked
-%% for, too. A process whose heap is limited would be killed for room that it may not need: it gets
-%% none.
+%% copied each time. Of the heap's size no more counts than that room: it is what the last call
+%% asked for, too. A process whose heap is limited would be killed for room that it may not need:
+%% it gets none.
 room(Bytes, Fun) when Bytes < ?LARGE ->
     Fun();
 room(Bytes, Fun) ->
