@@ -4,7 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([eventually/1, eventually/2, holds/2, in_fresh_process/1, beside/1, least_gap/1]).
+-export([eventually/1, eventually/2, holds/2, in_fresh_process/1, most_heap/2, beside/1,
+         least_gap/1]).
 -export([kill_after/2, kill_task_after/2, async/1, fds/0]).
 %% Around tests.
 -export([on_one_scheduler/1, with_pauses/1]).
@@ -47,6 +48,14 @@ in_fresh_process(Fun) ->
         {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer;
         {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
     end.
+
+%% The largest that the heap of a process was that made so many calls, words.
+most_heap(Times, Call) ->
+    in_fresh_process(fun() -> lists:max([heap_after(Call) || _ <- lists:seq(1, Times)]) end).
+
+heap_after(Call) ->
+    _ = Call(),
+    element(2, process_info(self(), total_heap_size)).
 
 %% Microseconds the call took, and the longest that a busy process waited.
 beside(Call) ->

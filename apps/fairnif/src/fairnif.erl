@@ -34,7 +34,7 @@
 -module(fairnif).
 
 -export([path/1, load_info/0, load_info/1, loaded/1, include_dir/0]).
--export([await/1, checked/2, format_error/2]).
+-export([await/1, checked/2, format_error/2, room/2]).
 -export([info/0, info/1, tasks/0, debug/1, configure/0, calibrate/0]).
 
 -include("fairnif_asks.hrl").
@@ -43,6 +43,9 @@
 -define(LOADED(Call), try Call
                       catch error:{fairnif, not_loaded} -> _ = set_up(), Call
                       end).
+
+%% In words; more is left to the VM.
+-define(MUCH_ROOM, (1 bsl 28)).
 
 -export_type([info/0, function_info/0, task/0, pending/0]).
 
@@ -215,11 +218,10 @@ receive_for(Asks) ->
 
 %% @private
 %% The same in a native process, which has received for it; as {@link until_receive/2}.
--spec answer(pending(), message | timeout, term()) -> pending() | term().
-answer(Asks, message, Message) ->
-    answered(Asks, ?LOADED(nif_answer(Asks, 1, Message)), process);
-answer(Asks, timeout, Term) ->
-    answered(Asks, ?LOADED(nif_answer(Asks, 0, Term)), process).
+%% Outcome is 1, or 0: nothing came in time.
+-spec answer(pending(), 0 | 1, term()) -> pending() | term().
+answer(Asks, Outcome, Message) ->
+    answered(Asks, ?LOADED(nif_answer(Asks, Outcome, Message)), process).
 
 %% @private
 %% What a call comes to; or, where its body wants the next message, whichever it is, what is to be
@@ -343,6 +345,32 @@ checked(Fun, Args) ->
             Info = #{module => ?MODULE, cause => Causes},
             erlang:raise(error, badarg, [{Module, Function, Args, [{error_info, Info} | Place]}
                                          | Callers])
+    end.
+
+%% @doc Calls Fun, whose result takes so many words, with room for them: the first collection in the
+%% call gives the caller's heap that `min_heap_size'. A heap otherwise grows by a fifth when it is
+%% full, and all that is there is copied each time; a body that gives way meets that at each growth.
+%%
+%% Worth it from some 100,000 words on. More than 2^28 are not asked for. A process with a
+%% `max_heap_size' gets none: it would be killed for room that it may not need. When Fun has
+%% returned, or raised, the caller's `min_heap_size' is what it was.
+%%
+%% ```
+%% range(From, To) -> fairnif:room(2 * (To - From + 1), fun() -> native_range(From, To) end).
+%% '''
+-spec room(Words :: non_neg_integer(), fun(() -> Result)) -> Result.
+room(Needed, Fun) ->
+    [{heap_size, Size}, {garbage_collection, Settings}] =
+        process_info(self(), [heap_size, garbage_collection]),
+    case proplists:get_value(max_heap_size, Settings) of
+        #{size := 0} ->
+            Words = min(Needed, ?MUCH_ROOM),
+            %% Of the heap's size no more counts than that: it is what the last call asked for, too.
+            %% A process that calls again and again would ask for more each time.
+            Before = process_flag(min_heap_size, Words + min(Size, Words)),
+            try Fun() after process_flag(min_heap_size, Before) end;
+        _ ->
+            Fun()
     end.
 
 %% @private What {@link checked/2} has put there.

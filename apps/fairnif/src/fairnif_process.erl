@@ -206,7 +206,7 @@ wait(Asks, #process{parent = Parent} = P) ->
         {'EXIT', Parent, Reason} ->
             terminate(Reason, P#process{asks = Asks});
         Message ->
-            go_on(fairnif:answer(Asks, message, Message), noted(Message, P))
+            go_on(fairnif:answer(Asks, 1, Message), noted(Message, P))
     after Left ->
             timed_out(Asks, P)
     end.
@@ -218,7 +218,7 @@ left(#process{deadline = Deadline}) -> max(0, Deadline - now_ms()).
 timed_out(Asks, #process{deadline = infinity} = P) ->
     proc_lib:hibernate(?MODULE, wait, [Asks, P]);
 timed_out(Asks, P) ->
-    go_on(fairnif:answer(Asks, timeout, timeout), P).
+    go_on(fairnif:answer(Asks, 0, timeout), P).
 
 noted(_Message, #process{debug = []} = P) ->
     P;
@@ -300,7 +300,7 @@ ask_body(Request, P) ->
 
 told(Asks, Message) when ?ASKS(Asks) ->
     try
-        fairnif:answer(Asks, message, Message)
+        fairnif:answer(Asks, 1, Message)
     catch
         Class:Reason:Stack -> {raised, Class, Reason, Stack}
     end;

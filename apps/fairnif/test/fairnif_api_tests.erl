@@ -16,6 +16,9 @@ api_test_() ->
      [{"path/1 names the module in the priv directory of its application", fun path/0},
       {"load_info/1 carries the author's own", fun load_info/0},
       {"include_dir/0 holds the header", fun include_dir/0},
+      {"room/2 gives back what Fun comes to, and the setting", fun room/0},
+      {"room/2 kills nobody whose heap is limited", fun room_of_limited/0},
+      {"room/2 again and again does not grow the heap", fun room_again/0},
       {"info/0 has every setting and every function", fun info/0},
       {"info/1 has every counter that is declared, and counts", fun counters/0},
       {"info/1 of something else is an error", fun no_function/0},
@@ -42,6 +45,34 @@ load_info() ->
 
 include_dir() ->
     ?assert(filelib:is_file(filename:join(fairnif:include_dir(), "fairnif.h"))).
+
+room() ->
+    Setting = fun() ->
+                      {_, Settings} = process_info(self(), garbage_collection),
+                      proplists:get_value(min_heap_size, Settings)
+              end,
+    Before = Setting(),
+    ?assert(fairnif:room(1000000, Setting) >= 1000000),
+    ?assertEqual(Before, Setting()),
+    ?assertError(oops, fairnif:room(1000000, fun() -> error(oops) end)),
+    ?assertEqual(Before, Setting()).
+
+room_of_limited() ->
+    ?assertEqual(100000,
+                 fairnif_test:apply_in_fresh_process(
+                   fun() ->
+                           process_flag(max_heap_size, 1000000),
+                           length(fairnif:room(10000000, fun() -> lists:seq(1, 100000) end))
+                   end)).
+
+room_again() ->
+    Words = 200000,
+    Heap = fun() ->
+                   fairnif:room(Words, fun() -> lists:seq(1, Words div 2), garbage_collect() end),
+                   element(2, process_info(self(), total_heap_size))
+           end,
+    Heaps = fairnif_test:apply_in_fresh_process(fun() -> [Heap() || _ <- lists:seq(1, 20)] end),
+    ?assert(lists:max(Heaps) < 10 * Words).
 
 info() ->
     #{functions := Functions, version := Version, interface := {2, _}} = Info = fairnif:info(),

@@ -88,6 +88,16 @@ defmodule Fairnif do
   def await(value), do: native(fn -> :fairnif.await(value) end)
 
   @doc """
+  Calls `fun`, whose result takes so many words of heap, with room for them: the caller's heap is not
+  grown, and copied, again and again as the result is made. Worth it from some 100,000 words on.
+
+      iex> Fairnif.room(200_000, fn -> length(Enum.to_list(1..100_000)) end)
+      100000
+  """
+  @spec room(non_neg_integer(), (() -> result)) :: result when result: term()
+  def room(words, fun), do: :fairnif.room(words, fun)
+
+  @doc """
   The second argument of `:erlang.load_nif/2`, for a module that has an `@on_load` of its own.
 
   The library's `load` and `upgrade` functions get `authors_info`. The first call loads the runtime:

@@ -26,7 +26,6 @@
 -define(LARGE, 100000).
 %% What comes of a byte of JSON, in words, is about one by so many.
 -define(BYTES_OF_WORD, 2).
--define(MUCH_ROOM, (1 bsl 28)).
 
 init() ->
     fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
@@ -68,24 +67,8 @@ copies(Options) -> erlang:error(badarg, [Options]).
 size_of(Json) when is_binary(Json) -> byte_size(Json);
 size_of(_) -> 0.
 
-%% Calls Fun with a heap that, from its next collection on, has room for what
-%% comes of so many bytes.  A heap otherwise grows by a fifth at a time, and all
-%% that is there is copied each time.  Of the heap's size no more counts than that
-%% room: it is what the last call asked for, too.  A process whose heap is limited
-%% would be killed for room that it may not need: it gets none.
-room(Bytes, Fun) when Bytes < ?LARGE ->
-    Fun();
-room(Bytes, Fun) ->
-    [{heap_size, Size}, {garbage_collection, Settings}] =
-        process_info(self(), [heap_size, garbage_collection]),
-    case proplists:get_value(max_heap_size, Settings) of
-        #{size := 0} ->
-            Words = min(Bytes div ?BYTES_OF_WORD, ?MUCH_ROOM),
-            Before = process_flag(min_heap_size, Words + min(Size, Words)),
-            try Fun() after process_flag(min_heap_size, Before) end;
-        _ ->
-            Fun()
-    end.
+room(Bytes, Fun) when Bytes < ?LARGE -> Fun();
+room(Bytes, Fun) -> fairnif:room(Bytes div ?BYTES_OF_WORD, Fun).
 
 %% @doc JSON of a term: lists, maps, binaries in UTF-8, numbers, atoms.  An atom
 %% but true, false and null is a string.  A key is a binary, an atom or an

@@ -5,7 +5,7 @@
 %% What makes long lists slow is less the native code than the collections of
 %% garbage while a list is built, each of which copies what is there already.
 %% So the functions that build something first ask for a heap that has room for
-%% it (room/2); what they make is then written once and never copied.
+%% it (fairnif:room/2); what they make is then written once and never copied.
 -module(big_lists).
 
 -export([sum/1, range/2, sort/1, to_map/1,
@@ -16,10 +16,8 @@
 
 -on_load(init/0).
 
-%% In words.  Less is not worth the asking; more is left to the VM, which grows
-%% the heap as it fills.
+%% In words.  Less is not worth the asking.
 -define(LITTLE_ROOM, 100000).
--define(MUCH_ROOM, (1 bsl 28)).
 
 init() ->
     fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
@@ -65,24 +63,8 @@ merge(Maps) -> merge(merge_pairs(Maps)).
 merge_pairs([A, B | Maps]) -> [maps:merge(A, B) | merge_pairs(Maps)];
 merge_pairs(Maps) -> Maps.
 
-%% Calls Fun with a heap that, from its next collection on, has room for so many
-%% more words.  A process's heap otherwise grows by a fifth at a time, and all
-%% that is there is copied each time.  Of the heap's size no more counts than that
-%% room: it is what the last call asked for, too.  A process whose heap is limited
-%% would be killed for room that it may not need: it gets none.
-room(Words, Fun) when Words < ?LITTLE_ROOM ->
-    Fun();
-room(Needed, Fun) ->
-    [{heap_size, Size}, {garbage_collection, Settings}] =
-        process_info(self(), [heap_size, garbage_collection]),
-    case proplists:get_value(max_heap_size, Settings) of
-        #{size := 0} ->
-            Words = min(Needed, ?MUCH_ROOM),
-            Before = process_flag(min_heap_size, Words + min(Size, Words)),
-            try Fun() after process_flag(min_heap_size, Before) end;
-        _ ->
-            Fun()
-    end.
+room(Words, Fun) when Words < ?LITTLE_ROOM -> Fun();
+room(Words, Fun) -> fairnif:room(Words, Fun).
 
 native_range(_From, _To) ->
     erlang:nif_error(not_loaded).

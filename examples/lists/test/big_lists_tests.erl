@@ -381,11 +381,4 @@ who_calls_again_and_again_does_not_grow_test_() ->
 
 who_calls_again_and_again_does_not_grow() ->
     Call = fun() -> big_lists:range(1, 100000) end,
-    {_, M} = spawn_monitor(fun() -> exit({most, lists:max(heaps(100, Call))}) end),
-    receive
-        {'DOWN', M, process, _, {most, Words}} -> ?assert(Words < 3000000)
-    end.
-
-heaps(Times, Call) ->
-    [begin _ = Call(), element(2, process_info(self(), total_heap_size)) end
-     || _ <- lists:seq(1, Times)].
+    ?assert(example_test:most_heap(100, Call) < 3000000).

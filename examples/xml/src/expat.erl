@@ -29,7 +29,6 @@
 
 %% A document of so many bytes gets a heap for what comes of it (room/2).
 -define(LARGE, 100000).
--define(MUCH_ROOM, (1 bsl 28)).
 
 init() ->
     fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
@@ -61,24 +60,9 @@ parse(Document, Options) ->
 size_of(Document) when is_binary(Document) -> byte_size(Document);
 size_of(_) -> 0.
 
-%% Calls Fun with a heap that, from its next collection on, has room for what comes of so many
-%% bytes, at a word for four. A heap otherwise grows by a fifth at a time, and all that is there is
-%% copied each time. Of the heap's size no more counts than that room: it is what the last call
-%% asked for, too. A process whose heap is limited would be killed for room that it may not need:
-%% it gets none.
-room(Bytes, Fun) when Bytes < ?LARGE ->
-    Fun();
-room(Bytes, Fun) ->
-    [{heap_size, Size}, {garbage_collection, Settings}] =
-        process_info(self(), [heap_size, garbage_collection]),
-    case proplists:get_value(max_heap_size, Settings) of
-        #{size := 0} ->
-            Words = min(Bytes div 4, ?MUCH_ROOM),
-            Before = process_flag(min_heap_size, Words + min(Size, Words)),
-            try Fun() after process_flag(min_heap_size, Before) end;
-        _ ->
-            Fun()
-    end.
+%% At a word for four bytes.
+room(Bytes, Fun) when Bytes < ?LARGE -> Fun();
+room(Bytes, Fun) -> fairnif:room(Bytes div 4, Fun).
 
 nif_parse(_Document, _Depth, _Attributes) ->
     erlang:nif_error(not_loaded).
