@@ -105,7 +105,7 @@ extern "C" {
  * equal and its minor one is not newer.  Within a major version functions are
  * only appended.  All promises: docs/manual/versions.md. */
 #define FAIR_ABI_MAJOR 2
-#define FAIR_ABI_MINOR 3
+#define FAIR_ABI_MINOR 4
 
 /* -- Modes ------------------------------------------------------------------
  *
@@ -372,6 +372,37 @@ static inline void fair_call(fair_task *t, enum fair_mode where, size_t units,
                              void (*fn)(void *), void *arg)
 {
     t->ops->call(t, where, units, fn, arg);
+}
+
+/* For a library that cannot tick, and does not call back, but can be told to
+ * return: from now on `ring(arg)` is called whenever a slice is up, until
+ * `fair_alarm(t, NULL, NULL)`.  The library returns soon after that, the body
+ * ticks, which pauses, and it calls the library again.
+ *
+ *     fair_alarm(t, interrupt, machine);
+ *     while (run(machine) == INTERRUPTED)
+ *         fair_tick(t, 1);
+ *     fair_alarm(t, NULL, NULL);
+ *
+ * `ring` runs in a signal handler, on the thread that runs the body, and in the
+ * middle of it: it may do what is async-signal-safe, such as to set a
+ * `volatile sig_atomic_t` that a loop looks at, and what the library allows
+ * there.  It must not use the task.  It is called while the body is at work
+ * only, never in a pause; again every 10 ms until the next slice begins; and for
+ * the last time before the call ends or `fair_alarm(t, NULL, NULL)` returns.
+ *
+ * Answers the nanoseconds until it rings first; 0 where it never does: the
+ * system has no such timers (all but Linux), the user may have no more of them
+ * (RLIMIT_SIGPENDING), no real-time signal is free, or the call was cancelled.
+ * Then do with ticks, or fair_call.  A thread that can get no timer later on
+ * rings at once as a slice begins.
+ *
+ * Cost: two system calls in a slice, and a signal where it is used up: some us,
+ * 20 in some virtual machines.  Give such a function slices of 200 us or more
+ * (fair_options.slice_us).  While it is on, each tick reads the clock. */
+static inline uint64_t fair_alarm(fair_task *t, void (*ring)(void *), void *arg)
+{
+    return t->ops->alarm(t, ring, arg);
 }
 
 /* -- Waiting ----------------------------------------------------------------

@@ -325,6 +325,22 @@ inline unsigned task::wait(int fd, unsigned events, int timeout_ms)
     return static_cast<unsigned>(ready);
 }
 
+/* fair_alarm, for as long as it lives.  `ring` must not throw. */
+class alarm {
+    task &t;
+
+public:
+    const uint64_t left_ns;     /* until it rings first; 0: it never does */
+
+    alarm(task &task, void (*ring)(void *), void *arg) noexcept
+        : t(task), left_ns(fair_alarm(&task, ring, arg))
+    {
+    }
+    ~alarm() { fair_alarm(&t, nullptr, nullptr); }
+    alarm(const alarm &) = delete;
+    alarm &operator=(const alarm &) = delete;
+};
+
 /* -- Roots ------------------------------------------------------------------
  *
  * A term that survives pauses, for as long as the object lives.  Roots are let

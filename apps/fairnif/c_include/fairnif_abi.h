@@ -164,6 +164,8 @@ struct fair__ops {
                  int reply);
     int (*ask)(fair_task *t, const ERL_NIF_TERM *request, unsigned parts,
                ERL_NIF_TERM *answer);
+    /* since 2.4 */
+    uint64_t (*alarm)(fair_task *t, void (*ring)(void *), void *arg);
 };
 
 /* What the inline functions read of a fair resource's type, and of the words

@@ -187,7 +187,7 @@ static bool is_same(size_t before, size_t size)
 static void *give_up(struct script *s)
 {
     s->stop = MEMORY;
-    if (s->running && s->every > 1)
+    if (s->running && s->every != 1)
         arm(s, 1);
     return NULL;
 }
@@ -230,7 +230,7 @@ void *memory_realloc(void *script, void *ptr, size_t before, size_t size)
     if (before)
         free_block(s, ptr, before);
     s->used += size - before;
-    if (s->used > s->collect_at && s->running)
+    if (s->running && (s->used > s->collect_at || size >= LARGE))
         collect_soon(s, false);
     return to;
 }

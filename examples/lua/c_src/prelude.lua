@@ -5,7 +5,7 @@ local yield, resume, create = own.yield, own.resume, own.create
 local enter, leave, caught = own.enter, own.leave, own.caught
 local scan, gsub_text, has_object = own.scan, own.gsub_text, own.has_object
 local error, type, unpack, select = set.error, set.type, set.unpack, set.select
-local sub, format = set.string.sub, set.string.format
+local sub, format, match = set.string.sub, set.string.format, set.string.match
 local concat = set.table.concat
 
 -- LuaJIT's own pcall does not look whether there is room on the stack.
@@ -89,11 +89,12 @@ for i = 1, #names do
     set[name] = function(...) return answer(yield(call, name, ...)) end
 end
 
--- Sorts short runs by insertion, and merges them. An order that contradicts itself gives some order.
+-- Sorts short runs by insertion, and merges them, by `<' where there is no `before'. An order that contradicts
+-- itself gives some order.
 local function sort_run(t, from, to, before)
     for i = from + 1, to do
         local value, j = t[i], i - 1
-        while j >= from and before(value, t[j]) do
+        while j >= from and (before and before(value, t[j]) or not before and value < t[j]) do
             t[j + 1] = t[j]
             j = j - 1
         end
@@ -104,7 +105,8 @@ end
 local function merge(source, target, from, middle, to, before)
     local i, j = from, middle
     for k = from, to - 1 do
-        if i < middle and (j >= to or not before(source[j], source[i])) then
+        if i < middle and (j >= to or before and not before(source[j], source[i])
+                           or not before and not (source[j] < source[i])) then
             target[k] = source[i]
             i = i + 1
         else
@@ -114,11 +116,8 @@ local function merge(source, target, from, middle, to, before)
     end
 end
 
-local function less(a, b) return a < b end
-
 function set.table.sort(t, before)
     local n = own.check_table(t)
-    before = before or less
     for from = 1, n, 8 do
         sort_run(t, from, from + 7 < n and from + 7 or n, before)
     end
@@ -148,27 +147,36 @@ function set.string.gsub(text, pattern, by, most)
     if type(by) ~= 'function' and type(by) ~= 'table' then
         return gsub_text(text, pattern, by, most)
     end
-    local parts, at, done = {}, 1, 0
-    local n = own.check_text(text, pattern, most)
+    local parts, n, at, done = {}, 0, 1, 0
+    local size = own.check_text(text, pattern, most)
     local anchored = sub(pattern, 1, 1) == '^'
-    while at <= n + 1 and not (most and done >= most) do
-        local from, to, value = value_of(by, scan(text, pattern, at, type(by) == 'table'))
-        if not from then break end
+    local is_function = type(by) == 'function'
+    local is_single = not match(pattern, '%(.*%(')
+    while at <= size + 1 and not (most and done >= most) do
+        local from, to, value
+        if is_single then
+            from, to, value = scan(text, pattern, at, true)
+            if not from then break end
+            if is_function then value = by(value) else value = by[value] end
+        else
+            from, to, value = value_of(by, scan(text, pattern, at, not is_function))
+            if not from then break end
+        end
         done = done + 1
         if not value then
             value = sub(text, from, to)
         elseif type(value) ~= 'string' and type(value) ~= 'number' then
             error('invalid replacement value (a ' .. type(value) .. ')', 0)
         end
-        parts[#parts + 1] = sub(text, at, from - 1)
-        parts[#parts + 1] = value
-        at = to + 1
+        parts[n + 1] = sub(text, at, from - 1)
+        parts[n + 2] = value
+        n, at = n + 2, to + 1
         if to < from then
-            parts[#parts + 1] = sub(text, from, from)
-            at = from + 1
+            n, at = n + 1, from + 1
+            parts[n] = sub(text, from, from)
         end
         if anchored then break end
     end
-    parts[#parts + 1] = sub(text, at)
+    parts[n + 1] = sub(text, at)
     return concat(parts), done
 end

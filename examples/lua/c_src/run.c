@@ -1,8 +1,12 @@
 /*
  * run.c - turns, limits and collections of a script.
  *
- * LuaJIT's interpreter calls the hook after so many instructions, in whichever
- * of the script's coroutines.  Its compiler is off: compiled code has no hooks.
+ * LuaJIT's interpreter calls the hook in whichever of the script's coroutines.
+ * Its compiler is off: compiled code has no hooks.  While there is a hook, each
+ * instruction takes twice as long.  So mostly there is none, and an alarm sets
+ * one when a turn is over.  Only where instructions are to be counted, and at the
+ * begin of a call, which may be short, it is called after so many of them.
+ *
  * The hook does not pause: LuaJIT looks up where errno is before it and writes
  * there after it, which would be another thread's then.  It yields the coroutine
  * instead, and so do all that it is in (prelude.lua).  The body pauses between
@@ -11,6 +15,8 @@
  * LuaJIT's collector is stopped, since it works where an instruction allocates,
  * and a large table is one step to it: a collection is a loop of steps here.
  */
+#include <time.h>
+
 #include "script.h"
 
 enum {
@@ -18,7 +24,8 @@ enum {
     LEAST_GROWTH = 256 * 1024,      /* bytes between two collections */
     STEP_COST = 200,                /* a step of the collector, as instructions */
     CAUGHT_COST = 100,              /* an error */
-    FEW = 512 * 1024                /* bytes: their atomic step takes no ms */
+    FEW = 512 * 1024,               /* bytes: their atomic step takes no ms */
+    TOO_EARLY = 3                   /* alarms: the system has none for us */
 };
 
 const char *const stops[] = {NULL, "instructions", "timeout", "memory"};
@@ -46,11 +53,12 @@ static void settle(struct script *s)
         fair_move(s->task, FAIR_NORMAL);
 }
 
-/* Instructions that turn out long are counted more finely, down to each. */
+/* Instructions that turn out long are counted more finely, down to each.  An
+ * alarm is heard at the next instruction. */
 static void adapt(struct script *s, ErlNifTime now)
 {
     int most = s->large ? EVERY / 10 : EVERY;
-    ErlNifTime took = now - s->looked;
+    ErlNifTime took = now - (!s->free ? s->looked : s->rang ? s->rang : now);
 
     s->looked = now;
     if (took > LONG_NS)
@@ -83,9 +91,13 @@ void stop(lua_State *L, enum stop why)
     luaL_error(L, "stopped: %s", stops[why]);
 }
 
+/* Also in a signal handler. */
 static ErlNifTime time_now(void)
 {
-    return enif_monotonic_time(ERL_NIF_NSEC);
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (ErlNifTime)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* Units of work are nanoseconds: instructions, steps of a match and of the
@@ -124,31 +136,89 @@ void look_again(lua_State *L)
 
 /* -- the hook --------------------------------------------------------------- */
 
+static void hook(lua_State *L, lua_Debug *ar);
+
+void arm(struct script *s, int every)
+{
+    if (s->free)
+        s->looked = time_now();
+    s->free = false;
+    s->every = every;
+    lua_sethook(s->lua, hook, LUA_MASKCOUNT, every);
+}
+
+/* In a signal handler, in the middle of what the body does: LuaJIT allows to set
+ * a hook there, as its own program does at an interrupt. */
+static void ring(void *script)
+{
+    struct script *s = script;
+
+    if (!s->rang)
+        s->rang = time_now();
+    if (s->free)
+        lua_sethook(s->lua, hook, LUA_MASKCOUNT, 1);
+}
+
+/* Where it cannot ring on the thread that it is on, it has rung. */
+static bool is_early(struct script *s, ErlNifTime now)
+{
+    s->early = now - s->turn < TURN_US * 1000 / 4 ? s->early + 1 : 0;
+    return s->early >= TOO_EARLY;
+}
+
+static bool alarm_is_set(struct script *s)
+{
+    if (!s->alarm)
+        s->alarm = s->early < TOO_EARLY && fair_alarm(s->task, ring, s) > 0;
+    return s->alarm;
+}
+
+static void end_alarm(struct script *s)
+{
+    if (s->alarm)
+        fair_alarm(s->task, NULL, NULL);
+    s->alarm = false;
+}
+
+/* The alarm may ring between any two lines. */
+static void set_hook(struct script *s)
+{
+    if (s->limited || !alarm_is_set(s)) {
+        if (s->every != s->fine)
+            arm(s, s->fine);
+        return;
+    }
+    s->free = false;
+    s->every = 0;
+    s->rang = 0;
+    lua_sethook(s->lua, NULL, 0, 0);
+    s->free = true;
+    if (s->rang)
+        lua_sethook(s->lua, hook, LUA_MASKCOUNT, 1);
+}
+
 static void hook(lua_State *L, lua_Debug *ar)
 {
     struct script *s = script_of(L);
     ErlNifTime now;
+    bool rang;
 
     (void)ar;
     count(s, (size_t)s->every);
     if (s->hooked || !s->running)
         return;
     now = time_now();
+    rang = s->free && s->rang;
+    if (rang && is_early(s, now))
+        end_alarm(s);
     adapt(s, now);
-    if (s->fine != s->every)
-        arm(s, s->fine);
-    if (look_at_limits(s, now) || s->used > s->collect_at
+    if (look_at_limits(s, now) || s->used > s->collect_at || rang
         || now - s->turn >= TURN_US * 1000
         || (may_be_long(s) && fair_where(s->task) == FAIR_NORMAL)) {
         s->hooked = true;
         lua_yield(L, 0);
     }
-}
-
-void arm(struct script *s, int every)
-{
-    s->every = every;
-    lua_sethook(s->lua, hook, LUA_MASKCOUNT, every);
+    set_hook(s);
 }
 
 /* -- collections ------------------------------------------------------------ */
@@ -167,7 +237,7 @@ void collect_soon(struct script *s, bool asked)
 {
     if (asked)
         s->collect_at = 0;
-    if (s->every > 1) {
+    if (s->every != 1) {
         if (s->limited)
             s->left -= s->every;    /* some of these were executed */
         arm(s, 1);
@@ -215,7 +285,10 @@ void begin_turn(struct script *s, fair_task *t)
     s->turn = s->looked = time_now();
     if (s->collect_at == SIZE_MAX)
         plan_collection(s);
-    arm(s, s->fine);
+    if (s->alarm)
+        set_hook(s);
+    else
+        arm(s, s->fine);
 }
 
 /* After a function of Erlang's; false where the call ends.  The hook counts anew,
@@ -244,6 +317,7 @@ int take_turns(struct script *s, fair_task *t, int values)
 {
     int status;
 
+    s->early = 0;
     for (;;) {
         begin_turn(s, t);
         s->running = true;
@@ -252,9 +326,13 @@ int take_turns(struct script *s, fair_task *t, int values)
         if (status == LUA_ERRMEM)
             s->stop = MEMORY;
         if (status != LUA_YIELD || !s->hooked || s->stop)
-            return status;
-        if (!pause_between(s))
-            return LUA_ERRMEM;
+            break;
+        if (!pause_between(s)) {
+            status = LUA_ERRMEM;
+            break;
+        }
         values = 0;
     }
+    end_alarm(s);
+    return status;
 }

@@ -20,8 +20,9 @@
 enum {
     CLASSES = 16,                   /* of small blocks */
     LARGE = 64 * 1024,              /* work on such a block may be long */
-    EVERY = 1000,                   /* instructions between two ticks */
-    TURN_US = 100,                  /* a script runs so long at a time */
+    EVERY = 1000,                   /* instructions between two ticks, where
+                                       they are counted */
+    TURN_US = 200,                  /* a script runs so long at a time */
     STACK = 256 * 1024,
     MAX_NESTED_COROUTINES = 100,    /* each takes 80 bytes of it */
     MAX_DEPTH = 64                  /* of values that come and go */
@@ -59,7 +60,11 @@ struct script {
 
     enum stop stop;
     bool limited;
-    int every, fine;                /* the hook as armed, and as learned */
+    int every, fine;                /* the hook as armed, and as learned; 0: free */
+    volatile bool free;             /* there is no hook, but for the alarm's */
+    volatile ErlNifTime rang;       /* when; 0: has not */
+    bool alarm;                     /* is set */
+    int early;                      /* turns in a row that it cut short */
     ErlNifSInt64 left;              /* instructions */
     bool collects;                  /* for long */
     ErlNifTime deadline;            /* ns; 0: none */

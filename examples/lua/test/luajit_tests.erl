@@ -435,6 +435,30 @@ a_neighbour_does_not_wait_test_() ->
                    ?assertMatch({_, true}, {{Gap, Us, Script}, Gap < Us div 2})
                end)} || Script <- long_scripts()]).
 
+%% An alarm takes a timer of the kernel's. Where there is none, or no more for other threads,
+%% instructions are counted.
+without_alarms_test_() ->
+    [{timeout, 60, ?_assertEqual("all ended\n", in_node_without_timers(Before))}
+     || Before <- [0, 1]].
+
+%% So many threads have theirs by then.
+in_node_without_timers(Before) ->
+    Calls = "{ok, S} = luajit:new(#{timeout => 10000}),
+             F = fun(_) -> luajit:eval(S, \"for i = 1, 3000000 do end return 1\") end,
+             [F(1) || _ <- lists:seq(1, " ++ integer_to_list(Before) ++ ")],
+             os:cmd(\"prlimit --sigpending=0: --pid \" ++ os:getpid()),
+             G = fun(Mode) ->
+                     {ok, New} = luajit:new(#{mode => Mode, timeout => 300}),
+                     {error, timeout} = luajit:eval(New, \"while true do end\"),
+                     {ok, [1]} = F(1)
+                 end,
+             All = [spawn_monitor(fun() -> G(Mode) end)
+                    || Mode <- [normal, threaded], _ <- [1, 2, 3, 4]],
+             [receive {_, Ref, _, _, normal} -> ok end || {_, Ref} <- All],
+             io:put_chars(\"all ended\\n\"), halt().",
+    Paths = lists:append([[" -pa ", Dir] || Dir <- code:get_path(), lists:member($_, Dir)]),
+    os:cmd(["timeout 30 erl -noinput", Paths, " -eval '", Calls, "'"]).
+
 many_endless_scripts_test_() ->
     {timeout, 60,
      fun() ->

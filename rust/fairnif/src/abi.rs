@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// The version of the runtime's interface that this crate was written for.
 pub const ABI_MAJOR: u16 = 2;
-pub const ABI_MINOR: u16 = 3;
+pub const ABI_MINOR: u16 = 4;
 
 /// `ERL_NIF_TERM`.
 pub type Term = usize;
@@ -222,4 +222,6 @@ pub struct Ops {
     // Since 2.3.
     pub post: unsafe extern "C" fn(*mut Task, Term, Term, c_int),
     pub ask: unsafe extern "C" fn(*mut Task, *const Term, c_uint, *mut Term) -> c_int,
+    // Since 2.4.
+    pub alarm: Unused,
 }

@@ -78,7 +78,7 @@ structs! {
         "priv_data" = priv_data, "self" = self_pid, "is_alive" = is_alive,
         "consume" = consume, "send" = send, "monotonic_time" = monotonic_time,
         "current" = current, "loaded" = loaded, "resource_open" = resource_open,
-        "resource_new" = resource_new, "post" = post, "ask" = ask,
+        "resource_new" = resource_new, "post" = post, "ask" = ask, "alarm" = alarm,
     }
 }
 

@@ -339,6 +339,7 @@ void fair__task_init(struct fair__task *t, struct fair__nif *nif,
     t->own_argv = NULL;
     t->error = NULL;
     t->away = false;
+    t->ring = NULL;
     t->told = 0;
     t->lacked = NULL;
     t->holds = NULL;

@@ -73,6 +73,7 @@ fair_task *fair__strand_new(void (*work)(void *), void *arg)
     t->apart_ns = 0;
     t->error = NULL;
     t->away = false;
+    t->ring = NULL;
     t->told = 0;
     return &t->pub;
 }

@@ -103,6 +103,7 @@ static const struct fair__ops ops = {
     .resource_new = fair__resource_new,
     .post = fair__post,
     .ask = fair__ask,
+    .alarm = fair__alarm,
 };
 
 const struct fair__ops *fair__ops(void)

@@ -1,6 +1,6 @@
 /*
- * call.c - work that is done elsewhere: a body that moves, and functions that
- * cannot tick.
+ * call.c - functions that cannot tick: they run elsewhere, the body moves there,
+ * or an alarm tells them when a slice is up.
  *
  * With FAIR_AUTO fair_call runs a function in place while its work costs little
  * beside a trip to a dirty scheduler and back, else on one.  What it costs is
@@ -18,6 +18,7 @@
 #include "task/env.h"
 #include "task/slice.h"
 #include "task/switch.h"
+#include "thread/timer.h"
 
 /* Costs in dirty trips.  A call that goes dirty from ten on loses a tenth by
  * it at most.  Samples of one kind of call differ by some percent, and the
@@ -199,4 +200,28 @@ void fair__call_on(struct fair__task *t, enum fair_mode where, size_t units,
     }
     fair__announced(t, t->call_ns);
     fair__go(t, back);
+}
+
+/* -- in place, and told when it is time ------------------------------------ */
+
+uint64_t fair__alarm(fair_task *pub, void (*ring)(void *), void *arg)
+{
+    struct fair__task *t = fair__of(pub);
+    uint64_t up, left;
+
+    if (fair_unlikely(fair__used_away(t)))
+        return 0;
+    if (t->ring)
+        fair__timer_stop(t->thread);
+    t->ring = NULL;
+    if (!ring || t->pub.cancelled || !fair__timer_get(t->thread))
+        return 0;
+    fair__work_begin(t);
+    t->ring = ring;             /* no tick is expected: the next one looks */
+    t->ring_arg = arg;
+    fair__work_end(t);
+    up = t->slice_start + t->slice_ns;
+    left = up > t->now ? up - t->now : 1;
+    fair__set_alarm(t, left);
+    return left;
 }

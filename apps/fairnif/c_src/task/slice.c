@@ -178,7 +178,7 @@ static void note_gap(struct fair__task *t, uint64_t ns)
 
 static void open_window(struct fair__task *t, uint64_t now, uint64_t units)
 {
-    if (fair_unlikely(GET(fair__config.pause_every_tick)))
+    if (fair_unlikely(GET(fair__config.pause_every_tick)) || t->ring)
         units = 0;
     if (fair_unlikely(t->cpu_start != 0))
         t->cpu_win = fair__cpu_now();
@@ -492,6 +492,8 @@ static void slice_is_up(struct fair__task *t)
         t->slice_before += t->now - t->slice_start;
         t->slice_start = t->now;
         t->slice_ns = slice_of(t);
+        if (fair_unlikely(t->ring != NULL))
+            fair__set_alarm(t, t->slice_ns);
         reopen_window(t, t->now);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "task/cancel.h"
 #include "task/checkers.h"
+#include "thread/timer.h"
 
 /* From the task's stack: back to the scheduler, because of `exit`.  Whoever goes
  * on with a body that unwinds may have cancelled it meanwhile. */
@@ -77,8 +78,15 @@ static FAIR_NO_TSAN void body_main(void *arg)
     fair__check_leave(t, true);
 }
 
+void fair__set_alarm(struct fair__task *t, uint64_t left_ns)
+{
+    fair__timer_set(t->thread, left_ns, t->ring, t->ring_arg);
+}
+
 void fair__switch_to(struct fair__task *t)
 {
+    if (fair_unlikely(t->ring != NULL))
+        fair__set_alarm(t, t->slice_ns);
     fair__check_enter(t);
     if (!t->begun) {
         t->begun = true;
@@ -87,4 +95,6 @@ void fair__switch_to(struct fair__task *t)
         fair__arch_resume(&t->ctx);
     }
     fair__check_back(t);
+    if (fair_unlikely(t->ring != NULL))
+        fair__timer_stop(t->thread);
 }

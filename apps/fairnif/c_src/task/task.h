@@ -155,6 +155,9 @@ struct fair__task {
     double unit_ns;
     double debt_ns;
     uint64_t call_ns;           /* of the last fair_call; it ended at `now` */
+    void (*ring)(void *);       /* fair_alarm: called with ring_arg, in a signal
+                                   handler, when a slice is up; or NULL */
+    void *ring_arg;
     bool away;                  /* code of the author's runs for it that must
                                    not use it, maybe on another stack */
     unsigned told;              /* enum fair__rule, as bits: those reported */

@@ -8,6 +8,8 @@
 
 #include <atomic>
 
+#include <unistd.h>
+
 extern "C" {
 #include "check.h"
 }
@@ -98,6 +100,31 @@ void endless(fair::task &t)
     }
 }
 
+std::atomic<int> rings;         /* of all alarms */
+
+void interrupt(void *told)
+{
+    rings++;
+    *static_cast<std::atomic<bool> *>(told) = true;
+}
+
+/* A library that is told to return. */
+void told(fair::task &t)
+{
+    std::atomic<bool> told(false);
+    fair::alarm alarm(t, interrupt, &told);
+    counted here;
+
+    if (!alarm.left_ns)
+        throw fair::error("no_alarm");
+    for (;;) {
+        while (!told)
+            usleep(1);
+        told = false;
+        t.tick();
+    }
+}
+
 ErlNifPid server;               /* who serves, once it does */
 std::atomic<bool> serves_now;
 
@@ -153,6 +180,7 @@ ErlNifFunc nifs[] = {
     FAIR_FN("rooted", rooted, FAIR_AUTO),
     FAIR_FN("throws", throws, FAIR_AUTO),
     FAIR_FN("endless", endless, FAIR_AUTO),
+    FAIR_FN("told", told, FAIR_AUTO),
     FAIR_FN("serves", serves, FAIR_NORMAL | FAIR_AWAITED),
     FAIR_FN("serves_dirty", serves, FAIR_DIRTY_CPU | FAIR_AWAITED),
     FAIR_FN("serves_threaded", serves, FAIR_THREADED),
@@ -197,6 +225,23 @@ TEST(cancelled, "destructors run when the caller of a body in C++ dies, also "
     vm_kill(p);
     EVENTUALLY(node_stacks() == 0);
     CHECK_NUMBERS(alive, ==, 0);
+    vm_free(p);
+}
+
+TEST(told_to_return, "an alarm ends where its body in C++ is left")
+{
+    vm_proc *p = spawn_call("told", "");
+    int before;
+
+    for (int i = 0; i < 20000 && rings < 3; i++)
+        vm_run(p, 1);
+    CHECK_NUMBERS(rings, >=, 3);
+    vm_kill(p);
+    EVENTUALLY(node_stacks() == 0);
+    CHECK_NUMBERS(alive, ==, 0);
+    before = rings;
+    usleep(20000);
+    CHECK_NUMBERS(rings, ==, before);
     vm_free(p);
 }
 

@@ -31,6 +31,7 @@
 
 #include "base/config.h"
 #include "base/os.h"
+#include "thread/timer.h"
 
 enum {
     THREADS_MOST = 1024,
@@ -493,6 +494,7 @@ static void *thread_main(void *arg)
         pthread_cond_signal(&work);
     }
     fair__wait_unlock();
+    fair__timer_forget(fair__this_thread());
     fair__os_alternate_stack(NULL, 0);
     return NULL;
 }

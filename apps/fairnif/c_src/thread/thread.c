@@ -80,8 +80,14 @@ struct fair__thread *fair__threads(void)
     return atomic_load_explicit(&threads, memory_order_acquire);
 }
 
-/* The task this thread runs, or NULL; async-signal-safe on threads that have
- * run one. */
+/* NULL where it has no record; async-signal-safe on threads that have run a
+ * task. */
+struct fair__thread *fair__this_thread(void)
+{
+    return self;
+}
+
+/* The task this thread runs, or NULL; as safe. */
 struct fair__task *fair__current_task(void)
 {
     return self ? self->current : NULL;

@@ -9,6 +9,8 @@
 #ifndef FAIR_THREAD_H
 #define FAIR_THREAD_H
 
+#include <time.h>
+
 #include "thread/func.h"
 
 /* What a thread runs, for readers that must not wait (a watchdog's own OS
@@ -36,6 +38,12 @@ struct fair__thread {
         double ns;
     } debts[FAIR__DEBTORS];
     uint32_t seed;
+    bool has_timer;             /* thread/timer.c */
+#if defined(__linux__)
+    timer_t timer;
+    void (*_Atomic ring)(void *);       /* for its handler; NULL: it is stopped */
+    void *ring_arg;
+#endif
     bool ending;                /* of the pool: see fair__pool_ending */
     bool in_place;              /* runs a callback of a resource, in the VM's
                                    call */
@@ -48,6 +56,7 @@ struct fair__thread {
 };
 
 FAIR_HIDDEN struct fair__thread *fair__self(void);
+FAIR_HIDDEN struct fair__thread *fair__this_thread(void);
 FAIR_HIDDEN struct fair__thread *fair__thread_adopt(struct fair__thread *th);
 FAIR_HIDDEN struct fair__thread *fair__threads(void);
 FAIR_HIDDEN struct fair__task *fair__current_task(void);
