@@ -3,11 +3,13 @@
  *
  * The library does not call back, but it works off what it is given, so the
  * fair forms give it little at a time.  At low levels each step ends a block of
- * 16 kB and is short.  (Left to itself it makes blocks of 128 kB, each in one
+ * 64 kB and is short.  (Left to itself it makes blocks of 128 kB, each in one
  * go.)  At higher ones no step is, so they are what the library would take, on
  * a dirty scheduler.  What a context owns is let go of by the body itself,
- * FAIR_UNWINDS: at high levels that takes milliseconds.
+ * FAIR_UNWINDS: at high levels that takes milliseconds.  Small contexts are kept
+ * for the next call: to make one takes longer than to compress a kilobyte.
  */
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #define ZSTD_STATIC_LINKING_ONLY    /* for the names of two settings */
@@ -16,10 +18,14 @@
 #include <fairnif.h>
 
 enum {
-    BLOCK = 16 * 1024,
+    LEAST_BLOCK = 32 * 1024,
+    BLOCK = 64 * 1024,              /* 120 us at level 1, 170 us at level 3 */
     LARGE_BLOCK = 128 * 1024,       /* the format's limit */
     BLOCK_HEADER = 3,
-    SHORT_LEVELS = 4,               /* up to here a BLOCK is a slice or two */
+    SLICE_US = 200,
+    SHORT_LEVELS = 4,               /* up to here a block is a slice or two */
+    KEPT = 8,                       /* contexts of each kind, and the most bytes */
+    KEPT_SIZE = 2 << 20,            /* that one of them may have */
     LEVELS = 22,
     ROOM = 64 * 1024                /* at least, for a result of unknown size */
 };
@@ -54,6 +60,91 @@ static ERL_NIF_TERM failed(ErlNifEnv *env, const char *why)
     return enif_make_tuple2(env, enif_make_atom(env, "error"), text);
 }
 
+/* -- contexts --------------------------------------------------------------- */
+
+struct kind {
+    void *(*make)(void);
+    size_t (*size)(const void *context);
+    void (*free)(void *context);    /* up to 5 ms at high levels */
+    void *_Atomic kept[KEPT];
+};
+
+/* Modules that have this library loaded: of one file, both of an upgrade. */
+static atomic_int loads;
+
+/* NULL when memory is out. */
+static void *get_context(struct kind *kind)
+{
+    for (int i = 0; i < KEPT; i++) {
+        void *context = atomic_exchange(&kind->kept[i], NULL);
+
+        if (context)
+            return context;
+    }
+    return kind->make();
+}
+
+static bool keep_context(struct kind *kind, void *context)
+{
+    for (int i = 0; i < KEPT; i++) {
+        void *none = NULL;
+
+        if (atomic_compare_exchange_strong(&kind->kept[i], &none, context))
+            return true;
+    }
+    return false;
+}
+
+static void free_kept(struct kind *kind)
+{
+    for (int i = 0; i < KEPT; i++)
+        kind->free(atomic_exchange(&kind->kept[i], NULL));
+}
+
+/* In whatever state it is: who gets it sets it back.  A call that is under way
+ * when the library is unloaded holds it until here. */
+static void put_context(fair_task *t, struct kind *kind, void *context,
+                        size_t cost)
+{
+    if (kind->size(context) > KEPT_SIZE || !keep_context(kind, context))
+        fair_call(t, FAIR_AUTO, cost, kind->free, context);
+    else if (atomic_load(&loads) == 0)
+        free_kept(kind);
+}
+
+static void *make_cctx(void)
+{
+    return ZSTD_createCCtx();
+}
+
+static size_t cctx_size(const void *context)
+{
+    return ZSTD_sizeof_CCtx(context);
+}
+
+static void free_cctx(void *context)
+{
+    ZSTD_freeCCtx(context);
+}
+
+static void *make_dctx(void)
+{
+    return ZSTD_createDCtx();
+}
+
+static size_t dctx_size(const void *context)
+{
+    return ZSTD_sizeof_DCtx(context);
+}
+
+static void free_dctx(void *context)
+{
+    ZSTD_freeDCtx(context);
+}
+
+static struct kind cctx = {make_cctx, cctx_size, free_cctx, {NULL}};
+static struct kind dctx = {make_dctx, dctx_size, free_dctx, {NULL}};
+
 /* -- compression ------------------------------------------------------------ */
 
 struct step {
@@ -71,15 +162,16 @@ static void compress_block(void *arg)
     s->left = ZSTD_compressStream2(s->context, &s->out, &s->in, s->how);
 }
 
-static void free_cctx(void *context)
-{
-    ZSTD_freeCCtx(context);
-}
-
 /* At most so long, with a block for each step. */
 static size_t bound(size_t size)
 {
-    return ZSTD_compressBound(size) + (size / BLOCK + 2) * BLOCK_HEADER;
+    return ZSTD_compressBound(size) + (size / LEAST_BLOCK + 2) * BLOCK_HEADER;
+}
+
+static size_t block_of(int level)
+{
+    return level < SHORT_LEVELS ? BLOCK
+        : level == SHORT_LEVELS ? LEAST_BLOCK : LARGE_BLOCK;
 }
 
 /* There is room for all: a step takes its whole block. */
@@ -87,7 +179,7 @@ static void compress_blocks(fair_task *t, struct step *s, size_t size,
                             int level)
 {
     bool is_short = level <= SHORT_LEVELS;
-    size_t block = is_short ? BLOCK : LARGE_BLOCK, cost = cost_of(level);
+    size_t block = block_of(level), cost = cost_of(level);
 
     do {
         size_t n = size - s->in.size < block ? size - s->in.size : block;
@@ -114,8 +206,9 @@ static ERL_NIF_TERM compress(fair_task *t)
         || !get_bytes(t, fair_arg(t, 0), &in))
         return fair_badarg(t);
     if (!fair_new_bin(t, bound(in.size), &out)
-        || !(s.context = ZSTD_createCCtx()))
+        || !(s.context = get_context(&cctx)))
         return fair_enomem(t);
+    ZSTD_CCtx_reset(s.context, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(s.context, ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setPledgedSrcSize(s.context, in.size);
     /* The data stays where it is: nothing need be copied.  A library that does
@@ -125,7 +218,7 @@ static ERL_NIF_TERM compress(fair_task *t)
     s.out = (ZSTD_outBuffer){out.data, out.size, 0};
     s.in = (ZSTD_inBuffer){in.data, 0, 0};
     compress_blocks(t, &s, in.size, level);
-    fair_call(t, FAIR_AUTO, BLOCK * cost_of(level), free_cctx, s.context);
+    put_context(t, &cctx, s.context, BLOCK * cost_of(level));
     if (ZSTD_isError(s.left) || !fair_resize_bin(t, &out, s.out.pos))
         return fair_enomem(t);      /* nothing else can fail */
     return fair_make_bin(t, &out);
@@ -155,11 +248,6 @@ static ERL_NIF_TERM plain_compress(ErlNifEnv *env, int argc,
 }
 
 /* -- decompression ----------------------------------------------------------- */
-
-static void free_dctx(void *context)
-{
-    ZSTD_freeDCtx(context);
-}
 
 /* How large the result will be, if that can be believed: a few bytes may say
  * that they are terabytes. */
@@ -230,10 +318,11 @@ static ERL_NIF_TERM decompress(fair_task *t)
         || !fair_get_uint64(t, fair_arg(t, 1), &most) || most > SIZE_MAX / 2)
         return fair_badarg(t);
     if (!fair_new_bin(t, first_size(&in, most), &out)
-        || !(context = ZSTD_createDCtx()))
+        || !(context = get_context(&dctx)))
         return fair_enomem(t);
+    ZSTD_DCtx_reset(context, ZSTD_reset_session_and_parameters);
     why = decompress_all(t, context, &in, &out, most, &size);
-    fair_call(t, FAIR_AUTO, BLOCK, free_dctx, context);
+    put_context(t, &dctx, context, BLOCK);
     if (why)
         return strcmp(why, "enomem") == 0 ? fair_enomem(t)
             : failed(fair_env(t), why);
@@ -267,13 +356,47 @@ static ERL_NIF_TERM plain_decompress(ErlNifEnv *env, int argc,
     return enif_make_binary(env, &out);
 }
 
+/* -- the library ------------------------------------------------------------- */
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    (void)env, (void)priv, (void)info;
+    atomic_fetch_add(&loads, 1);
+    return 0;
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
+                   ERL_NIF_TERM info)
+{
+    (void)old_priv;
+    return load(env, priv, info);
+}
+
+static void unload(ErlNifEnv *env, void *priv)
+{
+    (void)env, (void)priv;
+    if (atomic_fetch_sub(&loads, 1) > 1)
+        return;
+    free_kept(&cctx);
+    free_kept(&dctx);
+}
+
+static const fair_options compress_options = {
+    .body = compress, .slice_us = SLICE_US
+};
+static const fair_options decompress_options = {
+    .body = decompress, .slice_us = SLICE_US
+};
+
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("compress", 2, compress, FAIR_AUTO | FAIR_UNWINDS),
-    FAIR_NIF("decompress", 2, decompress, FAIR_AUTO | FAIR_UNWINDS),
+    FAIR_NIF_OPTIONS("compress", 2, &compress_options,
+                     FAIR_AUTO | FAIR_UNWINDS),
+    FAIR_NIF_OPTIONS("decompress", 2, &decompress_options,
+                     FAIR_AUTO | FAIR_UNWINDS),
     {"plain_compress", 2, plain_compress, 0},
     {"plain_decompress", 1, plain_decompress, 0},
     {"dirty_compress", 2, plain_compress, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"dirty_decompress", 1, plain_decompress, ERL_NIF_DIRTY_JOB_CPU_BOUND}
 };
 
-FAIR_NIF_INIT(zstandard, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(zstandard, nifs, load, NULL, upgrade, unload)

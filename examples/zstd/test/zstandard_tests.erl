@@ -8,11 +8,12 @@
 
 -import(zstandard, [compress/1, compress/2, decompress/1, decompress/2, plain_compress/2,
                     plain_decompress/1, dirty_compress/2, dirty_decompress/1]).
--import(example_test, [eventually/1, holds/2, beside/1, least_gap/1, kill_task_after/2,
-                       on_one_scheduler/1, with_pauses/1]).
+-import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, least_gap/1,
+                       kill_task_after/2, on_one_scheduler/1, with_pauses/1]).
 
 %% Around the steps, and around the size from which a binary is no part of the heap.
--define(EDGES, [0, 1, 63, 64, 65, 16383, 16384, 16385, 32768, 131072, 131073, 1000000]).
+-define(EDGES, [0, 1, 63, 64, 65, 32767, 32768, 32769, 65535, 65536, 65537, 131072, 131073,
+                1000000]).
 
 %% ------------------------------------------------------------------
 %% Answers
@@ -22,7 +23,7 @@ sizes_test_() ->
     {timeout, 60,
      [?_test(comes_back(Data, Level)) || Size <- ?EDGES,
                                          Data <- [text(Size), rand:bytes(Size), <<0:Size/unit:8>>],
-                                         Level <- [-5, 1, 3, 9]]}.
+                                         Level <- [-5, 1, 3, 4, 9]]}.
 
 comes_back(Data, Level) ->
     Frame = compress(Data, Level),
@@ -32,7 +33,7 @@ comes_back(Data, Level) ->
     ?assertEqual(Data, decompress(plain_compress(Data, Level))),
     ?assertEqual(Data, decompress(dirty_compress(Data, Level))).
 
-%% Blocks of 16 kB cost little.
+%% Smaller blocks than the library's cost little.
 size_test_() ->
     [?_test(begin
                 Data = text(1000000),
@@ -159,7 +160,46 @@ a_dead_caller_leaves_nothing() ->
                                  Fun <- [fun() -> compress(Data, 1) end,
                                          fun() -> compress(Data, 19) end,
                                          fun() -> decompress(Frame) end]],
-    eventually(fun() -> erlang:memory(binary) =< Before + 1000000 end).
+    eventually(fun() -> erlang:memory(binary) =< Before + 1000000 end),
+    %% What was kept of it is as new.
+    [comes_back(text(Size), Level) || Size <- [10, 100000], Level <- [1, 3]].
+
+%% Whatever it was used for before.
+a_kept_context_is_as_new_test() ->
+    Data = text(100000),
+    Frame = compress(Data),
+    Fresh = [compress(Data, Level) || Level <- lists:seq(-2, 6)],
+    [begin
+         {error, _} = decompress(binary:part(Frame, 0, Size)),
+         ?assertEqual(Data, decompress(Frame)),
+         _ = compress(rand:bytes(Size), Size rem 4),
+         ?assertEqual(Fresh, [compress(Data, Level) || Level <- lists:seq(-2, 6)])
+     end || Size <- [1, 5, 100, 20000]].
+
+%% The kept ones, of a megabyte each, go with the library.
+kept_contexts_are_freed_test_() ->
+    {timeout, 60,
+     fun() ->
+         Data = text(1000000),
+         Load = fun() ->
+                    _ = code:purge(zstandard),
+                    _ = code:delete(zstandard),
+                    _ = code:purge(zstandard),
+                    {module, zstandard} = code:load_file(zstandard),
+                    %% It holds the library until it ends.
+                    in_fresh_process(fun() -> Data = decompress(compress(Data)) end)
+                end,
+         [Load() || _ <- lists:seq(1, 10)],
+         Before = resident(),
+         [Load() || _ <- lists:seq(1, 40)],
+         ?assertMatch({Grown, _} when Grown < 20000000, {resident() - Before, Before})
+     end}.
+
+%% Bytes of this node's.
+resident() ->
+    {ok, Text} = file:read_file("/proc/self/statm"),
+    [_, Pages | _] = string:split(Text, " ", all),
+    4096 * binary_to_integer(Pages).
 
 %% A call goes on in the old code while the module is loaded anew; to purge that ends it.
 loaded_anew_test_() ->
