@@ -389,17 +389,22 @@ static inline void fair_call(fair_task *t, enum fair_mode where, size_t units,
  * `volatile sig_atomic_t` that a loop looks at, and what the library allows
  * there.  It must not use the task.  It is called while the body is at work
  * only, never in a pause; again every 10 ms until the next slice begins; and for
- * the last time before the call ends or `fair_alarm(t, NULL, NULL)` returns.
+ * the last time before the body has returned or `fair_alarm(t, NULL, NULL)`
+ * does.  A body has one alarm: another one takes its place.
  *
  * Answers the nanoseconds until it rings first; 0 where it never does: the
  * system has no such timers (all but Linux), the user may have no more of them
- * (RLIMIT_SIGPENDING), no real-time signal is free, or the call was cancelled.
- * Then do with ticks, or fair_call.  A thread that can get no timer later on
- * rings at once as a slice begins.
+ * (RLIMIT_SIGPENDING), no real-time signal is free, the call was cancelled, or a
+ * function of fair_call's asks.  Then do with ticks, or fair_call.  Where a body
+ * goes on on a thread that can get no timer, it rings as each slice begins, and
+ * each tick ends one: who is told to return before it has done anything should
+ * ask for the alarm again, and do without.
  *
  * Cost: two system calls in a slice, and a signal where it is used up: some us,
  * 20 in some virtual machines.  Give such a function slices of 200 us or more
- * (fair_options.slice_us).  While it is on, each tick reads the clock. */
+ * (fair_options.slice_us).  While it is on, each tick reads the clock.  Where a
+ * scheduler has no alternate stack (an emulator without JIT), the handler takes
+ * some kilobytes of the body's. */
 static inline uint64_t fair_alarm(fair_task *t, void (*ring)(void *), void *arg)
 {
     return t->ops->alarm(t, ring, arg);

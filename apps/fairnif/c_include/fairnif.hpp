@@ -325,7 +325,7 @@ inline unsigned task::wait(int fd, unsigned events, int timeout_ms)
     return static_cast<unsigned>(ready);
 }
 
-/* fair_alarm, for as long as it lives.  `ring` must not throw. */
+/* fair_alarm, for as long as it lives; one at a time.  `ring` must not throw. */
 class alarm {
     task &t;
 

@@ -25,17 +25,53 @@ enum {
     STEP_COST = 200,                /* a step of the collector, as instructions */
     CAUGHT_COST = 100,              /* an error */
     FEW = 512 * 1024,               /* bytes: their atomic step takes no ms */
-    TOO_EARLY = 3                   /* alarms: the system has none for us */
+    NO_ALARM = 3                    /* so many rings too early: there is none */
 };
 
 const char *const stops[] = {NULL, "instructions", "timeout", "memory"};
 
+/* Also in a signal handler. */
+static ErlNifTime time_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (ErlNifTime)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* -- where ------------------------------------------------------------------ */
+
+/* Before what may pause: `rang' is of one slice. */
+static uint64_t before_pause(struct script *s)
+{
+    s->rang = 0;
+    return fair_yields(s->task);
+}
+
+/* Where it has rung as soon as the body goes on there is no timer on that thread. */
+static void after_pause(struct script *s, uint64_t yields)
+{
+    if (yields == fair_yields(s->task))
+        return;
+    s->turn = s->looked = time_now();
+    if (s->alarm && s->early < NO_ALARM)
+        s->early = s->rang ? s->early + 1 : 0;
+}
+
+static void move(struct script *s, enum fair_mode from, enum fair_mode to)
+{
+    uint64_t yields;
+
+    if (!s->task || fair_where(s->task) != from)
+        return;
+    yields = before_pause(s);
+    fair_move(s->task, to);
+    after_pause(s, yields);
+}
 
 void go_dirty(struct script *s)
 {
-    if (s->task && fair_where(s->task) == FAIR_NORMAL)
-        fair_move(s->task, FAIR_DIRTY_CPU);
+    move(s, FAIR_NORMAL, FAIR_DIRTY_CPU);
 }
 
 /* On a normal scheduler is whose instructions cannot be long: no block is
@@ -49,18 +85,20 @@ static void settle(struct script *s)
 {
     if (may_be_long(s))
         go_dirty(s);
-    else if (fair_where(s->task) == FAIR_DIRTY_CPU)
-        fair_move(s->task, FAIR_NORMAL);
+    else
+        move(s, FAIR_DIRTY_CPU, FAIR_NORMAL);
 }
 
-/* Instructions that turn out long are counted more finely, down to each.  An
- * alarm is heard at the next instruction. */
+/* Instructions that turn out long are counted more finely, down to each.  Where
+ * they are not counted, one is seen to be long that goes on after the alarm. */
 static void adapt(struct script *s, ErlNifTime now)
 {
     int most = s->large ? EVERY / 10 : EVERY;
-    ErlNifTime took = now - (!s->free ? s->looked : s->rang ? s->rang : now);
+    ErlNifTime took = now - (s->free ? s->rang : s->looked);
 
     s->looked = now;
+    if (s->free && !s->rang)
+        return;
     if (took > LONG_NS)
         s->fine = s->fine > 10 ? s->fine / 10 : 1;
     else
@@ -91,26 +129,18 @@ void stop(lua_State *L, enum stop why)
     luaL_error(L, "stopped: %s", stops[why]);
 }
 
-/* Also in a signal handler. */
-static ErlNifTime time_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (ErlNifTime)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Units of work are nanoseconds: instructions, steps of a match and of the
  * collector cost too different amounts. */
 static void tick(struct script *s, ErlNifTime now)
 {
-    uint64_t yields = fair_yields(s->task);
+    size_t units = (size_t)(now - s->turn);
+    uint64_t yields;
 
-    settle(s);
-    fair_tick(s->task, (size_t)(now - s->turn));
     s->turn = now;
-    if (yields != fair_yields(s->task))
-        s->turn = s->looked = time_now();
+    settle(s);
+    yields = before_pause(s);
+    fair_tick(s->task, units);
+    after_pause(s, yields);
 }
 
 /* In a function of C that a script called.  No other one is below it. */
@@ -159,17 +189,14 @@ static void ring(void *script)
         lua_sethook(s->lua, hook, LUA_MASKCOUNT, 1);
 }
 
-/* Where it cannot ring on the thread that it is on, it has rung. */
-static bool is_early(struct script *s, ErlNifTime now)
-{
-    s->early = now - s->turn < TURN_US * 1000 / 4 ? s->early + 1 : 0;
-    return s->early >= TOO_EARLY;
-}
-
 static bool alarm_is_set(struct script *s)
 {
-    if (!s->alarm)
-        s->alarm = s->early < TOO_EARLY && fair_alarm(s->task, ring, s) > 0;
+    if (s->early >= NO_ALARM)
+        return false;
+    if (!s->alarm) {
+        s->alarm = fair_alarm(s->task, ring, s) > 0;
+        s->early = s->alarm ? 0 : NO_ALARM;
+    }
     return s->alarm;
 }
 
@@ -184,13 +211,13 @@ static void end_alarm(struct script *s)
 static void set_hook(struct script *s)
 {
     if (s->limited || !alarm_is_set(s)) {
+        end_alarm(s);
         if (s->every != s->fine)
             arm(s, s->fine);
         return;
     }
     s->free = false;
     s->every = 0;
-    s->rang = 0;
     lua_sethook(s->lua, NULL, 0, 0);
     s->free = true;
     if (s->rang)
@@ -201,18 +228,14 @@ static void hook(lua_State *L, lua_Debug *ar)
 {
     struct script *s = script_of(L);
     ErlNifTime now;
-    bool rang;
 
     (void)ar;
     count(s, (size_t)s->every);
     if (s->hooked || !s->running)
         return;
     now = time_now();
-    rang = s->free && s->rang;
-    if (rang && is_early(s, now))
-        end_alarm(s);
     adapt(s, now);
-    if (look_at_limits(s, now) || s->used > s->collect_at || rang
+    if (look_at_limits(s, now) || s->used > s->collect_at || s->rang
         || now - s->turn >= TURN_US * 1000
         || (may_be_long(s) && fair_where(s->task) == FAIR_NORMAL)) {
         s->hooked = true;
@@ -285,10 +308,12 @@ void begin_turn(struct script *s, fair_task *t)
     s->turn = s->looked = time_now();
     if (s->collect_at == SIZE_MAX)
         plan_collection(s);
-    if (s->alarm)
+    if (s->alarm) {
         set_hook(s);
-    else
+    } else {
+        s->rang = 0;
         arm(s, s->fine);
+    }
 }
 
 /* After a function of Erlang's; false where the call ends.  The hook counts anew,

@@ -22,7 +22,7 @@ enum {
     LARGE = 64 * 1024,              /* work on such a block may be long */
     EVERY = 1000,                   /* instructions between two ticks, where
                                        they are counted */
-    TURN_US = 200,                  /* a script runs so long at a time */
+    TURN_US = 300,                  /* a script runs so long at a time */
     STACK = 256 * 1024,
     MAX_NESTED_COROUTINES = 100,    /* each takes 80 bytes of it */
     MAX_DEPTH = 64                  /* of values that come and go */
@@ -64,7 +64,7 @@ struct script {
     volatile bool free;             /* there is no hook, but for the alarm's */
     volatile ErlNifTime rang;       /* when; 0: has not */
     bool alarm;                     /* is set */
-    int early;                      /* turns in a row that it cut short */
+    int early;                      /* slices in a row that began with it */
     ErlNifSInt64 left;              /* instructions */
     bool collects;                  /* for long */
     ErlNifTime deadline;            /* ns; 0: none */

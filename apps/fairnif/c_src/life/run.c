@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "life/end.h"
+#include "task/call.h"
 #include "task/cancel.h"
 #include "task/debug.h"
 #include "task/slice.h"
@@ -38,6 +39,8 @@ static void send_last(struct fair__task *t)
 void fair__run_body(struct fair__task *t)
 {
     t->result = t->nif->body(&t->pub);
+    if (fair_unlikely(t->ring != NULL))
+        fair__alarm(&t->pub, NULL, NULL);   /* what it rang is not there any more */
     if (fair_unlikely(t->outbox != 0))
         send_last(t);
 }

@@ -219,6 +219,8 @@ static void close_window(struct fair__task *t, uint64_t now, uint64_t last)
         t->confirmed = elapsed < 2 * rate * (double)units;
         learn_unit(t, elapsed, (double)units);
     }
+    if (t->ring)                /* until it rings nobody is to tick */
+        ticked = max_d(ticked, (double)t->slice_ns);
     if (elapsed > ticked)
         note_gap(t, (uint64_t)(elapsed - ticked));
 }
@@ -502,6 +504,7 @@ static bool is_up(const struct fair__task *t)
 {
     return (double)(t->now - t->slice_start)
            >= used_up * (double)t->slice_ns
+        || (t->ring && t->told_early)
         || (t->where != W_NORMAL && t->where != W_THREAD
             && t->made >= FAIR__TERMS_ON_DIRTY)
         || GET(fair__config.pause_every_tick);

@@ -19,6 +19,8 @@ void fair__leave(struct fair__task *t, enum fair__exit exit)
         fair__escape(t);
     }
     t->exit = exit;
+    if (fair_unlikely(t->ring != NULL))
+        fair__timer_stop(t->thread);
     fair__check_leave(t, false);
     fair__arch_pause(&t->ctx);
     fair__check_resumed(t);
@@ -80,7 +82,7 @@ static FAIR_NO_TSAN void body_main(void *arg)
 
 void fair__set_alarm(struct fair__task *t, uint64_t left_ns)
 {
-    fair__timer_set(t->thread, left_ns, t->ring, t->ring_arg);
+    t->told_early = !fair__timer_set(t->thread, left_ns, t->ring, t->ring_arg);
 }
 
 void fair__switch_to(struct fair__task *t)
@@ -95,6 +97,4 @@ void fair__switch_to(struct fair__task *t)
         fair__arch_resume(&t->ctx);
     }
     fair__check_back(t);
-    if (fair_unlikely(t->ring != NULL))
-        fair__timer_stop(t->thread);
 }

@@ -144,16 +144,22 @@ static void limit_timers(rlim_t most)
     setrlimit(RLIMIT_SIGPENDING, &limit);
 }
 
-/* Goes on where no timer can be had, and is told there at once. */
+/* Goes on where no timer can be had: it is told there at once, in each slice,
+ * and each tick ends one. */
 static ERL_NIF_TERM goes_without(fair_task *t)
 {
     fair_alarm(t, ring, &machine);
     run(&machine);
-    machine.told = 0;
     limit_timers(0);
-    fair_tick(t, 1);
-    while (!machine.told)
-        ;
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = fair_yields(t);
+
+        machine.told = 0;
+        fair_tick(t, 1);
+        CHECK_NUMBERS(fair_yields(t), ==, before + 1);
+        while (!machine.told)
+            ;
+    }
     limit_timers(RLIM_INFINITY);
     return fair_arg(t, 0);
 }
@@ -285,6 +291,23 @@ TEST(cancelled, "a body that cleans up is told still, and gets no further alarm"
 #endif
 
 #ifndef VM_REAL                 /* whose threads keep their timers */
+static void block_signals(void *set)
+{
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+}
+
+TEST(blocked, "a signal that whoever started the node has blocked is let through")
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    for (int kind = VM_NORMAL; kind < VM_KINDS; kind++)
+        for (int i = 0; i < 2; i++)
+            vm_on(kind, block_signals, &all);
+    CHECK_TEXT(finished(spawn_call("runs_yielding", "4")),
+               modes[1].yields ? "4" : "0");
+}
+
 TEST(no_timers, "where no timer can be had there is no alarm, and who goes on "
      "there is told at once")
 {

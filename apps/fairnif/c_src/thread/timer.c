@@ -26,7 +26,7 @@
 enum { AGAIN_NS = 10000000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int signal_number;       /* 0: none is taken yet */
+static _Atomic int signal_number;       /* 0: not looked for yet; -1: none */
 
 /* Only the timers' own signals: anybody may send one. */
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -41,26 +41,46 @@ static void on_signal(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-/* From the fifth on: debuggers and others take the first ones.  None that
- * somebody has. */
-static int take_signal(void)
+/* None that somebody has, or took at the same time. */
+static bool take(int number)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     struct sigaction before;
-    int taken;
 
     ours.sa_sigaction = on_signal;
     sigemptyset(&ours.sa_mask);
+    if (sigaction(number, NULL, &before) != 0 || before.sa_flags & SA_SIGINFO
+        || before.sa_handler != SIG_DFL
+        || sigaction(number, &ours, &before) != 0)
+        return false;
+    if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
+        return true;
+    sigaction(number, &before, NULL);
+    return false;
+}
+
+/* From the fifth on: debuggers and others take the first ones.  0: there is none. */
+static int take_signal(void)
+{
+    int number;
+
+    if (GET(signal_number))
+        return GET(signal_number) > 0 ? GET(signal_number) : 0;
     pthread_mutex_lock(&lock);
-    taken = GET(signal_number);
-    for (int n = SIGRTMIN + 4; n <= SIGRTMAX && !taken; n++)
-        if (sigaction(n, NULL, &before) == 0
-            && !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL
-            && sigaction(n, &ours, NULL) == 0)
-            taken = n;
-    SET(signal_number, taken);
+    for (number = SIGRTMIN + 4; !GET(signal_number); number++)
+        SET(signal_number, number > SIGRTMAX ? -1 : take(number) ? number : 0);
     pthread_mutex_unlock(&lock);
-    return taken;
+    return take_signal();
+}
+
+/* Who started the node may have blocked it. */
+static void unblock(int number)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 /* A user has as many as signals may be queued for him (RLIMIT_SIGPENDING). */
@@ -74,10 +94,12 @@ bool fair__timer_get(struct fair__thread *th)
     event.sigev_notify_thread_id = th->tid;
     th->has_timer = event.sigev_signo
         && timer_create(CLOCK_MONOTONIC, &event, &th->timer) == 0;
+    if (th->has_timer)
+        unblock(event.sigev_signo);
     return th->has_timer;
 }
 
-void fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
+bool fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
                      void *arg)
 {
     struct itimerspec when = {
@@ -88,12 +110,13 @@ void fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
 
     if (fair_unlikely(!fair__timer_get(th))) {
         ring(arg);
-        return;
+        return false;
     }
     th->ring_arg = arg;
     atomic_signal_fence(memory_order_seq_cst);
     SET(th->ring, ring);
     timer_settime(th->timer, 0, &when, NULL);
+    return true;
 }
 
 void fair__timer_stop(struct fair__thread *th)
@@ -118,11 +141,12 @@ void fair__timer_forget(struct fair__thread *th)
 
 bool fair__timer_get(struct fair__thread *th) { (void)th; return false; }
 
-void fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
+bool fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
                      void *arg)
 {
     (void)th, (void)ns;
     ring(arg);
+    return false;
 }
 
 void fair__timer_stop(struct fair__thread *th) { (void)th; }
