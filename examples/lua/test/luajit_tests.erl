@@ -457,7 +457,7 @@ in_node_without_timers(Before) ->
              [receive {_, Ref, _, _, normal} -> ok end || {_, Ref} <- All],
              io:put_chars(\"all ended\\n\"), halt().",
     Paths = lists:append([[" -pa ", Dir] || Dir <- code:get_path(), lists:member($_, Dir)]),
-    os:cmd(["timeout 30 erl -noinput", Paths, " -eval '", Calls, "'"]).
+    os:cmd(["timeout -s KILL 30 erl -noinput", Paths, " -eval '", Calls, "'"]).
 
 many_endless_scripts_test_() ->
     {timeout, 60,

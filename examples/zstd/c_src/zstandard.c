@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define ZSTD_STATIC_LINKING_ONLY    /* for the names of two settings */
+#define ZSTD_STATIC_LINKING_ONLY    /* two settings, ZSTD_decompressContinue */
 #include <zstd.h>
 
 #include <fairnif.h>
@@ -273,60 +273,109 @@ static int grow(fair_task *t, fair_bin *out, size_t most)
     return fair_resize_bin(t, out, size < most ? size : most);
 }
 
-/* NULL, or why not.  `*size': how much there is in `out'. */
-static const char *decompress_all(fair_task *t, ZSTD_DCtx *context,
-                                  const fair_bin *in, fair_bin *out,
-                                  size_t most, size_t *size)
+struct unpacking {
+    ZSTD_DCtx *context;
+    ZSTD_inBuffer from;
+    fair_bin *out;
+    size_t size;                    /* of what is in it */
+    size_t most;
+};
+
+/* A frame that says how long it is, and for all of which there is room. */
+static bool fits(const struct unpacking *u)
 {
-    ZSTD_inBuffer from = {in->data, in->size, 0};
-    size_t left = 1;
+    const unsigned char *at = (const unsigned char *)u->from.src + u->from.pos;
+    size_t left = u->from.size - u->from.pos;
+    static const unsigned char magic[] = {0x28, 0xB5, 0x2F, 0xFD};
 
-    while (!fair_cancelled(t)) {
-        size_t room = out->size - *size < BLOCK ? out->size - *size : BLOCK;
-        ZSTD_outBuffer to = {out->data + *size, room, 0};
-        size_t before = from.pos;
+    return left > sizeof magic && memcmp(at, magic, sizeof magic) == 0
+        && ZSTD_getFrameContentSize(at, left) <= u->out->size - u->size;
+}
 
-        left = ZSTD_decompressStream(context, &to, &from);
-        if (ZSTD_isError(left))
-            return ZSTD_getErrorName(left);
-        *size += to.pos;
-        if (left == 0 && from.pos == from.size)
-            return NULL;
-        if (to.pos < room && from.pos == from.size)
+/* Such a frame, a block at a time, to where it belongs.  NULL, or why not. */
+static const char *unpack_in_place(fair_task *t, struct unpacking *u)
+{
+    size_t n, made;
+
+    ZSTD_decompressBegin(u->context);
+    while ((n = ZSTD_nextSrcSizeToDecompress(u->context)) > 0
+           && !fair_cancelled(t)) {
+        if (n > u->from.size - u->from.pos)
             return "the data ends early";
-        if (*size == out->size) {
-            if (*size == most && left != 0)
-                return "the result is too large";
-            if (*size < most && !grow(t, out, most))
-                return "enomem";
-        }
-        fair_tick(t, to.pos + (from.pos - before));
+        made = ZSTD_decompressContinue(
+            u->context, u->out->data + u->size, u->out->size - u->size,
+            (const char *)u->from.src + u->from.pos, n);
+        if (ZSTD_isError(made))
+            return ZSTD_getErrorName(made);
+        u->from.pos += n;
+        u->size += made;
+        fair_tick(t, n + made);
     }
     return NULL;
+}
+
+/* Any frame, by way of libzstd's window. */
+static const char *unpack_stream(fair_task *t, struct unpacking *u)
+{
+    size_t left;
+
+    ZSTD_DCtx_reset(u->context, ZSTD_reset_session_only);
+    do {
+        size_t room = u->out->size - u->size < BLOCK
+            ? u->out->size - u->size : BLOCK;
+        ZSTD_outBuffer to = {u->out->data + u->size, room, 0};
+        size_t before = u->from.pos;
+
+        left = ZSTD_decompressStream(u->context, &to, &u->from);
+        if (ZSTD_isError(left))
+            return ZSTD_getErrorName(left);
+        u->size += to.pos;
+        if (left > 0 && to.pos < room && u->from.pos == u->from.size)
+            return "the data ends early";
+        if (u->size == u->out->size) {
+            if (u->size == u->most && left != 0)
+                return "the result is too large";
+            if (u->size < u->most && !grow(t, u->out, u->most))
+                return "enomem";
+        }
+        fair_tick(t, to.pos + (u->from.pos - before));
+    } while (left > 0 && !fair_cancelled(t));
+    return NULL;
+}
+
+static const char *unpack(fair_task *t, struct unpacking *u)
+{
+    const char *why;
+
+    do
+        why = fits(u) ? unpack_in_place(t, u) : unpack_stream(t, u);
+    while (!why && u->from.pos < u->from.size && !fair_cancelled(t));
+    return why;
 }
 
 /* decompress(Data, Most) -> binary() | {error, binary()} */
 static ERL_NIF_TERM decompress(fair_task *t)
 {
+    struct unpacking u = {0};
     fair_bin in, out;
     ErlNifUInt64 most;
-    ZSTD_DCtx *context;
     const char *why;
-    size_t size = 0;
 
     if (!get_bytes(t, fair_arg(t, 0), &in)
         || !fair_get_uint64(t, fair_arg(t, 1), &most) || most > SIZE_MAX / 2)
         return fair_badarg(t);
     if (!fair_new_bin(t, first_size(&in, most), &out)
-        || !(context = get_context(&dctx)))
+        || !(u.context = get_context(&dctx)))
         return fair_enomem(t);
-    ZSTD_DCtx_reset(context, ZSTD_reset_session_and_parameters);
-    why = decompress_all(t, context, &in, &out, most, &size);
-    put_context(t, &dctx, context, BLOCK);
+    u.from = (ZSTD_inBuffer){in.data, in.size, 0};
+    u.out = &out;
+    u.most = most;
+    why = unpack(t, &u);
+    put_context(t, &dctx, u.context, BLOCK);
     if (why)
         return strcmp(why, "enomem") == 0 ? fair_enomem(t)
             : failed(fair_env(t), why);
-    if (!fair_resize_bin(t, &out, size))
+    if (!fair_resize_bin(t, &out, u.size))
         return fair_enomem(t);
     return fair_make_bin(t, &out);
 }
