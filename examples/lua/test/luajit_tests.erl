@@ -456,8 +456,23 @@ in_node_without_timers(Before) ->
                     || Mode <- [normal, threaded], _ <- [1, 2, 3, 4]],
              [receive {_, Ref, _, _, normal} -> ok end || {_, Ref} <- All],
              io:put_chars(\"all ended\\n\"), halt().",
-    Paths = lists:append([[" -pa ", Dir] || Dir <- code:get_path(), lists:member($_, Dir)]),
-    os:cmd(["timeout -s KILL 30 erl -noinput", Paths, " -eval '", Calls, "'"]).
+    in_node(Calls).
+
+%% While alarms are set on all its threads.
+a_node_halts_test_() ->
+    Scripts = "[spawn(fun() ->
+                          {ok, S} = luajit:new(#{mode => Mode}),
+                          luajit:eval(S, \"while true do end\")
+                      end) || Mode <- [normal, threaded], _ <- [1, 2, 3, 4]],
+               timer:sleep(100), ",
+    [{timeout, 60, ?_assertEqual("7\n", in_node([Scripts, Halt]))}
+     || Halt <- ["halt(7).", "halt(7, [{flush, false}]).", "init:stop(7)."], _ <- [1, 2, 3]].
+
+%% What a node of its own said, or else its exit status.
+in_node(Calls) ->
+    Paths = [[" -pa ", Dir] || Dir <- code:get_path(), lists:member($_, Dir)],
+    Run = ["timeout -s KILL 30 erl -noinput", Paths, " -eval '", Calls, "'"],
+    os:cmd(["said=$(", Run, "); status=$?; echo ${said:-$status}"]).
 
 many_endless_scripts_test_() ->
     {timeout, 60,
