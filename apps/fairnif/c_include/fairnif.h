@@ -182,8 +182,10 @@ enum fair_mode {
  *     fair_wait answers -ECANCELED, fair_call runs its function at once.
  *     fair_mutex_lock waits until it has the lock, and may go on on another
  *     thread then.  But the one in which the body was cancelled has not got it.
- *   - A fair_call in FAIR_THREADED that no thread had begun is not run any more,
- *     and a fair_wait is over: what was to be done there is not done.
+ *   - A fair_call whose function had not begun when the call was cancelled (no
+ *     thread had it yet, or the body was on its way to a dirty scheduler) has not
+ *     run it, and a fair_wait is over.  What must be done all the same, such as to
+ *     free something, is called once more: it runs at once then.
  *   - There may be no caller: there are no arguments, fair_root answers 0,
  *     fair_kept an atom, and what reads a term or would make one answers 0 or an
  *     atom.  fair_env is an environment of no process.  Memory, binaries and

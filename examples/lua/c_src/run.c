@@ -48,14 +48,10 @@ static uint64_t before_pause(struct script *s)
     return fair_yields(s->task);
 }
 
-/* Where it has rung as soon as the body goes on there is no timer on that thread. */
 static void after_pause(struct script *s, uint64_t yields)
 {
-    if (yields == fair_yields(s->task))
-        return;
-    s->turn = s->looked = time_now();
-    if (s->alarm && s->early < NO_ALARM)
-        s->early = s->rang ? s->early + 1 : 0;
+    if (yields != fair_yields(s->task))
+        s->turn = s->looked = time_now();
 }
 
 static void move(struct script *s, enum fair_mode from, enum fair_mode to)
@@ -141,6 +137,9 @@ static void tick(struct script *s, ErlNifTime now)
     yields = before_pause(s);
     fair_tick(s->task, units);
     after_pause(s, yields);
+    /* Where it has rung as soon as a slice begins there is no timer on that thread. */
+    if (s->alarm && s->early < NO_ALARM)
+        s->early = s->rang ? s->early + 1 : 0;
 }
 
 /* In a function of C that a script called.  No other one is below it. */

@@ -101,15 +101,35 @@ static void free_kept(struct kind *kind)
         kind->free(atomic_exchange(&kind->kept[i], NULL));
 }
 
+struct garbage {
+    struct kind *kind;
+    void *context;                  /* NULL: it was freed */
+};
+
+static void free_garbage(void *arg)
+{
+    struct garbage *g = arg;
+
+    g->kind->free(g->context);
+    g->context = NULL;
+}
+
 /* In whatever state it is: who gets it sets it back.  A call that is under way
  * when the library is unloaded holds it until here. */
 static void put_context(fair_task *t, struct kind *kind, void *context,
-                        size_t cost)
+                        size_t cost, bool keep)
 {
-    if (kind->size(context) > KEPT_SIZE || !keep_context(kind, context))
-        fair_call(t, FAIR_AUTO, cost, kind->free, context);
-    else if (atomic_load(&loads) == 0)
-        free_kept(kind);
+    struct garbage g = {kind, context};
+
+    if (keep && kind->size(context) <= KEPT_SIZE
+        && keep_context(kind, context)) {
+        if (atomic_load(&loads) == 0)
+            free_kept(kind);
+        return;
+    }
+    /* Where the caller dies on the way it was not called: then it is at once. */
+    while (g.context)
+        fair_call(t, FAIR_AUTO, cost, free_garbage, &g);
 }
 
 static void *make_cctx(void)
@@ -218,7 +238,7 @@ static ERL_NIF_TERM compress(fair_task *t)
     s.out = (ZSTD_outBuffer){out.data, out.size, 0};
     s.in = (ZSTD_inBuffer){in.data, 0, 0};
     compress_blocks(t, &s, in.size, level);
-    put_context(t, &cctx, s.context, BLOCK * cost_of(level));
+    put_context(t, &cctx, s.context, BLOCK * cost_of(level), true);
     if (ZSTD_isError(s.left) || !fair_resize_bin(t, &out, s.out.pos))
         return fair_enomem(t);      /* nothing else can fail */
     return fair_make_bin(t, &out);
@@ -279,23 +299,32 @@ struct unpacking {
     fair_bin *out;
     size_t size;                    /* of what is in it */
     size_t most;
+    bool other;                     /* a frame was of another format: the context
+                                       may have more than it says */
 };
 
 /* A frame that says how long it is, and for all of which there is room. */
-static bool fits(const struct unpacking *u)
+static bool fits(struct unpacking *u, size_t *said)
 {
     const unsigned char *at = (const unsigned char *)u->from.src + u->from.pos;
     size_t left = u->from.size - u->from.pos;
     static const unsigned char magic[] = {0x28, 0xB5, 0x2F, 0xFD};
+    unsigned long long size;
 
-    return left > sizeof magic && memcmp(at, magic, sizeof magic) == 0
-        && ZSTD_getFrameContentSize(at, left) <= u->out->size - u->size;
+    if (left <= sizeof magic || memcmp(at, magic, sizeof magic) != 0) {
+        u->other = true;
+        return false;
+    }
+    size = ZSTD_getFrameContentSize(at, left);
+    *said = (size_t)size;
+    return size <= u->out->size - u->size;
 }
 
 /* Such a frame, a block at a time, to where it belongs.  NULL, or why not. */
-static const char *unpack_in_place(fair_task *t, struct unpacking *u)
+static const char *unpack_in_place(fair_task *t, struct unpacking *u,
+                                   size_t said)
 {
-    size_t n, made;
+    size_t n, made, before = u->size;
 
     ZSTD_decompressBegin(u->context);
     while ((n = ZSTD_nextSrcSizeToDecompress(u->context)) > 0
@@ -311,7 +340,9 @@ static const char *unpack_in_place(fair_task *t, struct unpacking *u)
         u->size += made;
         fair_tick(t, n + made);
     }
-    return NULL;
+    /* libzstd does not look where the last block is an empty one. */
+    return n == 0 && u->size - before != said ? "Data corruption detected"
+        : NULL;
 }
 
 /* Any frame, by way of libzstd's window. */
@@ -332,10 +363,10 @@ static const char *unpack_stream(fair_task *t, struct unpacking *u)
         u->size += to.pos;
         if (left > 0 && to.pos < room && u->from.pos == u->from.size)
             return "the data ends early";
-        if (u->size == u->out->size) {
-            if (u->size == u->most && left != 0)
+        if (left > 0 && u->size == u->out->size) {
+            if (u->size == u->most)
                 return "the result is too large";
-            if (u->size < u->most && !grow(t, u->out, u->most))
+            if (!grow(t, u->out, u->most))
                 return "enomem";
         }
         fair_tick(t, to.pos + (u->from.pos - before));
@@ -346,9 +377,11 @@ static const char *unpack_stream(fair_task *t, struct unpacking *u)
 static const char *unpack(fair_task *t, struct unpacking *u)
 {
     const char *why;
+    size_t said;
 
     do
-        why = fits(u) ? unpack_in_place(t, u) : unpack_stream(t, u);
+        why = fits(u, &said) ? unpack_in_place(t, u, said)
+            : unpack_stream(t, u);
     while (!why && u->from.pos < u->from.size && !fair_cancelled(t));
     return why;
 }
@@ -371,7 +404,7 @@ static ERL_NIF_TERM decompress(fair_task *t)
     u.out = &out;
     u.most = most;
     why = unpack(t, &u);
-    put_context(t, &dctx, u.context, BLOCK);
+    put_context(t, &dctx, u.context, BLOCK, !u.other);
     if (why)
         return strcmp(why, "enomem") == 0 ? fair_enomem(t)
             : failed(fair_env(t), why);

@@ -116,6 +116,10 @@ a_promise_test() ->
     Promise = <<16#FD2FB528:32/little, 16#C0, 16#58, (1 bsl 60):64/little, 1, 0, 0>>,
     ?assertEqual(<<>>, decompress(Promise, 1 bsl 61)).
 
+%% It says five bytes, and has none.
+a_lie_test() ->
+    ?assertMatch({error, _}, decompress(<<16#FD2FB528:32/little, 16#20, 5, 1, 0, 0>>)).
+
 anything_test_() ->
     {timeout, 60, fun() -> holds(300, anything()) end}.
 

@@ -211,9 +211,14 @@ uint64_t fair__alarm(fair_task *pub, void (*ring)(void *), void *arg)
 
     if (fair_unlikely(fair__used_away(t)))
         return 0;
-    if (t->ring)
+    if (t->ring) {
         fair__timer_stop(t->thread);
-    t->ring = NULL;
+        if (!t->pub.cancelled)
+            fair__work_begin(t);        /* up to here no tick was expected */
+        t->ring = NULL;
+        if (!t->pub.cancelled)
+            fair__work_end(t);
+    }
     if (!ring || t->pub.cancelled || !fair__timer_get(t->thread))
         return 0;
     fair__work_begin(t);

@@ -23,13 +23,24 @@ static vm_term data(vm_proc *p)
     return vm_binary(vm_env(p), bytes, SIZE);
 }
 
-static vm_proc *compresses(void)
+static vm_proc *compresses_at(int level)
 {
     vm_proc *p = vm_spawn();
-    vm_term args[] = {data(p), enif_make_int(vm_env(p), 3)};
+    vm_term args[] = {data(p), enif_make_int(vm_env(p), level)};
 
     vm_call_array(p, lib, "compress", 2, args);
     return p;
+}
+
+static vm_proc *compresses(void)
+{
+    return compresses_at(3);
+}
+
+/* On a dirty scheduler, with a context that is not kept. */
+static vm_proc *compresses_hard(void)
+{
+    return compresses_at(15);
 }
 
 static vm_proc *decompresses(void)
@@ -44,7 +55,9 @@ static vm_proc *decompresses(void)
     return p;
 }
 
-static vm_proc *(*const calls[])(void) = {compresses, decompresses};
+static vm_proc *(*const calls[])(void) = {
+    compresses, decompresses, compresses_hard
+};
 
 /* Not where libzstd asks for it: of malloc, past the stand-in. */
 TEST(no_memory, "wherever memory runs out, zstd's functions say so")
