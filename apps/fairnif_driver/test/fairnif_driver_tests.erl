@@ -528,25 +528,29 @@ migrates() ->
     Peer = fairnif_test:peer(["+S", "2:2"] ++ fairnif_test_driver:erl_args()),
     fairnif_test:call(Peer, ?MODULE, migrate, []),
     fairnif_test:stop(Peer),
-    ?assertEqual(1, count(ended)),
+    ?assertEqual(count(begun), count(ended)),
     ?assertEqual(0, count(overlaps)),
     ?assert(count(moved) >= 1).
 
 %% The owner is bound to the scheduler that goes offline, but the VM may have the port elsewhere:
-%% so it goes on and off more than once.
+%% so it goes on and off more than once; all over again where a busy machine did it too late.
 migrate() ->
     ok = fairnif_driver:load(dir(), ?DRIVER),
     Self = self(),
     Owner = spawn_opt(fun() -> Self ! {self(), open()}, receive stop -> ok end end,
                       [{scheduler, 2}]),
     Port = receive {Owner, P} -> P end,
+    migrate(Port, 10),
+    exit(Owner, kill).
+
+migrate(Port, Attempts) ->
     control(Port, ?SCHEDULE, order(?NORMAL, 500, 1, 0)),
     [begin
          timer:sleep(50),
          erlang:system_flag(schedulers_online, Online)
      end || Online <- [1, 2, 1, 2]],
-    [0] = journal(Port),
-    exit(Owner, kill).
+    [0 | _] = journal(Port),
+    count(moved) > 0 orelse Attempts =:= 1 orelse migrate(Port, Attempts - 1).
 
 shares() ->
     Peer = fairnif_test:peer(["+S", "1:1"] ++ fairnif_test_driver:erl_args()),
