@@ -211,20 +211,19 @@ uint64_t fair__alarm(fair_task *pub, void (*ring)(void *), void *arg)
 
     if (fair_unlikely(fair__used_away(t)))
         return 0;
-    if (t->ring) {
+    if (t->ring)
         fair__timer_stop(t->thread);
-        if (!t->pub.cancelled)
-            fair__work_begin(t);        /* up to here no tick was expected */
+    if (t->pub.cancelled) {
         t->ring = NULL;
-        if (!t->pub.cancelled)
-            fair__work_end(t);
-    }
-    if (!ring || t->pub.cancelled || !fair__timer_get(t->thread))
         return 0;
+    }
+    /* One window ends, in which ticks were expected or not, and another begins. */
     fair__work_begin(t);
-    t->ring = ring;             /* no tick is expected: the next one looks */
+    t->ring = ring && fair__timer_get(t->thread) ? ring : NULL;
     t->ring_arg = arg;
     fair__work_end(t);
+    if (!t->ring)
+        return 0;
     up = t->slice_start + t->slice_ns;
     left = up > t->now ? up - t->now : 1;
     fair__set_alarm(t, left);

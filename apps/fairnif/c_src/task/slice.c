@@ -504,7 +504,7 @@ static bool is_up(const struct fair__task *t)
 {
     return (double)(t->now - t->slice_start)
            >= used_up * (double)t->slice_ns
-        || (t->ring && t->told_early)
+        || (t->ring && !t->thread->has_timer)    /* it has rung at once */
         || (t->where != W_NORMAL && t->where != W_THREAD
             && t->made >= FAIR__TERMS_ON_DIRTY)
         || GET(fair__config.pause_every_tick);

@@ -82,7 +82,7 @@ static FAIR_NO_TSAN void body_main(void *arg)
 
 void fair__set_alarm(struct fair__task *t, uint64_t left_ns)
 {
-    t->told_early = !fair__timer_set(t->thread, left_ns, t->ring, t->ring_arg);
+    fair__timer_set(t->thread, left_ns, t->ring, t->ring_arg);
 }
 
 void fair__switch_to(struct fair__task *t)

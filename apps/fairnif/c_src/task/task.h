@@ -158,7 +158,6 @@ struct fair__task {
     void (*ring)(void *);       /* fair_alarm: called with ring_arg, in a signal
                                    handler, when a slice is up; or NULL */
     void *ring_arg;
-    bool told_early;            /* this thread can get no timer */
     bool away;                  /* code of the author's runs for it that must
                                    not use it, maybe on another stack */
     unsigned told;              /* enum fair__rule, as bits: those reported */

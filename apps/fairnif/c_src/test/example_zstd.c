@@ -1,11 +1,8 @@
 /*
- * example_zstd.c - examples/zstd on the stand-in: memory that runs out anywhere,
- * a caller that dies anywhere, under the sanitizers.  What it answers is tested
- * by its own tests.
+ * example_zstd.c - examples/zstd on the stand-in.  What it answers is tested by its
+ * own tests.
  */
-#include <string.h>
-
-#include "check.h"
+#include "example.h"
 
 enum { SIZE = 300000 };
 
@@ -55,52 +52,22 @@ static vm_proc *decompresses(void)
     return p;
 }
 
-static vm_proc *(*const calls[])(void) = {
-    compresses, decompresses, compresses_hard
-};
+static const example_call calls[] = {compresses, decompresses, compresses_hard};
+enum { CALLS = sizeof calls / sizeof *calls };
 
 /* Not where libzstd asks for it: of malloc, past the stand-in. */
 TEST(no_memory, "wherever memory runs out, zstd's functions say so")
 {
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);
-        for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
-            bool failed = true;
-
-            for (long n = 1; failed; n++) {
-                vm_proc *p = calls[i]();
-                const char *answer;
-
-                vm_fail(VM_F_ALLOC | VM_F_BINARY, n, false);
-                vm_finish(p);
-                failed = vm_failed();
-                vm_fail(0, 0, false);
-                answer = outcome(p);
-                if (strncmp(answer, "error:", 6) == 0)
-                    check_that(failed && strcmp(answer, "error:enomem") == 0,
-                               __FILE__, __LINE__, "%s", answer);
-                vm_free(p);
-            }
-        }
+        for (int i = 0; i < CALLS; i++)
+            fail_each(calls[i], VM_F_ALLOC | VM_F_BINARY, 1);
     }
 }
 
 TEST(killed, "wherever its caller dies, nothing is left, and the next call has what "
      "it kept")
 {
-    node_set("pause_every_tick", 1);
-    for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
-        int steps = 0;
-
-        for (bool over = false; !over; steps++) {
-            vm_proc *p = calls[i]();
-
-            for (int n = 0; n < steps && !over; n++)
-                over = vm_step(p) == VM_DONE;
-            vm_kill(p);
-            vm_free(p);
-            EVENTUALLY(node_stacks() == 0);
-        }
-        CHECK_NUMBERS(steps, >, modes[1].yields ? 3 : 0);
-    }
+    for (int i = 0; i < CALLS; i++)
+        kill_each(calls[i], true);
 }

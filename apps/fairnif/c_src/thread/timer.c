@@ -5,8 +5,8 @@
  * so a signal that is under way when it is stopped arrives before that system
  * call returns, and what rings does so only between the two.
  *
- * A thread keeps its timer until it ends.
- * The handler stays when the module goes, as the library does (base/os.c).
+ * A thread keeps its timer until it ends.  The handler stays when the module
+ * goes, as the library does (base/os.c).
  */
 #define _GNU_SOURCE
 #include "thread/timer.h"
@@ -62,15 +62,17 @@ static bool take(int number)
 /* From the fifth on: debuggers and others take the first ones.  0: there is none. */
 static int take_signal(void)
 {
-    int number;
+    int taken = GET(signal_number);
 
-    if (GET(signal_number))
-        return GET(signal_number) > 0 ? GET(signal_number) : 0;
-    pthread_mutex_lock(&lock);
-    for (number = SIGRTMIN + 4; !GET(signal_number); number++)
-        SET(signal_number, number > SIGRTMAX ? -1 : take(number) ? number : 0);
-    pthread_mutex_unlock(&lock);
-    return take_signal();
+    if (!taken) {
+        pthread_mutex_lock(&lock);
+        taken = GET(signal_number);
+        for (int n = SIGRTMIN + 4; !taken; n++)
+            taken = n > SIGRTMAX ? -1 : take(n) ? n : 0;
+        SET(signal_number, taken);
+        pthread_mutex_unlock(&lock);
+    }
+    return taken > 0 ? taken : 0;
 }
 
 /* Who started the node may have blocked it. */
@@ -99,7 +101,7 @@ bool fair__timer_get(struct fair__thread *th)
     return th->has_timer;
 }
 
-bool fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
+void fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
                      void *arg)
 {
     struct itimerspec when = {
@@ -110,13 +112,12 @@ bool fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
 
     if (fair_unlikely(!fair__timer_get(th))) {
         ring(arg);
-        return false;
+        return;
     }
     th->ring_arg = arg;
     atomic_signal_fence(memory_order_seq_cst);
     SET(th->ring, ring);
     timer_settime(th->timer, 0, &when, NULL);
-    return true;
 }
 
 void fair__timer_stop(struct fair__thread *th)
@@ -141,12 +142,11 @@ void fair__timer_forget(struct fair__thread *th)
 
 bool fair__timer_get(struct fair__thread *th) { (void)th; return false; }
 
-bool fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
+void fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),
                      void *arg)
 {
     (void)th, (void)ns;
     ring(arg);
-    return false;
 }
 
 void fair__timer_stop(struct fair__thread *th) { (void)th; }

@@ -11,8 +11,8 @@
 /* Whether it has one, or can get one. */
 FAIR_HIDDEN bool fair__timer_get(struct fair__thread *th);
 /* ring(arg) in a signal handler of this thread's: in `ns`, which is not 0, and
- * from then on every 10 ms.  Where it can get no timer: at once, and false. */
-FAIR_HIDDEN bool fair__timer_set(struct fair__thread *th, uint64_t ns,
+ * from then on every 10 ms.  Where it can get no timer: once, at once. */
+FAIR_HIDDEN void fair__timer_set(struct fair__thread *th, uint64_t ns,
                                  void (*ring)(void *), void *arg);
 /* It does not ring any more when this returns. */
 FAIR_HIDDEN void fair__timer_stop(struct fair__thread *th);
