@@ -344,6 +344,11 @@ enum watch__taken watch__take_sleeping(struct watch__snapshot *s, int tid)
 
 /* -- start and stop ------------------------------------------------------ */
 
+static bool is_free(const struct sigaction *action)
+{
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
+}
+
 int watch__stack_start(bool signals)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
@@ -357,13 +362,15 @@ int watch__stack_start(bool signals)
     sigfillset(&ours.sa_mask);
     /* From the fifth on: debuggers and others take the first ones. */
     for (int n = SIGRTMIN + 4; n <= SIGRTMAX; n++) {
-        if (sigaction(n, NULL, &before) != 0 || before.sa_flags & SA_SIGINFO
-            || before.sa_handler != SIG_DFL)
+        if (sigaction(n, NULL, &before) != 0 || !is_free(&before))
             continue;
-        if (sigaction(n, &ours, NULL) != 0)
+        if (sigaction(n, &ours, &before) != 0)
             return errno;
-        signal_number = n;
-        return 0;
+        if (is_free(&before)) {
+            signal_number = n;
+            return 0;
+        }
+        sigaction(n, &before, NULL);    /* somebody took it at the same time */
     }
     return EBUSY;
 }

@@ -6,13 +6,10 @@
 
 -export([main/0]).
 
--define(ROUNDS, 9).
--define(ROUND_US, 60000).
-
 main() ->
     Forms = [fast_xml || code:ensure_loaded(fxml) =/= {error, nofile}] ++ [plain, fair, dirty],
     [{module, fast_xml} = code:ensure_loaded(fast_xml) || fast_xml <- Forms],
-    io:format("CPU time, median of ~b; the others against the first~n", [?ROUNDS]),
+    example_bench:heading(),
     [row(Function, Name, Document, Forms)
      || Function <- [parse, to_binary],
         {Name, Make} <- documents(),
@@ -52,44 +49,9 @@ row(Function, Name, Document, Forms) ->
                    parse -> Document;
                    to_binary -> expat:parse(Document)
                end,
-    Calls = [{Form, calls(Form, Function, Argument)} || Form <- Forms],
-    Rounds = [[{Form, cpu_us(Form, Function, Argument, Count)} || {Form, Count} <- Calls]
-              || _ <- lists:seq(1, ?ROUNDS)],
-    [First | Others] = [{Form, median([proplists:get_value(Form, Round) || Round <- Rounds])}
-                        || Form <- Forms],
-    io:format("~-10s ~-5s ~8b bytes  ~s ~9.1f us ~s~n",
-              [Function, Name, byte_size(Document), element(1, First), element(2, First),
-               [io_lib:format("  ~s ~.2f x", [Form, Us / element(2, First)])
-                || {Form, Us} <- Others]]).
-
-%% As many as take a round's time.
-calls(Form, Function, Argument) ->
-    calls(Form, Function, Argument, 1).
-
-calls(Form, Function, Argument, Count) ->
-    case cpu_us(Form, Function, Argument, Count) * Count of
-        Us when Us < ?ROUND_US / 4 -> calls(Form, Function, Argument, 4 * Count);
-        Us -> max(1, round(Count * ?ROUND_US / Us))
-    end.
-
-cpu_us(Form, Function, Argument, Count) ->
-    erlang:garbage_collect(),
-    {_, Monitor} = spawn_monitor(fun() ->
-                                         Begin = cpu_ms(),
-                                         repeat(Count, Form, Function, Argument),
-                                         exit({took, (cpu_ms() - Begin) * 1000 / Count})
-                                 end),
-    receive {'DOWN', Monitor, process, _, {took, Us}} -> Us end.
-
-%% Of all threads, so also of a dirty one.
-cpu_ms() ->
-    {Ms, _} = erlang:statistics(runtime),
-    Ms.
-
-repeat(0, _, _, _) -> ok;
-repeat(N, Form, Function, Argument) ->
-    _ = call(Form, Function, Argument),
-    repeat(N - 1, Form, Function, Argument).
+    example_bench:compare(io_lib:format("~-10s ~-5s ~8b bytes",
+                                        [Function, Name, byte_size(Document)]),
+                          Forms, fun(Form) -> call(Form, Function, Argument) end).
 
 call(fast_xml, parse, Document) -> fxml_stream:parse_element(Document);
 call(fast_xml, to_binary, Element) -> fxml:element_to_binary(Element);
@@ -99,5 +61,3 @@ call(fair, parse, Document) -> expat:parse(Document);
 call(fair, to_binary, Element) -> expat:to_binary(Element);
 call(dirty, parse, Document) -> expat:dirty_parse(Document);
 call(dirty, to_binary, Element) -> expat:dirty_to_binary(Element).
-
-median(L) -> lists:nth((length(L) + 1) div 2, lists:sort(L)).

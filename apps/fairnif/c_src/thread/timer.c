@@ -41,7 +41,13 @@ static void on_signal(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-/* None that somebody has, or took at the same time. */
+static bool is_free(const struct sigaction *action)
+{
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
+}
+
+/* None that somebody has, or took at the same time: the watch looks for one in
+ * the same way. */
 static bool take(int number)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
@@ -49,11 +55,10 @@ static bool take(int number)
 
     ours.sa_sigaction = on_signal;
     sigemptyset(&ours.sa_mask);
-    if (sigaction(number, NULL, &before) != 0 || before.sa_flags & SA_SIGINFO
-        || before.sa_handler != SIG_DFL
+    if (sigaction(number, NULL, &before) != 0 || !is_free(&before)
         || sigaction(number, &ours, &before) != 0)
         return false;
-    if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
+    if (is_free(&before))
         return true;
     sigaction(number, &before, NULL);
     return false;
