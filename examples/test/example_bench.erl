@@ -1,5 +1,5 @@
-%% What the benches of several examples share; a link in each one's test folder, which `cp -rL` copies
-%% along. CPU time of the node for one call, the forms of it in turns.
+%% What the benches of several examples share; a link in each one's test folder, which `cp -rL`
+%% copies along. CPU time of the node for one call, the forms of it in turns.
 -module(example_bench).
 
 -export([heading/0, compare/3]).
