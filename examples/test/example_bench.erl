@@ -10,7 +10,8 @@
 heading() ->
     io:format("CPU time, median of ~b; the others against the first~n", [?ROUNDS]).
 
-%% A line: the first form's time, and how many times as long the others take. Call(Form) is one call.
+%% A line: the first form's time, and how many times as long the others take. Call(Form) is one
+%% call.
 compare(Title, Forms, Call) ->
     Calls = [{Form, calls(Form, Call, 1)} || Form <- Forms],
     Rounds = [[{Form, cpu_us(Form, Call, Count)} || {Form, Count} <- Calls]
