@@ -393,6 +393,27 @@ a_state_of_an_earlier_load_says_so_test() ->
     ?assertEqual({error, spent}, run(State, "return x")),
     ?assertEqual({ok, [2]}, run(state(), "return 2")).
 
+%% While its alarm is set: a script goes on in the old code, and ends where that is purged.
+loaded_anew_under_an_alarm_test_() ->
+    [{timeout, 60, fun() -> loaded_anew_under_an_alarm(Mode) end} || Mode <- [normal, threaded]].
+
+loaded_anew_under_an_alarm(Mode) ->
+    Long = "for i = 1, 3e7 do end return 1",
+    Call = fun(Script) ->
+               spawn_monitor(fun() -> exit(run(state(#{mode => Mode}), Script)) end)
+           end,
+    _ = code:purge(luajit),
+    Ends = Call(Long),
+    eventually(fun() -> fairnif:tasks() =/= [] end),
+    {module, luajit} = code:load_file(luajit),
+    ?assertEqual({ok, [1]}, reason(Ends)),
+    Doomed = Call("while true do end"),
+    eventually(fun() -> fairnif:tasks() =/= [] end),
+    load_anew(),
+    ?assertEqual(killed, reason(Doomed)),
+    eventually(fun() -> fairnif:tasks() =:= [] end),
+    ?assertEqual({ok, [1]}, run(state(#{mode => Mode}), Long)).
+
 load_anew() ->
     _ = code:purge(luajit),
     {module, luajit} = code:load_file(luajit),
