@@ -85,15 +85,20 @@ longest_gap(Last, Longest) ->
 now_us() ->
     erlang:monotonic_time(microsecond).
 
-%% Kills a process that runs Fun, that long after its start or after its task was seen; no task
-%% stays.
+%% Kills a process that runs Fun again and again, that long after its start or after its task was
+%% seen; no task stays.
 kill_after(Ms, Fun) ->
-    killed(Ms, spawn_monitor(Fun)).
+    killed(Ms, spawn_monitor(fun() -> forever(Fun) end)).
 
 kill_task_after(Ms, Fun) ->
-    Started = spawn_monitor(Fun),
+    Started = spawn_monitor(fun() -> forever(Fun) end),
     eventually(fun() -> fairnif:tasks() =/= [] end),
     killed(Ms, Started).
+
+%% Not once: on a busy machine Fun may have ended before it is seen.
+forever(Fun) ->
+    _ = Fun(),
+    forever(Fun).
 
 killed(Ms, {Pid, Ref}) ->
     timer:sleep(Ms),

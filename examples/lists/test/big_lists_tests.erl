@@ -203,7 +203,7 @@ a_killed_call_leaves_nothing_behind_test_() ->
              fun() ->
                  Args = args(Function, 1000000),
                  Before = memory(),
-                 [kill_task_after(Ms, fun() -> repeat(Function, Args) end)
+                 [kill_task_after(Ms, fun() -> apply(big_lists, Function, Args) end)
                   || Ms <- [0, 1, 5, 20, 50]],
                  eventually(fun() -> fairnif:tasks() =:= [] end),
                  eventually(fun() -> memory() < Before + 20.0e6 end)
@@ -369,11 +369,6 @@ waits(Waits, Function, Tries, Seen) ->
             ?assertEqual({Function, Waits}, {elapsed_and_gap_us,
                                              [{Elapsed, Gap} | Seen]})
     end.
-
-%% A sum is soon done.
-repeat(Function, Args) ->
-    _ = apply(big_lists, Function, Args),
-    repeat(Function, Args).
 
 %% The room of one call is not the next one's need: the heap would grow by it each time.
 who_calls_again_and_again_does_not_grow_test_() ->

@@ -398,7 +398,7 @@ loaded_anew_under_an_alarm_test_() ->
     [{timeout, 60, fun() -> loaded_anew_under_an_alarm(Mode) end} || Mode <- [normal, threaded]].
 
 loaded_anew_under_an_alarm(Mode) ->
-    Long = "for i = 1, 3e7 do end return 1",
+    Long = "for i = 1, 2e8 do end return 1",            % most of a second
     Call = fun(Script) ->
                spawn_monitor(fun() -> exit(run(state(#{mode => Mode}), Script)) end)
            end,

@@ -132,7 +132,7 @@ a_dead_caller_leaves_the_document_test_() ->
     {timeout, 60, fun a_dead_caller_leaves_the_document/0}.
 
 a_dead_caller_leaves_the_document() ->
-    {Doc, Update} = apart(1500),
+    {Doc, Update} = apart(4000),            % a second of work
     {Holder, Holding} = spawn_monitor(fun() -> rust_doc:apply(Doc, Update) end),
     eventually(fun() -> fairnif:tasks() =/= [] end),
     {Waiter, Waiting} = spawn_monitor(fun() -> rust_doc:apply(Doc, Update) end),
@@ -141,7 +141,7 @@ a_dead_caller_leaves_the_document() ->
     exit(Holder, kill),
     [receive {'DOWN', Monitor, process, _, Why} -> ?assertEqual(killed, Why) end
      || Monitor <- [Holding, Waiting]],
-    ?assertEqual(3000, byte_size(text(Doc))),
+    ?assertEqual(8000, byte_size(text(Doc))),
     eventually(fun() -> fairnif:tasks() =:= [] end).
 
 %% What lets go of a large document is a thread in the library's code, which may be purged

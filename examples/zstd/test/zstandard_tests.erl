@@ -210,7 +210,7 @@ loaded_anew_test_() ->
     {timeout, 60, fun loaded_anew/0}.
 
 loaded_anew() ->
-    Data = text(300000),
+    Data = text(2000000),
     Call = fun(Of, Level) -> spawn_monitor(fun() -> exit({frame, compress(Of, Level)}) end) end,
     {Pid, Monitor} = Call(Data, 15),
     eventually(fun() -> fairnif:tasks() =/= [] end),

@@ -219,22 +219,44 @@ TEST(pressure, "what takes processors away is read, or is 0 where nothing says")
     watch__pressure_close(&p);
 }
 
-static void spin(uint64_t ns)
-{
-    uint64_t end = watch__now() + ns;
+/* Nanoseconds that are counted as the kernel's while a thread reads, and while it only counts; and
+ * how long both took, of 500 ms of its own. */
+struct kernel_use {
+    uint64_t reads, spins, took;
+};
 
-    while (watch__now() < end)
-        continue;
+/* Reads first: Linux divides the whole time of a thread by the ticks that it was seen in the kernel
+ * and outside. */
+static void *uses_kernel(void *arg)
+{
+    struct kernel_use *use = arg;
+    uint64_t before = watch__kernel_ns(watch__gettid()), began = watch__now();
+    int fd = open("/dev/zero", O_RDONLY);
+    size_t size = 1 << 20;
+    char *bytes = malloc(size);
+
+    while (watch__cpu(CLOCK_THREAD_CPUTIME_ID) < 300 * NS_PER_MS)
+        CHECK(syscall(SYS_read, fd, bytes, size) == (long)size);
+    use->reads = watch__kernel_ns(watch__gettid()) - before;
+    while (watch__cpu(CLOCK_THREAD_CPUTIME_ID) < 500 * NS_PER_MS)
+        for (volatile int i = 0; i < 100000; i++)
+            continue;
+    use->spins = watch__kernel_ns(watch__gettid()) - before - use->reads;
+    use->took = watch__now() - began;
+    free(bytes);
+    close(fd);
+    return NULL;
 }
 
 TEST(kernel, "what a thread uses in the kernel is counted, whatever the thread is "
      "called, and what it uses itself is not")
 {
     static const char *const names[] = {"x", "a) R 1 2 3", ") D (", "((("};
-    uint64_t before, own, used, cpu;
+    struct kernel_use use;
+    pthread_t thread;
+    bool counted, disturbed;
     char name[17] = "";
-    int fd = open("/dev/zero", O_RDONLY);
-    char *bytes = malloc(1 << 20);
+    int tries = 10;
 
     prctl(PR_GET_NAME, name);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -243,16 +265,17 @@ TEST(kernel, "what a thread uses in the kernel is counted, whatever the thread i
         CHECK(!watch__in_disk_sleep(watch__gettid()));
     }
     prctl(PR_SET_NAME, name);
-    before = watch__kernel_ns(watch__gettid());
-    spin(200 * NS_PER_MS);
-    own = watch__kernel_ns(watch__gettid()) - before;
-    cpu = watch__cpu(CLOCK_THREAD_CPUTIME_ID);
-    while (watch__cpu(CLOCK_THREAD_CPUTIME_ID) - cpu < 300 * NS_PER_MS)
-        CHECK(syscall(SYS_read, fd, bytes, 1 << 20) == 1 << 20);
-    used = watch__kernel_ns(watch__gettid()) - before - own;
-    CHECK(own < 100 * NS_PER_MS);
-    CHECK(used > 150 * NS_PER_MS && used < 400 * NS_PER_MS);
+    /* Ticks say nothing of a thread that other programs take turns with. */
+    do {
+        CHECK(pthread_create(&thread, NULL, uses_kernel, &use) == 0);
+        pthread_join(thread, NULL);
+        counted = use.reads > 150 * NS_PER_MS && use.reads < 400 * NS_PER_MS
+            && use.spins < 100 * NS_PER_MS;
+        disturbed = use.took > 600 * NS_PER_MS;
+    } while (!counted && disturbed && --tries > 0);
+    if (!counted && disturbed)
+        fprintf(stderr, "kernel: other programs keep the machine busy: can't say\n");
+    else
+        CHECK(counted);
     CHECK(watch__kernel_ns(4194303) == WATCH__NEVER);
-    free(bytes);
-    close(fd);
 }
