@@ -6,7 +6,9 @@
 
 -export([eventually/1, eventually/2, holds/2, in_fresh_process/1, most_heap/2, beside/1,
          least_gap/1]).
--export([kill_after/2, kill_task_after/2, async/1, fds/0]).
+-export([begun/1, kill_after/2, kill_task_after/2, async/1, fds/0]).
+%% For what is about time.
+-export([retry/2]).
 %% Around tests.
 -export([on_one_scheduler/1, with_pauses/1]).
 
@@ -35,6 +37,19 @@ until(Condition, Deadline) ->
         {true, _} -> ok;
         {false, true} -> error({never, Condition});
         {false, false} -> timer:sleep(1), until(Condition, Deadline)
+    end.
+
+%% For properties of time, which other programs on the machine disturb: true, or what was seen
+%% instead; all of it is in the error.
+retry(Times, Fun) ->
+    retry(Times, Fun, []).
+
+retry(0, _Fun, Seen) ->
+    error({each_time, Seen});
+retry(Times, Fun, Seen) ->
+    case Fun() of
+        true -> ok;
+        Other -> retry(Times - 1, Fun, [Other | Seen])
     end.
 
 %% A failure shows PropEr's counterexample.
@@ -84,6 +99,21 @@ longest_gap(Last, Longest) ->
 
 now_us() ->
     erlang:monotonic_time(microsecond).
+
+%% A process that runs Fun and whose task was seen: anew where it had ended before that.
+begun(Fun) ->
+    {Pid, Monitor} = spawn_monitor(Fun),
+    case is_seen(Pid) of
+        true -> {Pid, Monitor};
+        false -> demonitor(Monitor, [flush]), begun(Fun)
+    end.
+
+is_seen(Pid) ->
+    IsAlive = is_process_alive(Pid),
+    case [1 || #{owner := Owner} <- fairnif:tasks(), Owner =:= Pid] of
+        [] when IsAlive -> timer:sleep(1), is_seen(Pid);
+        Tasks -> Tasks =/= []
+    end.
 
 %% Kills a process that runs Fun again and again, that long after its start or after its task was
 %% seen; no task stays.

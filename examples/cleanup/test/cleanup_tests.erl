@@ -6,14 +6,12 @@
 -import(example_test, [eventually/1, eventually/2]).
 
 all_test_() ->
-    {timeout, 120,
-     [fun every_kind_is_cleaned_up/0,
-      fun what_is_short_is_cleaned_up_at_once/0,
-      fun all_of_many_are_cleaned_up/0,
-      {timeout, 60, fun a_scheduler_stands_still_for_plain_ones_only/0},
-      fun a_reload_takes_over_the_objects/0,
-      fun bad_arguments_are_refused/0,
-      fun nothing_holds_up_the_halt/0]}.
+    [{timeout, 60, Test}
+     || Test <- [fun every_kind_is_cleaned_up/0, fun what_is_short_is_cleaned_up_at_once/0,
+                 fun all_of_many_are_cleaned_up/0,
+                 fun a_scheduler_stands_still_for_plain_ones_only/0,
+                 fun a_reload_takes_over_the_objects/0, fun bad_arguments_are_refused/0,
+                 fun nothing_holds_up_the_halt/0]].
 
 every_kind_is_cleaned_up() ->
     [begin

@@ -72,8 +72,10 @@ refuses(Module) ->
     process_flag(trap_exit, true),
     {error, {badarg, [_ | _]}} = quietly(fun() -> Module:start_link(no_number) end),
     %% Until OTP 25 there is a message as well.
-    ?assertEqual(list_to_integer(erlang:system_info(otp_release)) < 26,
-                 receive {'EXIT', _, {badarg, _}} -> true after 100 -> false end),
+    IsSent = list_to_integer(erlang:system_info(otp_release)) < 26,
+    ?assertEqual(IsSent, receive {'EXIT', _, {badarg, _}} -> true
+                         after (case IsSent of true -> 5000; false -> 100 end) -> false
+                         end),
     process_flag(trap_exit, false).
 
 names(Module) ->

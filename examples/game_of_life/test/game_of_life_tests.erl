@@ -92,8 +92,11 @@ bad_sizes() ->
 %% Beside a world at work on each scheduler, a sleep of 1 ms takes no second.
 others_have_their_turns() ->
     Worlds = [busy() || _ <- lists:seq(1, 2 * erlang:system_info(schedulers_online))],
-    {Us, _} = timer:tc(fun() -> [timer:sleep(1) || _ <- lists:seq(1, 20)] end),
-    ?assert(Us < 20 * 1000000 div 10),
+    example_test:retry(5, fun() ->
+                              Sleeps = fun() -> [timer:sleep(1) || _ <- lists:seq(1, 20)] end,
+                              {Us, _} = timer:tc(Sleeps),
+                              Us < 20 * 1000000 div 10 orelse Us
+                          end),
     [begin unlink(W), exit(W, kill) end || W <- Worlds].
 
 busy() ->

@@ -70,8 +70,15 @@ attacks_test_() ->
       ?_test(begin
                  {ok, State} = luajit:new(#{timeout => time_for(Expected), memory => 32 bsl 20}),
                  ?assertEqual({Text, Expected}, {Text, kind(luajit:eval(State, Text))}),
-                 ?assertEqual(after_one(Expected), luajit:eval(State, "return 1"))
+                 example_test:retry(5, fun() -> goes_on_as(after_one(Expected), State) end)
              end)} || {Expected, Text} <- Attacks].
+
+%% Within its time, which is short for some.
+goes_on_as(Expected, State) ->
+    case luajit:eval(State, "return 1") of
+        Expected -> true;
+        Other -> Other
+    end.
 
 %% Others end by themselves, on a busy machine later.
 time_for(timeout) -> 300;

@@ -6,7 +6,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -import(example_test, [eventually/1, holds/2, beside/1, kill_after/2, on_one_scheduler/1,
-                       with_pauses/1]).
+                       retry/2, with_pauses/1]).
 
 %% Bytes that a box is longer than its message.
 -define(MAC, 16).
@@ -179,7 +179,7 @@ long_calls_run_dirty_and_short_ones_in_place_test_() ->
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
     on_one_scheduler(
      [{atom_to_list(Form),
-       {timeout, 60, fun() -> ?assert(eventually_beside(Form, Waits, 5)) end}}
+       {timeout, 60, fun() -> retry(5, fun() -> waits(Form, Waits) end) end}}
       || {Form, Waits} <- [{crypto_secretbox_b, true}, {crypto_secretbox, false}]]).
 
 a_killed_caller_leaves_no_task_behind_test_() ->
@@ -228,13 +228,7 @@ ran(Fun) ->
     [I1, D1] = Counts(),
     {I1 - I0, D1 - D0}.
 
-%% Whether a busy process waits, beside calls of 64 MB, for more than half the
-%% time of a call.  The operating system can make it wait as well: so that it
-%% does not wait must be seen once in a few attempts.
-eventually_beside(Form, Waits, Attempts) ->
+%% Whether a busy process waits, beside a call of 64 MB, for more than half its time.
+waits(Form, Waits) ->
     {Elapsed, Gap} = beside(fun() -> sodium:Form(<<0:536870912>>, <<0:192>>, <<1:256>>) end),
-    case Gap > Elapsed div 2 of
-        Waits -> true;
-        _ when Attempts > 1 -> eventually_beside(Form, Waits, Attempts - 1);
-        _ -> {Elapsed, Gap}
-    end.
+    (Gap > Elapsed div 2) =:= Waits orelse {Form, Elapsed, Gap}.

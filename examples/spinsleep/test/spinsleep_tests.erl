@@ -10,7 +10,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -import(example_test, [eventually/1, beside/1, kill_after/2, kill_task_after/2, on_one_scheduler/1,
-                       with_pauses/1]).
+                       retry/2, with_pauses/1]).
 
 -define(FAIR_SLEEP, [spinsleep_fair, spinsleep_fair_yield,
                      spinsleep_fair_dirty_yield]).
@@ -63,17 +63,18 @@ an_answer_is_the_time_that_the_call_took_test_() ->
 with_a_pause_at_every_tick_the_work_is_done_test_() ->
     with_pauses(
      [{atom_to_list(Form),
-       fun() ->
-           #{yields := Before} = fairnif:info({spinsleep, Form, 1}),
-           Took = spinsleep:Form(5000),
-           #{yields := After, misuses := 0} = fairnif:info({spinsleep, Form, 1}),
-           ?assertMatch({_, _} when Took >= 2500, {Form, Took}),
-           %% a tick for each microsecond of work; fewer for a deadline, as the
-           %% pauses take their time from it
-           Least = case lists:member(Form, ?FAIR_WORK) of true -> 5000; false -> 50 end,
-           ?assertMatch({_, Yields} when Yields >= Least, {Form, After - Before})
-       end}
+       ?_test(retry(5, fun() ->
+                           #{yields := Before} = fairnif:info({spinsleep, Form, 1}),
+                           Took = spinsleep:Form(5000),
+                           #{yields := After, misuses := 0} = fairnif:info({spinsleep, Form, 1}),
+                           Took >= 2500 andalso After - Before >= least_yields(Form)
+                               orelse {Form, Took, After - Before}
+                       end))}
       || Form <- ?FAIR]).
+
+%% A tick for each microsecond of work; fewer for a deadline, as the pauses take their time from it.
+least_yields(Form) ->
+    case lists:member(Form, ?FAIR_WORK) of true -> 5000; false -> 50 end.
 
 %% ------------------------------------------------------------------
 %% Bad input
@@ -133,11 +134,11 @@ part_done(Form, Us) ->
 
 forms_run_where_they_say_test_() ->
     [{atom_to_list(Form),
-      fun() ->
-          Slices = spinsleep:slices(Form, 20000),
-          Elsewhere = lists:sum([Us || {Place, Us} <- Slices, Place =/= Where]),
-          ?assertMatch({_, _} when Elsewhere * 4 < 20000, {Form, Slices})
-      end}
+      ?_test(retry(5, fun() ->
+                          Slices = spinsleep:slices(Form, 20000),
+                          Elsewhere = lists:sum([Us || {Place, Us} <- Slices, Place =/= Where]),
+                          Elsewhere * 4 < 20000 orelse {Form, Slices}
+                      end))}
      || Form <- ?SLEEP ++ ?WORK,
         Where <- [case string:find(atom_to_list(Form), "dirty") of
                       nomatch -> normal;
@@ -160,18 +161,22 @@ the_caller_of_a_threaded_form_holds_no_scheduler_test_() ->
 
 plain_forms_take_one_slice_test_() ->
     [{atom_to_list(Form),
-      ?_assertMatch([Us] when Us >= 10000,
-                    [Us || {_, Us} <- spinsleep:slices(Form, 20000), Us > 1000])}
+      ?_test(retry(5, fun() ->
+                          case [Us || {_, Us} <- spinsleep:slices(Form, 20000), Us > 1000] of
+                              [Us] when Us >= 10000 -> true;
+                              Others -> {Form, Others}
+                          end
+                      end))}
      || Form <- [spinsleep, spinsleep_dirty, spinwork, spinwork_dirty]].
 
 %% One more, if the process had used a part of its turn before.
 work_sliced_by_hand_takes_a_slice_a_millisecond_test_() ->
     [{atom_to_list(Form),
-      fun() ->
-          Slices = spinsleep:slices(Form, 20000),
-          There = length([Us || {Place, Us} <- Slices, Place =:= Where]),
-          ?assertMatch({_, _} when There >= 20 andalso There =< 21, {Form, Slices})
-      end}
+      ?_test(retry(5, fun() ->
+                          Slices = spinsleep:slices(Form, 20000),
+                          There = length([Us || {Place, Us} <- Slices, Place =:= Where]),
+                          There >= 20 andalso There =< 21 orelse {Form, Slices}
+                      end))}
      || {Form, Where} <- [{spinwork_timeslice, normal}, {spinwork_timeslice_dirty, dirty}]].
 
 the_original_holds_its_scheduler_for_all_but_the_first_millisecond_test() ->
@@ -231,16 +236,3 @@ nif_info(Form) ->
               false -> Form
           end,
     fairnif:info({spinsleep, Nif, 1}).
-
-%% For properties of time: true, or what was seen instead; all of it is in the
-%% error.
-retry(N, Fun) ->
-    retry(N, Fun, []).
-
-retry(0, _Fun, Seen) ->
-    error({each_time, Seen});
-retry(N, Fun, Seen) ->
-    case Fun() of
-        true -> ok;
-        Other -> retry(N - 1, Fun, [Other | Seen])
-    end.

@@ -4,8 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/1, eventually/2, beside/1, least_gap/1, in_fresh_process/1,
-                       on_one_scheduler/1]).
+-import(example_test, [eventually/1, eventually/2, beside/1, in_fresh_process/1, on_one_scheduler/1,
+                       retry/2]).
 
 %% Takes seconds, if nobody ends it.
 -define(LONG, "with recursive c(x) as (select 1 union all select x + 1 from c where x < 100000000) "
@@ -42,7 +42,10 @@ statements_are_dropped_while_others_work_test() ->
     ok = sqlite:close(C).
 
 %% A query of seconds ends at once, and the next caller has the connection.
-a_query_ends_with_its_caller_test() ->
+a_query_ends_with_its_caller_test_() ->
+    {timeout, 60, fun a_query_ends_with_its_caller/0}.
+
+a_query_ends_with_its_caller() ->
     C = memory(),
     {ok, S} = sqlite:prepare(C, ?LONG),
     Calls = [fun() -> sqlite:step(C, S) end, fun() -> sqlite:fetch_all(C, S) end,
@@ -52,7 +55,7 @@ a_query_ends_with_its_caller_test() ->
          eventually(fun() -> is_at_work(P) end),
          exit(P, kill),
          {Us, _} = timer:tc(fun() -> sqlite:changes(C) end),
-         ?assert(Us < 500000)
+         ?assert(Us < 2000000)
      end || Call <- Calls, _ <- lists:seq(1, 20)],
     eventually(fun() -> fairnif:tasks() =:= [] end),
     ?assertEqual(ok, sqlite:close(C)).
@@ -74,10 +77,13 @@ a_transaction_of_a_dead_caller_is_rolled_back_or_kept_as_asked_test() ->
     [begin
          {ok, C} = sqlite:open(":memory:", [{killed, Killed}]),
          ok = sqlite:execute(C, "create table t(x)"),
+         Self = self(),
          P = spawn(fun() ->
                            ok = sqlite:execute(C, "begin; insert into t values(1)"),
+                           Self ! inserted,
                            sqlite:execute(C, ?LONG)
                    end),
+         receive inserted -> ok end,
          eventually(fun() -> is_at_work(P) end),
          exit(P, kill),
          ?assertEqual({row, [Rows]}, one(C, "select count(*) from t")),
@@ -154,8 +160,7 @@ a_lock_is_waited_for_without_a_scheduler_test_() ->
             {ok, B} = sqlite:open(Path, [{busy_timeout, 10000}]),
             ok = sqlite:execute(A, "create table t(x); begin immediate; insert into t values(1)"),
             P = async(fun() -> sqlite:execute(B, "insert into t values(2)") end),
-            timer:sleep(100),
-            ?assertMatch([_ | _], [1 || #{where := time} <- fairnif:tasks()]),
+            eventually(fun() -> [] =/= [1 || #{where := time} <- fairnif:tasks()] end),
             ok = sqlite:execute(A, "commit"),
             ?assertEqual(ok, answer(P)),
             ?assertEqual({row, [2]}, one(A, "select count(*) from t")),
@@ -197,10 +202,12 @@ others_go_on_beside_a_query_test_() ->
         C = memory(),
         {ok, S} = sqlite:prepare(C, "with recursive c(x) as (select 1 union all select x + 1 from "
                                     "c where x < 1000000) select count(*), max(x) from c"),
-        {FairUs, Fair} = least_gap(fun() -> beside(fun() -> sqlite:fetch_all(C, S) end) end),
-        {PlainUs, Plain} = beside(fun() -> sqlite:plain_fetch_all(C, S) end),
-        ?assert(Plain > PlainUs div 2),
-        ?assert({FairUs, Fair} > {0, 0} andalso Fair < Plain div 10),
+        {Us, Plain} = beside(fun() -> sqlite:plain_fetch_all(C, S) end),
+        ?assert(Plain > Us div 2),
+        retry(5, fun() ->
+                     {_, Fair} = beside(fun() -> sqlite:fetch_all(C, S) end),
+                     Fair < Plain div 10 orelse {Fair, Plain}
+                 end),
         ok = sqlite:close(C)
     end}).
 

@@ -8,7 +8,7 @@
 
 -import(expat, [parse/1, parse/2, to_binary/1, plain_parse/1, plain_to_binary/1, dirty_parse/1,
                 dirty_to_binary/1]).
--import(example_test, [eventually/1, holds/2, beside/1, least_gap/1, kill_task_after/2,
+-import(example_test, [eventually/1, holds/2, beside/1, least_gap/1, begun/1, kill_task_after/2,
                        on_one_scheduler/1, with_pauses/1]).
 
 %% ------------------------------------------------------------------
@@ -290,9 +290,7 @@ loaded_anew_test_() ->
 loaded_anew() ->
     Document = document(200000),
     Size = byte_size(Document),
-    {Pid, Monitor} =
-        spawn_monitor(fun() -> exit({size, byte_size(to_binary(parse(Document)))}) end),
-    eventually(fun() -> fairnif:tasks() =/= [] end),
+    {Pid, Monitor} = begun(fun() -> exit({size, byte_size(to_binary(parse(Document)))}) end),
     {module, expat} = code:load_file(expat),
     ?assertEqual({xmlel, <<"a">>, [], []}, parse(<<"<a/>">>)),
     receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual({size, Size}, Why) end,

@@ -9,7 +9,7 @@
 -import(zstandard, [compress/1, compress/2, decompress/1, decompress/2, plain_compress/2,
                     plain_decompress/1, dirty_compress/2, dirty_decompress/1]).
 -import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, least_gap/1,
-                       kill_task_after/2, on_one_scheduler/1, with_pauses/1]).
+                       begun/1, kill_task_after/2, on_one_scheduler/1, with_pauses/1]).
 
 %% Around the steps, and around the size from which a binary is no part of the heap.
 -define(EDGES, [0, 1, 63, 64, 65, 32767, 32768, 32769, 65535, 65536, 65537, 131072, 131073,
@@ -211,16 +211,14 @@ loaded_anew_test_() ->
 
 loaded_anew() ->
     Data = text(2000000),
-    Call = fun(Of, Level) -> spawn_monitor(fun() -> exit({frame, compress(Of, Level)}) end) end,
+    Call = fun(Of, Level) -> begun(fun() -> exit({frame, compress(Of, Level)}) end) end,
     {Pid, Monitor} = Call(Data, 15),
-    eventually(fun() -> fairnif:tasks() =/= [] end),
     {module, zstandard} = code:load_file(zstandard),
     ?assertEqual(Data, decompress(compress(Data))),
     receive
         {'DOWN', Monitor, process, Pid, {frame, Frame}} -> ?assertEqual(Data, decompress(Frame))
     end,
     {Doomed, Purged} = Call(text(10000000), 22),        % takes seconds
-    eventually(fun() -> fairnif:tasks() =/= [] end),
     _ = code:purge(zstandard),
     {module, zstandard} = code:load_file(zstandard),
     _ = code:purge(zstandard),

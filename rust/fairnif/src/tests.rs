@@ -41,7 +41,8 @@ use crate::{fair, fair_here, offload, readable, sleep, writable, Place, Ticker};
 
 const GRANTED: u64 = 100;
 const LONG: Duration = Duration::from_secs(3600);
-const SHORT: Duration = Duration::from_millis(20);
+/// Longer than a busy machine keeps a thread waiting.
+const SHORT: Duration = Duration::from_millis(200);
 
 // -- ticks ----------------------------------------------------------------------------------------
 

@@ -226,7 +226,7 @@ static void send_now(fair_task *t, ERL_NIF_TERM to, const char *what)
     enif_free_env(env);
 }
 
-static ErlNifPid call_to;
+static ErlNifPid call_to, holder_pid;
 
 /* On a thread of the pool. */
 static void send_from_call(void *unused)
@@ -272,6 +272,8 @@ static ERL_NIF_TERM sends(fair_task *t)
         CHECK(fair_wait(t, -1, 0, 1) == 0);
         break;
     case AT_LOCK:
+        /* Who has the lock goes when what is sent is on its way. */
+        fair_send(t, enif_make_pid(fair_env(t), &holder_pid), atom(t, "go"));
         fair_mutex_lock(t, &mutex);
         fair_mutex_unlock(t, &mutex);
         break;
@@ -304,7 +306,7 @@ static ERL_NIF_TERM holds(fair_task *t)
 
     fair_mutex_lock(t, &mutex);
     publish(t);
-    fair_receive(t, 5, &message);
+    CHECK(fair_receive(t, -1, &message));
     fair_mutex_unlock(t, &mutex);
     return atom(t, "held");
 }
@@ -688,13 +690,15 @@ static void send_at(int mode, enum point at, const char *should)
     vm_term args[2];
     const char *is;
 
-    if (at == AT_LOCK)
+    if (at == AT_LOCK) {
         holder = listener("holds_yielding", "");
+        holder_pid = known;
+    }
     args[0] = enif_make_pid(vm_env(p), &pid);
     args[1] = enif_make_int(vm_env(p), at);
     node_await(p, in_nth_mode("sends", mode), 2, args);
-    if (at == AT_LOCK)
-        vm_run(p, 2);
+    for (int i = 0; holder && i < 20000 && vm_run(holder, 1) != VM_DONE; i++)
+        vm_run(p, 1);
     if (holder)
         CHECK_TEXT(finished(holder), "held");
     vm_finish(p);

@@ -340,6 +340,7 @@ TEST(turn_limit, "a call whose turn does not come in time raises overloaded, "
     gate_shut();
     node_set("overload_ns", 30000000);
     begin('a', "one_AUTO");
+    EVENTUALLY(gate_waiting() == 1);
     begin('b', "one_AUTO");
     CHECK_TEXT(finished(of('b')), "error:overloaded");
     begin('a' + 2, "one_alone");

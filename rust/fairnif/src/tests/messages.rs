@@ -67,7 +67,7 @@ fn mailbox(messages: &[(u64, u8)]) -> Box<Fake> {
 
 #[test]
 fn messages_come_in_their_order_or_not_in_time() {
-    let mut fake = mailbox(&[(0, 1), (0, 2), (5, 3)]);
+    let mut fake = mailbox(&[(0, 1), (0, 2), (1000, 3)]);
     let seen = fake.run(async {
         let mut seen = vec![byte(receive().await), byte(receive().await)];
         assert!(receive().within(Duration::ZERO).await.is_none());
@@ -95,7 +95,7 @@ fn a_receive_is_dropped_when_it_is_cancelled() {
 
 #[test]
 fn a_time_ends_the_wait_for_a_message() {
-    let mut fake = mailbox(&[(50, 1)]);
+    let mut fake = mailbox(&[(2000, 1)]);
     fake.run(async {
         let first = select! {
             () = sleep(SHORT).fuse() => 0,
@@ -117,7 +117,7 @@ fn a_receive_keeps_no_descriptor_and_no_thread_waiting() {
         thread::sleep(SHORT);
         sender.send(2).unwrap();
     });
-    let mut fake = mailbox(&[(200, 3)]);
+    let mut fake = mailbox(&[(3000, 3)]);
     let seen = fake.run(async move {
         let seen = Mutex::new(vec![]);
         let see = |what| seen.lock().unwrap().push(what);
