@@ -1,6 +1,7 @@
 defmodule Fairnif.PackageTest do
-  # What Hex would get of both projects, and nothing else, builds: with Mix, and with rebar3.
-  use ExUnit.Case, async: true
+  # What Hex would get of both projects, and nothing else, builds: with Mix, and with rebar3. Not
+  # beside others: in_project/3 changes the directory of the whole VM.
+  use ExUnit.Case, async: false
 
   @moduletag timeout: 300_000
 
