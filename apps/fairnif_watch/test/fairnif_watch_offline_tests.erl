@@ -11,15 +11,25 @@
 a_node_with_a_scheduler_offline_stays_whole_test_() ->
     ok = fairnif_watch_test:build(),
     [{lists:concat([Case, ", ", case Native of true -> "native"; false -> "Erlang only" end]),
-      {timeout, 90, fun() -> ?assertEqual(whole, in_peer(Flags, Case, [Native])) end}}
+      {timeout, 90, fun() -> stays_whole(Flags, Case, Native) end}}
      || {Flags, Case} <- [{["+S", "2:1"], from_the_start}, {["+S", "2:2"], later},
                           {["+S", "2:2"], caught}, {["+S", "2:2"], caught_and_stopped},
                           {["+S", "3:3", "+SDcpu", "3:2"], caught_beside_dirty_jobs}],
         Native <- [true, false]].
 
+%% In another node where a busy machine was late and nothing was caught.
+stays_whole(Flags, Case, Native) ->
+    fairnif_watch_test:retry(
+      5,
+      fun() ->
+              case in_peer(Flags, Case, [Native]) of
+                  whole -> ok;
+                  not_caught -> not_caught
+              end
+      end).
+
 a_scheduler_that_comes_online_is_watched_test_() ->
-    {timeout, 90,
-     fun() -> ?assertMatch([_ | _], in_peer(["+S", "2:1"], brought_online, [true])) end}.
+    {timeout, 90, fun() -> ?assertEqual(ok, in_peer(["+S", "2:1"], brought_online, [true])) end}.
 
 in_peer(Flags, Function, Args) ->
     Peer = fairnif_watch_test:peer(Flags),
@@ -46,56 +56,75 @@ later(Native) ->
 
 %% @private
 caught(Native) ->
-    ok = catch_heart(Native),
-    timer:sleep(2500),
-    {1, 1} = {erlang:system_info(schedulers_online),
-              erlang:system_info(dirty_cpu_schedulers_online)},
-    whole().
+    with_caught(Native, fun() ->
+        timer:sleep(2500),
+        until(fun() -> online() =:= {1, 1} orelse online() end),
+        whole()
+    end).
 
 %% @private
 caught_and_stopped(Native) ->
-    ok = catch_heart(Native),
-    ok = fairnif_watch:stop(),
-    1 = erlang:system_info(schedulers_online),
-    [] = [Pid || Pid <- processes(),
-                 {current_function, {fairnif_watch_heart, _, _}}
-                     <- [process_info(Pid, current_function)]],
-    {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
-    whole().
+    with_caught(Native, fun() ->
+        ok = fairnif_watch:stop(),
+        1 = erlang:system_info(schedulers_online),
+        [] = [Pid || Pid <- processes(),
+                     {current_function, {fairnif_watch_heart, _, _}}
+                         <- [process_info(Pid, current_function)]],
+        {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
+        whole()
+    end).
 
 %% What somebody has set is put back, not what still was the case then: dirty schedulers go offline
 %% when their jobs are done.
 caught_beside_dirty_jobs(Native) ->
     Jobs = [spawn_monitor(fun() -> fairnif_watch_block_nif:lock_dirty_cpu(4000) end)
             || _ <- [1, 2]],
-    timer:sleep(200),
+    until(fun two_dirty_jobs_run/0),
     _ = erlang:system_flag(dirty_cpu_schedulers_online, 1),
     2 = erlang:system_info(dirty_cpu_schedulers_online),
-    ok = catch_heart(Native),
-    timer:sleep(2500),
-    %% In this order: the other one sets this one as well.
-    1 = erlang:system_flag(dirty_cpu_schedulers_online, 1),
-    2 = erlang:system_flag(schedulers_online, 2),
-    [receive {'DOWN', Ref, process, _, _} -> ok end || {_, Ref} <- Jobs],
-    whole().
+    with_caught(Native, fun() ->
+        timer:sleep(2500),
+        until(fun() -> element(1, online()) =:= 2 end),
+        %% In this order: the other one sets this one as well.
+        1 = erlang:system_flag(dirty_cpu_schedulers_online, 1),
+        2 = erlang:system_flag(schedulers_online, 2),
+        [receive {'DOWN', Ref, process, _, _} -> ok end || {_, Ref} <- Jobs],
+        whole()
+    end).
 
-%% Poked, it goes to the scheduler that is held; before it gets there this, the last one, is taken
-%% offline.
-catch_heart(Native) ->
+two_dirty_jobs_run() ->
+    Cpu = 1 + erlang:system_info(schedulers),
+    {2, 0} =:= {lists:nth(Cpu, statistics(active_tasks_all)),
+                lists:nth(Cpu, statistics(run_queue_lengths_all))}.
+
+%% Of normal and of dirty ones: more for the moment in which the watch frees a heart.
+online() ->
+    {erlang:system_info(schedulers_online), erlang:system_info(dirty_cpu_schedulers_online)}.
+
+until(Condition) -> fairnif_watch_test:eventually(Condition, 10000).
+
+%% Fun's answer, a heart being caught. Poked, it goes to the scheduler that is held; before it gets
+%% there this, the last one, is taken offline: unless that came too late.
+with_caught(Native, Fun) ->
     {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
     ok = fairnif_watch_probe:load(#{probe_library => default}),
     Last = erlang:system_info(schedulers),
     [One, Held] = [list_to_tuple([scheduler, N]) || N <- [1, Last]],
     timer:sleep(500),
-    _ = spawn_opt(fun() -> fairnif_watch_probe:block(500) end, [Held]),
-    {Pid, Ref} = spawn_opt(fun() ->
-                                   timer:sleep(200),
-                                   erlang:system_flag(schedulers_online, Last - 1)
-                           end, [One, monitor]),
+    {Pid, Ref} = spawn_opt(fun() -> take_offline(Last, Held) end, [One, monitor]),
     receive {'DOWN', Ref, process, Pid, normal} -> ok end,
     %% Without the native part it is seen sooner.
-    _ = [false = ends(fun() -> [garbage_collect(P) || P <- processes()] end, 300) || Native],
-    ok.
+    case Native andalso ends(fun() -> [garbage_collect(P) || P <- processes()] end, 300) of
+        false -> Fun();
+        true -> not_caught
+    end.
+
+%% Not before it is held: who is to hold it would be caught himself.
+take_offline(Last, Held) ->
+    Self = self(),
+    _ = spawn_opt(fun() -> Self ! held, fairnif_watch_probe:block(500) end, [Held]),
+    receive held -> timer:sleep(200) end,
+    erlang:system_flag(schedulers_online, Last - 1).
 
 %% Does everything answer that asks all processes, and can the watch be ended?
 whole() ->
@@ -125,8 +154,12 @@ brought_online(true) ->
     ok = fairnif_watch_probe:load(#{probe_library => default}),
     _ = erlang:system_flag(schedulers_online, 2),
     timer:sleep(2500),
+    fairnif_watch_test:eventually(fun second_is_seen_held/0, 20000).
+
+%% More than once: a watch that is given no processor does not see every one.
+second_is_seen_held() ->
     Bind = list_to_tuple([scheduler, 2]),
     _ = spawn_opt(fun() -> fairnif_watch_probe:block(300) end, [Bind]),
     timer:sleep(1500),
     #{findings := Findings} = fairnif_watch:report(),
-    [Finding || #{subject := {scheduler, 2}} = Finding <- Findings].
+    [] =/= [Finding || #{subject := {scheduler, 2}} = Finding <- Findings].

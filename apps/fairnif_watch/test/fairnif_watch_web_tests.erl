@@ -34,10 +34,10 @@ stop({Server, _}) ->
 with(Test) -> with(#{}, Test).
 
 with(Options, Test) ->
-    fun() ->
-            Web = start(Options),
-            try Test(Web) after stop(Web), drain() end
-    end.
+    {timeout, 60, fun() ->
+                          Web = start(Options),
+                          try Test(Web) after stop(Web), drain() end
+                  end}.
 
 %% What the source said goes to nobody else's test.
 drain() ->
@@ -382,31 +382,29 @@ a_page_far_behind_gets_everything_anew_test_() ->
          end).
 
 while_nothing_happens_the_line_is_heard_to_be_alive_test_() ->
-    {timeout, 20,
-     with(fun(Web) ->
-                  {[{<<"state">>, _, _}, {<<"beat">>, none, _}, {<<"beat">>, none, _}], _} =
-                      events(stream(Web), 3)
-          end)}.
+    with(fun(Web) ->
+                 {[{<<"state">>, _, _}, {<<"beat">>, none, _}, {<<"beat">>, none, _}], _} =
+                     events(stream(Web), 3)
+         end).
 
 a_reader_that_does_not_read_is_dropped_and_costs_nothing_test_() ->
-    {timeout, 60,
-     with(fun({Server, Port} = Web) ->
-                  tell(Web, {view, view(1)}),
-                  Slow = connect(Port, [{recbuf, 4096}]),
-                  ok = gen_tcp:send(Slow, request("GET", "/events", [])),
-                  Monitors = fun() -> element(2, process_info(Server, monitors)) end,
-                  until(fun() -> Monitors() =/= [] end),
-                  [{process, Connection}] = Monitors(),
-                  %% 5 MB a second: more than sockets and buffers hold, for as long as it lasts.
-                  {Us, Most} = timer:tc(fun() ->
-                                                flood(Web, Connection, binary:copy(<<"x">>, 10000),
-                                                      1, 0)
-                                        end),
-                  ?assertEqual([], Monitors()),
-                  ?assert(Most < 5000000, Most),
-                  ?assert(Us > 3000000, Us),
-                  gen_tcp:close(Slow)
-          end)}.
+    with(fun({Server, Port} = Web) ->
+                 tell(Web, {view, view(1)}),
+                 Slow = connect(Port, [{recbuf, 4096}]),
+                 ok = gen_tcp:send(Slow, request("GET", "/events", [])),
+                 Monitors = fun() -> element(2, process_info(Server, monitors)) end,
+                 until(fun() -> Monitors() =/= [] end),
+                 [{process, Connection}] = Monitors(),
+                 %% 5 MB a second: more than sockets and buffers hold, for as long as it lasts.
+                 {Us, Most} = timer:tc(fun() ->
+                                               flood(Web, Connection, binary:copy(<<"x">>, 10000),
+                                                     1, 0)
+                                       end),
+                 ?assertEqual([], Monitors()),
+                 ?assert(Most < 5000000, Most),
+                 ?assert(Us > 3000000, Us),
+                 gen_tcp:close(Slow)
+         end).
 
 %% Until the connection is gone; the most memory that it and the server had until then.
 flood(_, _, _, 3000, Most) ->
@@ -416,7 +414,9 @@ flood({Server, _} = Web, Connection, Big, N, Most) ->
     timer:sleep(20),
     Info = [I || Pid <- [Server, Connection],
                  I <- [process_info(Pid, [memory, message_queue_len])], I =/= undefined],
-    [?assert(length(Info) < 2 orelse Queue < 100, Queue)
+    %% As many as come in two seconds, in which a busy machine may give no processor; a server that
+    %% waits for this reader would do so for five.
+    [?assert(length(Info) < 2 orelse Queue < 1000, Queue)
      || [_, {message_queue_len, Queue}] <- Info],
     Now = max(Most, lists:sum([Bytes || [{memory, Bytes}, _] <- Info])),
     case is_process_alive(Connection) of
@@ -442,29 +442,33 @@ more_pages_than_there_is_room_for_are_told_so_test_() ->
          end).
 
 stopped_it_leaves_nothing_behind_test_() ->
-    {timeout, 30,
+    {timeout, 60,
      fun() ->
              %% What httpd's modules do once, when they are loaded.
              stop(start()),
              drain(),
-             Before = here(),
-             {Server, Port} = Web = start(),
-             %% In this order: a connection that is being accepted while its server stops holds
-             %% that up for 4 s, within inets.
-             Idle = [connect(Port) || _ <- lists:seq(1, 5)],
-             Streams = [stream(Web) || _ <- lists:seq(1, 5)],
-             {Us, ok} = timer:tc(fun() -> stop({Server, Port}) end),
-             ?assert(Us < 3000000, Us),
-             receive unsubscribed -> ok after 0 -> error(still_subscribed) end,
-             drain(),
-             [?assertMatch({error, _}, drained(Socket)) || {Socket, _} <- Streams],
-             [gen_tcp:close(Socket) || Socket <- Idle ++ [S || {S, _} <- Streams]],
-             %% What is refused may be reset, while the system is not done with the socket.
-             until(fun() ->
-                           gen_tcp:connect({127, 0, 0, 1}, Port, []) =:= {error, econnrefused}
-                   end),
-             until(fun() -> here() =:= Before end)
+             fairnif_watch_test:retry(3, fun stopped/0)
      end}.
+
+stopped() ->
+    Before = here(),
+    {Server, Port} = Web = start(),
+    %% In this order: a connection that is being accepted while its server stops holds that up for
+    %% 4 s, within inets. On a busy machine one may be, all the same.
+    Idle = [connect(Port) || _ <- lists:seq(1, 5)],
+    Streams = [stream(Web) || _ <- lists:seq(1, 5)],
+    {Us, ok} = timer:tc(fun() -> stop({Server, Port}) end),
+    receive unsubscribed -> ok after 0 -> error(still_subscribed) end,
+    drain(),
+    [?assertMatch({error, _}, drained(Socket)) || {Socket, _} <- Streams],
+    [gen_tcp:close(Socket) || Socket <- Idle ++ [S || {S, _} <- Streams]],
+    %% What is refused may be reset, while the system is not done with the socket.
+    until(fun() -> gen_tcp:connect({127, 0, 0, 1}, Port, []) =:= {error, econnrefused} end),
+    until(fun() -> here() =:= Before end),
+    case Us < 3000000 of
+        true -> ok;
+        false -> {took_us, Us}
+    end.
 
 drained(Socket) ->
     case gen_tcp:recv(Socket, 0, 5000) of
@@ -517,13 +521,21 @@ the_application_serves_its_own_node_when_it_is_told_to_test_() ->
                  Name = atom_to_binary(node()),
                  until(fun() -> {200, _, View} = get(Web, "/view"),
                                 string:find(View, Name) =/= nomatch end),
-                 {[{<<"state">>, _, State}, {<<"view">>, _, _}], _} = events(stream(Web), 2),
-                 has(Name, State)
+                 {{<<"state">>, _, State}, Stream} = event(stream(Web)),
+                 has(Name, State),
+                 sees_view(Stream)
              after
                  ok = application:stop(fairnif_watch),
                  ok = application:unload(fairnif_watch)
              end
      end}.
+
+%% Others may come before it: a finding, a beat.
+sees_view(Stream) ->
+    case event(Stream) of
+        {{<<"view">>, _, _}, _} -> ok;
+        {_, Next} -> sees_view(Next)
+    end.
 
 all_children(Supervisor) ->
     lists:append([case Child of

@@ -99,7 +99,7 @@ is_nif(Name, Slept, Fun) ->
 
 %% A dirty scheduler has no code of the JIT below it. Which one it is, is seen by looking at all.
 dirty() ->
-    Blocked = spawn(fun() -> in_beam_block:spin_dirty(2000) end),
+    Blocked = spawn(fun() -> forever(fun() -> in_beam_block:spin_dirty(2000) end) end),
     until(fun() ->
                   lists:any(fun(Tid) ->
                                     case look(Tid) of
@@ -176,12 +176,13 @@ stops() ->
                   end, lists:seq(1, 50)),
     [begin unlink(Pid), exit(Pid, kill) end || Pid <- Busy].
 
-%% Runs Fun on scheduler 1 and looks at that thread until what is seen Is what was expected.
+%% Runs Fun on scheduler 1, again and again, and looks at that thread until what is seen Is what was
+%% expected.
 seen(Fun, Is) ->
     Self = self(),
     Pid = spawn_opt(fun() ->
                             Self ! {self(), here(self())},
-                            Fun()
+                            forever(Fun)
                     end, [{scheduler, 1}]),
     {Tid, Word} = receive {Pid, Here} -> Here end,
     try
@@ -195,13 +196,20 @@ seen(Fun, Is) ->
         exit(Pid, kill)
     end.
 
-until(Fun) -> until(Fun, 2000).
+%% Not once: on a busy machine it may end before it is looked at. A call of a NIF is one reduction,
+%% however long: without the yield nobody could be killed for as long as 4000 of them take.
+forever(Fun) ->
+    _ = Fun(),
+    true = erlang:yield(),
+    forever(Fun).
 
-until(_, 0) -> error({never, get(seen)});
-until(Fun, N) ->
-    case Fun() of
-        true -> ok;
-        false -> pause(1), until(Fun, N - 1)
+until(Fun) -> until(Fun, erlang:monotonic_time(millisecond) + 30000).
+
+until(Fun, Deadline) ->
+    case {Fun(), erlang:monotonic_time(millisecond) > Deadline} of
+        {true, _} -> ok;
+        {false, true} -> error({never, get(seen)});
+        {false, false} -> pause(1), until(Fun, Deadline)
     end.
 
 %% Not timer:sleep/1: at its first call the module is loaded, which waits until the scheduler that
