@@ -89,28 +89,38 @@ a_killed_caller_leaves_nothing_whatever_it_waited_for(_) ->
 
 a_function_on_a_thread_ends_before_its_task_does(_) ->
     Peer = peer([]),
-    [ok = fairnif_test:call(Peer, ?T, killed_while_offloaded, [Name, 400])
+    [ok = fairnif_test:call(Peer, ?T, killed_while_offloaded, [Name])
      || Name <- [offload, offload_dirty, offload_threaded]],
     fairnif_test:stop(Peer).
 
 queued_work_of_the_dead_is_never_begun(_) ->
     0 = in_peer(["-fairnif", "threads", "2"], queued_is_cancelled, []).
 
-%% Two threads, room for two more: 20 calls of 10 ms are done, the last one after 100 ms.
+%% Two threads, room for two more: 18 calls of 10 ms are done once the threads are free.
 a_full_queue_makes_callers_wait_for_room(_) ->
     {[{{x, _}, 20}], [], #{jobs_queued := 0, jobs_waiting_for_room := 0,
                            jobs_without_room := 16, threads_busy := 0}} =
-        in_peer(["-fairnif", "threads", "2", "max_queued", "2"], full, [20, 100]).
+        in_peer(["-fairnif", "threads", "2", "max_queued", "2"], full, [20, 10, waiting]).
 
 %% Of those in the queue, too, no thread begins in time.
 a_full_queue_refuses_after_overload_ms(_) ->
+    fairnif_test:retry(4, fun() ->
+                                  Waited = refused_after(),
+                                  put(waited, Waited),
+                                  case lists:max(Waited) < 900 of
+                                      true -> ok;
+                                      false -> {refused_after_ms, Waited}
+                                  end
+                          end),
+    {comment, io_lib:format("refused after ~0p ms", [erase(waited)])}.
+
+refused_after() ->
     {Ends, Waited, #{jobs_queued := 0, jobs_waiting_for_room := 0}} =
         in_peer(["-fairnif", "threads", "2", "max_queued", "2", "overload_ms", "300"],
-                full, [10, 1000]),
+                full, [10, 10, ended]),
     [{overloaded, 8}, {{x, _}, 2}] = Ends,
     true = lists:min(Waited) >= 290,
-    true = lists:max(Waited) < 900,
-    {comment, io_lib:format("refused after ~0p ms", [Waited])}.
+    Waited.
 
 calls_over_max_tasks_come_in_their_order(_) ->
     %% What is seen is who came back first; on a busy machine one may be overtaken there.

@@ -98,10 +98,12 @@ room(Peer) ->
     ok = fairnif_test:call(Peer, application, set_env, [fairnif, max_queued, 1]),
     ok = fairnif_test:call(Peer, fairnif, configure, []),
     _ = await_often(Peer, 8, 1, nif_blocks, [50]),
+    %% One of three that waits for another one makes most rounds late, a busy machine few of them.
     fairnif_test:retry(3, fun() ->
-                                  case fairnif_test:call(Peer, ?M, longest_of, [30, 3, 100]) of
-                                      Ms when Ms < 180 -> ok;
-                                      Ms -> {ms, Ms}
+                                  Rounds = fairnif_test:call(Peer, ?M, rounds, [30, 3, 100]),
+                                  case [Ms || Ms <- Rounds, Ms >= 180] of
+                                      Late when length(Late) =< 3 -> ok;
+                                      Late -> {ms, Late}
                                   end
                           end).
 

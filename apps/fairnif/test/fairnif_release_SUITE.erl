@@ -55,7 +55,7 @@ the_environment_is_in_force_when_the_application_has_started(Config) ->
 
 an_application_is_upgraded_under_its_suspended_tasks(Config) ->
     Peer = boot(Config),
-    Tasks = start_tasks(Peer, 1000000),
+    Tasks = start_tasks(Peer, 3000000),
     New = filename:join([proplists:get_value(priv_dir, Config), "lib", "fairrel-2"]),
     %% It names the modules whose old code is still in use.
     {ok, [{fairrel, soft_purge}]} = call(Peer, release_handler, upgrade_app, [fairrel, New]),

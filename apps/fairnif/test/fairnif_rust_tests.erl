@@ -282,7 +282,7 @@ applies() ->
 
 joins() ->
     apart(fun() ->
-                  _ = erlang:send_after(20, self(), {a, <<"message">>}),
+                  _ = erlang:send_after(1000, self(), {a, <<"message">>}),
                   ?assertEqual({<<"sleep">>, <<"message">>}, fairnif:await(?T:first_of(1))),
                   _ = [self() ! {a, Text} || Text <- [<<"1">>, <<"2">>]],
                   ?assertEqual({<<"1">>, <<"2">>}, fairnif:await(?T:first_of(20000)))

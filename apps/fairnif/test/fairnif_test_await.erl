@@ -128,21 +128,23 @@ kill_one(Name, Args) ->
 
 %% @doc Killed while its function runs on a thread: {Begun, Ended} before and after the function
 %% has ended; the function uses the task's memory and stack to its end.
-killed_while_offloaded(Name, Ms) ->
+killed_while_offloaded(Name) ->
     Slot = ?PROBE:new_slot(),
-    {Pid, Monitor} = spawn_monitor(fun() -> ?MOD:run(Name, [Slot, Ms, {x}]) end),
+    {Pid, Monitor} = spawn_monitor(fun() -> ?MOD:run(Name, [Slot, 60000, {x}]) end),
     fairnif_test:eventually(
       fun() -> maps:get(threads_busy, fairnif:info()) =:= 1 end),
     exit(Pid, kill),
     killed = fairnif_test:down(Monitor, 5000),
-    timer:sleep(Ms div 4),
+    timer:sleep(100),
     #{begun := 1, ended := 0, works := 0} = ?PROBE:slot(Slot),
     [_] = fairnif:tasks(),
+    ?PROBE:finish(Slot),
     fairnif_test:eventually(fun() -> maps:get(ended, ?PROBE:slot(Slot)) =:= 1 end),
     #{works := 1, work_ns := Worked, end_ns := Ended, defers := 3, disorder := 0} =
         ?PROBE:slot(Slot),
     true = Ended >= Worked,
     fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
+    threads_busy(0),
     ok.
 
 %% @doc Work that is queued behind a busy pool is never begun when its caller dies first.
@@ -174,25 +176,33 @@ threads_busy(N) ->
 
 %% -- bounds -----------------------------------------------------------------------
 
-%% @doc N calls of Ms each: two, and once the two threads are at them, the others at once:
+%% @doc N calls: two, and once the two threads are at them, the others at once, of Ms each. The two
+%% are held until the others wait for room, but for the two that are queued, or have all ended:
 %% [{Answer, Count}] and how long the refused waited, ms.
-full(N, Ms) ->
+full(N, Ms, Until) ->
+    Held = ?PROBE:new_slot(),
     Slot = ?PROBE:new_slot(),
-    Call = fun(_) -> spawn_monitor(
-                       fun() ->
-                               T0 = erlang:monotonic_time(millisecond),
-                               R = try ?MOD:run(offload, [Slot, Ms, x]) catch error:E -> E end,
-                               exit({R, erlang:monotonic_time(millisecond) - T0})
-                       end) end,
-    First = lists:map(Call, [1, 2]),
+    First = [timed(fun() -> ?MOD:run(offload, [Held, 60000, x]) end) || _ <- [1, 2]],
     threads_busy(2),
-    Calls = First ++ lists:map(Call, lists:seq(3, N)),
-    Ends = [fairnif_test:down(M, 60000) || {_, M} <- Calls],
+    Others = [timed(fun() -> ?MOD:run(offload, [Slot, Ms, x]) end) || _ <- lists:seq(3, N)],
+    fairnif_test:eventually(fun() -> is_so(Until, Others) end, 30000),
+    ?PROBE:finish(Held),
+    Ends = [fairnif_test:down(M, 60000) || {_, M} <- First ++ Others],
     fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
     threads_busy(0),
     {counted([R || {R, _} <- Ends]), [T || {overloaded, T} <- Ends],
      maps:with([jobs_queued, jobs_waiting_for_room, jobs_without_room, threads_busy],
                fairnif:info())}.
+
+is_so(waiting, Calls) -> maps:get(jobs_without_room, fairnif:info()) =:= length(Calls) - 2;
+is_so(ended, Calls) -> not lists:any(fun({Pid, _}) -> is_process_alive(Pid) end, Calls).
+
+timed(Call) ->
+    spawn_monitor(fun() ->
+                          T0 = erlang:monotonic_time(millisecond),
+                          R = try Call() catch error:E -> E end,
+                          exit({R, erlang:monotonic_time(millisecond) - T0})
+                  end).
 
 counted(Things) ->
     [{T, length([X || X <- Things, X =:= T])} || T <- lists:usort(Things)].
@@ -369,8 +379,10 @@ slices([]) -> [].
 %% frame of it are killed, the others get their answer.
 purge(Nested) ->
     Slot = ?PROBE:new_slot(),
+    %% Who is to be killed is there whenever that is.
+    Ms = case Nested of true -> 60000; false -> 2000 end,
     Names = [{spin_threaded, [Slot, 0, {x}]}, {spin_waited, [Slot, 0, {x}]},
-             {sleep, [2000]}, {sleep_threaded, [2000]}, {offload, [Slot, 2000, {x}]}],
+             {sleep, [Ms]}, {sleep_threaded, [Ms]}, {offload, [Slot, Ms, {x}]}],
     Calls = [spawn_monitor(
                fun() ->
                        exit({answer, case Nested of
@@ -418,8 +430,8 @@ upgrades(N) ->
 stop_application() ->
     Slot = ?PROBE:new_slot(),
     Calls = [spawn_monitor(fun() -> exit(?MOD:run(Name, Args)) end)
-             || {Name, Args} <- [{sleep, [200]}, {offload, [Slot, 200, x]},
-                                 {sleep_threaded, [200]}], _ <- lists:seq(1, 5)]
+             || {Name, Args} <- [{sleep, [2000]}, {offload, [Slot, 60000, x]},
+                                 {sleep_threaded, [2000]}], _ <- lists:seq(1, 5)]
         ++ [spawn_monitor(fun() -> exit(?MOD:run(spin_threaded, [Slot, 0, x])) end)],
     fairnif_test:eventually(fun() -> length(fairnif:tasks()) >= 10 end),
     {Us, ok} = timer:tc(application, stop, [fairnif]),
@@ -464,7 +476,10 @@ figures() ->
 %% @doc How many threads the pool has N ms after 8 jobs at once.
 threads_after(Ms) ->
     Slot = ?PROBE:new_slot(),
-    Calls = [spawn_monitor(fun() -> ?MOD:run(offload, [Slot, 30, x]) end) || _ <- lists:seq(1, 8)],
+    Calls = [spawn_monitor(fun() -> ?MOD:run(offload, [Slot, 60000, x]) end)
+             || _ <- lists:seq(1, 8)],
+    threads_busy(8),
+    ?PROBE:finish(Slot),
     [normal = fairnif_test:down(M, 10000) || {_, M} <- Calls],
     #{threads_started := Then} = fairnif:info(),
     timer:sleep(Ms),

@@ -9,7 +9,6 @@
 -export([run/1, peer_args/1, acts/0, states/1]).
 
 -define(SLICE_MS, 60).
--define(IN_TIME_MS, 30).                        % from seeing a slice's begin to the act
 -define(NORMAL_MS, 150).                        % how long a body that is NO_YIELD works
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
@@ -88,9 +87,9 @@ act_and_check(Cell, Caller, Slot, Gate) ->
 fate(#{act := purge, mode := normal}) -> lives;
 fate(#{act := Act}) -> proplists:get_value(Act, acts()).
 
-%% The act is issued no later than this process can prove that the state lasted.
-in_time(#{seen := #{since := Since}}, Issued) ->
-    Issued - Since < ?IN_TIME_MS;
+%% The act is issued no later than this process can prove that the state lasted: within half of it.
+in_time(#{seen := #{since := Since}, mode := Mode}, Issued) ->
+    Issued - Since < case Mode of normal -> ?NORMAL_MS; _ -> ?SLICE_MS end div 2;
 in_time(_, _) ->
     true.
 
@@ -267,7 +266,7 @@ reach(#{state := requeued, mode := Mode}, #{pid := Pid}, _Slot, Gate) ->
     end;
 reach(#{state := State, mode := Mode}, #{pid := Pid}, Slot, _Gate) when State =:= first;
                                                                        State =:= running ->
-    Lasts = Mode =:= normal orelse Mode =:= dirty_cpu orelse Mode =:= dirty_io,
+    Lasts = Mode =:= dirty_cpu orelse Mode =:= dirty_io,
     case slice_begin(State, Pid) of
         {ok, Task = #{where := {Place, _}}} ->
             Place = place(Mode),
@@ -279,16 +278,18 @@ reach(#{state := State, mode := Mode}, #{pid := Pid}, Slot, _Gate) when State =:
 
 %% The task, seen running in a slice that has begun after `since'.
 slice_begin(first, Pid) ->
-    first_slice(Pid, erlang:monotonic_time(millisecond));
+    Now = erlang:monotonic_time(millisecond),
+    first_slice(Pid, Now, Now + 5000);
 slice_begin(running, Pid) ->
     #{yields := Yields} = wait_for(Pid, fun(_) -> true end),
     next_slice(Pid, Yields, erlang:monotonic_time(millisecond)).
 
-first_slice(Pid, Since) ->
+first_slice(Pid, Since, Until) ->
     Now = erlang:monotonic_time(millisecond),
     case fairnif:tasks() of
-        [] -> first_slice(Pid, Now);
-        [#{owner := Pid, state := queued}] -> first_slice(Pid, Now);
+        [] when Now > Until -> {missed, never_seen};
+        [] -> first_slice(Pid, Now, Until);
+        [#{owner := Pid, state := queued}] -> first_slice(Pid, Now, Until);
         [Task = #{state := running, yields := 0}] -> {ok, Task#{since => Since}};
         Other -> {missed, Other}
     end.

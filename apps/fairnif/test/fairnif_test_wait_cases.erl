@@ -303,13 +303,16 @@ reloaded() ->
     E = ?T:event(0),
     T = ?T:term(E),
     Waits = [waits(fun() -> ?T:Mode(T, ?READ, -1) end) || Mode <- [wait]]
-        ++ [waits(fun() -> ?T:take(?T:event(1), 1), ?T:wait_threaded(?T:event(0), ?READ, 200) end)],
+        ++ [waits(fun() ->
+                          ?T:take(?T:event(1), 1),
+                          ?T:wait_threaded(?T:event(0), ?READ, 3000)
+                  end)],
     false = code:purge(fairnif),
     {module, fairnif} = code:load_file(fairnif),
     0 = length(fairnif:tasks()) - 2,
     _ = ?T:add(E, 1),
     [{answer, ?READ}, {answer, 0}] =
-        [fairnif_test:down(Monitor, 5000) || {waits, _, Monitor} <- Waits],
+        [fairnif_test:down(Monitor, 10000) || {waits, _, Monitor} <- Waits],
     %% Descriptors of before are known to what is loaded now.
     E = ?T:number(T),
     ?READ = ?T:wait(T, ?READ, -1),

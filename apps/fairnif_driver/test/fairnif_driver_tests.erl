@@ -10,7 +10,7 @@
 -import(fairnif_test_driver, [control/3, open/0, open/1, owner/0, order/1, order/4, journal/1,
                               stopped/1, flushed/0, is_loaded/1, dir/0, mapped/0, fds/0,
                               counters_file/0, new_counters/0, new_counters_in_place/0,
-                              counters/0, count/1]).
+                              counters/0, count/1, hold/0, let_go/0]).
 
 -define(DRIVER, "fairnif_test_driver").
 %% Where work is done, as fairdrv.h numbers it; 3, for outputv and call: at once.
@@ -88,10 +88,10 @@ cleanup(_) ->
 %% Each test begins with the driver newly loaded, by itself, and ends with nothing left.
 in_order(Test) ->
     process_flag(trap_exit, true),
-    new_counters(),
+    new_counters_in_place(),
     ok = fairnif_driver:load(dir(), ?DRIVER),
     Fds = fds(),
-    Test(),
+    try Test() after let_go() end,
     fairnif_test:eventually(fun fairnif_test_driver:no_jobs/0),
     [try port_close(P) catch error:badarg -> closed end
      || P <- erlang:ports(), {name, ?DRIVER ++ _} <- [erlang:port_info(P, name)]],
@@ -169,8 +169,9 @@ direct() ->
     ?assertError(badarg, erlang:port_control(Port, ?WORK, order(?CPU))),
     ?assertError(badarg, erlang:port_call(Port, ?CPU, a)),
     ?assertEqual(0, count(begun)),
-    ?assertEqual(<<"ok">>, erlang:port_control(Port, ?SCHEDULE, order(?CPU, 20, 0, 1))),
+    ?assertEqual(<<"ok">>, erlang:port_control(Port, ?SCHEDULE, order(?CPU, 60000, 0, 1))),
     ?assertError(badarg, erlang:port_control(Port, ?JOURNAL, "")),
+    let_go(),
     ?assertEqual([1], journal(Port)),
     ?assertEqual(<<1:32/little>>, erlang:port_control(Port, ?JOURNAL, "")).
 
@@ -213,21 +214,31 @@ order_of_commands() ->
      || N <- Numbers],
     ?assertEqual(Numbers, journal(Port)).
 
+%% All over again where a busy machine was late: with the work, or with the timer.
 timer_in_order() ->
-    Port = open(),
-    control(Port, ?TIMER, order(?AT_ONCE, 10, 0, 0)),
-    control(Port, ?SCHEDULE, order(?IO, 100, 0, 1)),
-    timer:sleep(50),
-    ?assertEqual([1, 16#FFFFFFFF], journal(Port)).
+    fairnif_test:retry(5, fun() -> hold(), timer_in_order(open()) end).
+
+timer_in_order(Port) ->
+    {Us, _} = timer:tc(fun() ->
+                               control(Port, ?TIMER, order(?AT_ONCE, 50, 0, 0)),
+                               control(Port, ?SCHEDULE, order(?IO, 60000, 0, 1))
+                       end),
+    timer:sleep(100),
+    let_go(),
+    case journal(Port) of
+        [1, 16#FFFFFFFF] -> ok;
+        Seen when Us >= 50000; Seen =:= [1] -> {Us, Seen}
+    end.
 
 busy() ->
     Port = open(),
-    control(Port, ?SCHEDULE, order(?IO, 300, 0, 0)),
+    control(Port, ?SCHEDULE, order(?IO, 60000, 0, 0)),
     Sender = spawn_link(fun() ->
                                 [port_command(Port, order(?AT_ONCE, 0, 0, N))
                                  || N <- lists:seq(1, 500)]
                         end),
     fairnif_test:eventually(fun() -> process_info(Sender, status) =:= {status, suspended} end),
+    let_go(),
     receive {'EXIT', Sender, normal} -> ok end,
     ?assertEqual(lists:seq(0, 500), journal(Port)).
 
@@ -262,16 +273,16 @@ refused() ->
     ?assertMatch(#{ports := 0}, fairnif_driver:counts()),
     ?assertEqual(0, count(stops)).
 
-%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run: until
-%% then it has more time than the owner needs to die.
+%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run.
 owner_dies() ->
     [begin
          new_counters_in_place(),
          {Owner, Port} = owner(),
-         control(Port, ?QUEUE, order(Where, case Ticks of 1 -> 60000; 0 -> 1000 end, Ticks, 1)),
+         control(Port, ?QUEUE, order(Where, 60000, Ticks, 1)),
          timer:sleep(After),
          exit(Owner, kill),
          fairnif_test:eventually(fun() -> erlang:port_info(Port) =:= undefined end),
+         Ticks =:= 0 andalso let_go(),
          fairnif_test:eventually(fun() -> count(freed) =:= 4 orelse counters() end),
          stopped(1),
          ?assert(count(begun) =< 1),
@@ -286,27 +297,36 @@ caller_dies() ->
     [begin
          new_counters_in_place(),
          control(Port, ?SCHEDULE, order(?IO, Before, 1, 1)),
-         Order = order(Where, 5000, 1, 2),
+         Order = order(Where, 20000, 1, 2),
          {Caller, Monitor} = spawn_monitor(fun() -> control(Port, ?WORK, Order) end),
-         fairnif_test:eventually(fun() -> maps:get(jobs, fairnif_driver:counts()) >= 1 end),
          %% With nothing before it the caller's work has begun; else it waits.
-         Before =:= 0 andalso fairnif_test:eventually(fun() -> count(begun) =:= 2 end),
+         fairnif_test:eventually(
+           fun() ->
+                   case Before of
+                       0 -> count(begun) =:= 2;
+                       _ -> maps:get(jobs, fairnif_driver:counts()) =:= 2
+                   end
+           end),
          timer:sleep(20),
          exit(Caller, kill),
-         ?assertEqual(killed, fairnif_test:down(Monitor, 1000)),
+         ?assertEqual(killed, fairnif_test:down(Monitor, 5000)),
+         garbage_collect(),
+         fairnif_test:eventually(fun() -> maps:get(requests, fairnif_driver:counts()) =:= 0 end),
+         Before =:= 0 orelse let_go(),
          %% The port is free again long before the work would have been done.
          {Us, <<0>>} = timer:tc(fun() -> control(Port, ?WORK, order(?NORMAL)) end),
-         ?assert(Us < 2000000),
+         ?assert(Us < 10000000),
          ?assertEqual(case Before of 0 -> 3; _ -> 2 end, count(begun)),
          ?assertEqual(count(begun) - 2, count(told))
-     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 200]].
+     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 60000]].
 
 closes() ->
     [begin
+         hold(),
          Port = open(),
          control(Port, ?SCHEDULE, order(?IO, Before, 1, 1)),
          Self = self(),
-         Order = order(Where, 2000, Ticks, 2),
+         Order = order(Where, 60000, Ticks, 2),
          Callers = [spawn_link(fun() ->
                                        Answer = try control(Port, ?WORK, Order)
                                                 catch error:Why -> {error, Why} end,
@@ -321,30 +341,33 @@ closes() ->
                   ?assertMatch({_, _, {error, badarg}},
                                {{Where, Ticks, Before}, Time - Closed, Answer}),
                   ?assertEqual([], Rest)
-          after 1000 ->
+          after 5000 ->
                   error(waits)
           end || Caller <- Callers],
-         [receive {'EXIT', Caller, normal} -> ok end || Caller <- Callers]
-     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 200], Ticks <- [1, 0],
+         [receive {'EXIT', Caller, normal} -> ok end || Caller <- Callers],
+         let_go(),
+         fairnif_test:eventually(fun fairnif_test_driver:no_jobs/0)
+     end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 60000], Ticks <- [1, 0],
             {Where, Ticks} =/= {?NORMAL, 0}].
 
 %% -- the library -------------------------------------------------------------
 
 unload() ->
     Port = open(),
-    control(Port, ?SCHEDULE, order(?IO, 500, 0, 1)),
+    control(Port, ?SCHEDULE, order(?IO, 60000, 0, 1)),
     fairnif_test:eventually(fun() -> count(begun) =:= 1 end),
     {ok, pending_driver, _} = erl_ddll:try_unload(?DRIVER, [{monitor, pending_driver}, kill_ports]),
     receive {'EXIT', Port, _} -> ok end,
     receive {'DOWN', _, driver, fairnif_test_driver, unloaded} -> ok end,
     ?assert(mapped()),
     ?assertEqual({0, 0}, {count(stops), count(finishes)}),
+    let_go(),
     fairnif_test:eventually(fun() -> not mapped() end),
     ?assertEqual({1, 1, 1}, {count(ended), count(stops), count(finishes)}).
 
 reload() ->
     Port = open(),
-    control(Port, ?SCHEDULE, order(?IO, 300, 0, 1)),
+    control(Port, ?SCHEDULE, order(?IO, 60000, 0, 1)),
     fairnif_test:eventually(fun() -> count(begun) =:= 1 end),
     {ok, pending_driver, _} = erl_ddll:try_unload(?DRIVER, [{monitor, pending_driver}, kill_ports]),
     receive {'EXIT', Port, _} -> ok end,
@@ -353,6 +376,7 @@ reload() ->
     Again = open(),
     ?assertEqual(<<1>>, control(Again, ?WORK, order(?CPU))),
     ?assertEqual({1, 0}, {count(inits), count(finishes)}),
+    let_go(),
     fairnif_test:eventually(fun() -> count(stops) =:= 1 end),
     ?assertEqual(<<1>>, control(Again, ?WORK, order(?IO))),
     true = port_close(Again),
@@ -488,8 +512,10 @@ halts() ->
     Without = lists:min([halt_ms(none) || _ <- lists:seq(1, 2)]),
     [fairnif_test:retry(3, fun() ->
                                    Ms = halt_ms(Where),
-                                   Ms < Without + 1000 orelse exit({Where, Ms, without, Without}),
-                                   ok
+                                   case Ms < Without + 1000 of
+                                       true -> ok;
+                                       false -> {Where, Ms, without, Without}
+                                   end
                            end) || Where <- [?NORMAL, ?CPU, ?IO]].
 
 halt_ms(Where) ->

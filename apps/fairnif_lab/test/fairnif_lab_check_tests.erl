@@ -51,13 +51,13 @@ what_does_not_exist_is_a_usage_error_test_() ->
 
 an_init_that_does_not_work_is_failed_and_no_verdict_test_() ->
     [{timeout, 60, fun() ->
-          {error, {failed, Text}} = ?C:run("Init", short(#{timeout_ms => 1000, init => Init})),
+          {error, {failed, Text}} = ?C:run("Init", short(#{timeout_ms => Ms, init => Init})),
           ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
       end}
-     || {Init, Part} <- [{"error(oops)", "--init failed: {oops,"},
-                         {"receive after infinity -> ok end",
-                          "--init has not returned within 1000"},
-                         {"erlang:halt(5)", "ended with exit status 5"}]].
+     || {Init, Ms, Part} <- [{"error(oops)", 10000, "--init failed: {oops,"},
+                             {"receive after infinity -> ok end", 1000,
+                              "--init has not returned within 1000"},
+                             {"erlang:halt(5)", 10000, "ended with exit status 5"}]].
 
 a_node_that_does_not_start_is_failed_and_says_why_test_() ->
     {timeout, 60, fun() ->
@@ -139,10 +139,10 @@ what_does_not_return_where_it_leaves_garbage_cannot_be_said_test_() ->
         {ok, #{subjects := [#{verdicts := Verdicts}]}} =
             ?C:run("{_, S} = process_info(self(), current_stacktrace), "
                    "lists:keymember(fairnif_lab_garbage, 1, S) andalso receive never -> ok end",
-                   short(#{timeout_ms => 700})),
+                   short(#{timeout_ms => 3000})),
         ?assertMatch(#{status := pass}, verdict(returns, Verdicts)),
         #{status := cannot_say, sentence := Text} = verdict(garbage, Verdicts),
-        ?assertEqual(<<"a call in a process of its own had not returned after 700 ms, though "
+        ?assertEqual(<<"a call in a process of its own had not returned after 3.00 s, though "
                        "earlier ones did; try a longer --timeout">>, Text)
     end}.
 

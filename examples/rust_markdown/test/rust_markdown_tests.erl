@@ -6,8 +6,8 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -import(rust_markdown, [to_html/1, plain_to_html/1, dirty_to_html/1]).
--import(example_test, [eventually/1, holds/2, beside/1, least_gap/1, kill_task_after/2, on_one_scheduler/1,
-                       with_pauses/1]).
+-import(example_test, [eventually/1, holds/2, beside/1, least_gap/1, kill_task_after/2,
+                       on_one_scheduler/1, with_pauses/1]).
 
 -define(PART, <<"# Heading\n\nA *paragraph* with [a link](http://example.org/x) and `code`,\n"
                 "and **more** of it.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
