@@ -31,6 +31,7 @@ a_process_that_sleeps_has_no_slice_meanwhile_test_() ->
     end).
 
 native_code_that_does_not_give_way_is_one_slice_test_() ->
+    ok = fairnif_lab_zoo:build(),
     in_peer(native, fun(#{normal := N, elapsed := Elapsed}) ->
         ?assert(maps:get(longest, N) > Elapsed div 2),
         ?assert(maps:get(longest, N) =< Elapsed)
