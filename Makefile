@@ -265,9 +265,9 @@ test-examples-beside: TESTED = $(filter-out $(TIMED_EXAMPLES),$(EXAMPLES))
 test-examples-alone: TESTED = $(TIMED_EXAMPLES)
 test-examples-beside test-examples-alone: deps-test
 	@$(skip)
-	@for example in $(TESTED); do \
-		echo "$$example:"; $(MAKE) -C $$example test || exit 1; \
-	done
+	@status=0; for example in $(TESTED); do \
+		echo "$$example:"; $(MAKE) -C $$example test || status=1; \
+	done; exit $$status
 
 # Warnings are errors here, and not where these are somebody's dependencies. Some judge a NIF.
 test-elixir: test-elixir-beside test-elixir-alone  ## the Mix projects: elixir/ and the example
@@ -275,11 +275,11 @@ test-elixir: test-elixir-beside test-elixir-alone  ## the Mix projects: elixir/ 
 test-elixir-beside: TESTED = $(filter-out $(JUDGING),$(MIX_PROJECTS))
 test-elixir-alone: TESTED = $(JUDGING)
 test-elixir-beside test-elixir-alone: deps-test all
-	@for project in $(TESTED); do \
+	@status=0; for project in $(TESTED); do \
 		echo "$$project:"; \
 		(cd $$project && MIX_ENV=test $(MIX) compile --warnings-as-errors && $(MIX) test) \
-			|| exit 1; \
-	done
+			|| status=1; \
+	done; exit $$status
 
 # The library that the VM's tests of it load is fairnif_rust_tests' own.
 test-rust:      ## the Rust crate; skipped, aloud, where there is no Rust for it
