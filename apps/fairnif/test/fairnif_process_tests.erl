@@ -196,7 +196,7 @@ answer(Pid) ->
 
 returns_before_it_receives() ->
     Start = fun(Reason) ->
-                %% In a process of its own: until OTP 25 the exit comes at any time after the answer.
+                %% As until OTP 25 the exit comes at any time after the answer.
                 fairnif_test:apply_in_fresh_process(
                   fun() ->
                       process_flag(trap_exit, true),
