@@ -96,8 +96,8 @@ until(Fun, Deadline) ->
         {_, false} -> timer:sleep(1), until(Fun, Deadline)
     end.
 
-%% @doc For properties of time: Fun returns ok, or what it has seen instead. N attempts; all that
-%% was seen is in the error.
+%% @doc For properties of time: Fun returns ok or {ok, Seen}, or what it has seen instead. N
+%% attempts; all that was seen is in the error.
 retry(N, Fun) ->
     retry(N, Fun, []).
 
@@ -106,6 +106,7 @@ retry(0, _Fun, Seen) ->
 retry(N, Fun, Seen) ->
     case Fun() of
         ok -> ok;
+        {ok, Value} -> Value;
         Other -> retry(N - 1, Fun, [Other | Seen])
     end.
 

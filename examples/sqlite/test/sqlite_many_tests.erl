@@ -50,13 +50,13 @@ a_query_ends_with_its_caller() ->
     {ok, S} = sqlite:prepare(C, ?LONG),
     Calls = [fun() -> sqlite:step(C, S) end, fun() -> sqlite:fetch_all(C, S) end,
              fun() -> sqlite:execute(C, ?LONG) end, fun() -> sqlite:multi_step(C, S, 7) end],
-    [begin
-         P = spawn(Call),
-         eventually(fun() -> is_at_work(P) end),
-         exit(P, kill),
-         {Us, _} = timer:tc(fun() -> sqlite:changes(C) end),
-         ?assert(Us < 2000000)
-     end || Call <- Calls, _ <- lists:seq(1, 20)],
+    [retry(5, fun() ->
+                  P = spawn(Call),
+                  eventually(fun() -> is_at_work(P) end),
+                  exit(P, kill),
+                  {Us, _} = timer:tc(fun() -> sqlite:changes(C) end),
+                  Us < 500000 orelse Us
+              end) || Call <- Calls, _ <- lists:seq(1, 20)],
     eventually(fun() -> fairnif:tasks() =:= [] end),
     ?assertEqual(ok, sqlite:close(C)).
 

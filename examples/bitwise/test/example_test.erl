@@ -1,0 +1,1 @@
+../../test/example_test.erl
