@@ -8,7 +8,7 @@ SOAK_SECONDS ?= 600
 SOAK_KILLS   ?= 1000000
 SOAK_TASKS   ?= 100000
 WATCH_SECONDS ?= 3600
-WATCH_HOLDS ?= 200
+WATCH_BLOCKS ?= 200
 WATCH_STARTS ?= 300
 WATCH_NAMES ?= 1000
 NEWEST_SECONDS ?= 2400
@@ -16,83 +16,63 @@ REBAR        ?= rebar3
 DIST         ?= trixie
 RUNS         ?= 10
 MIX          ?= mix
-ABREAST      ?= $(shell echo $$(($$(nproc) + 1)))
 
-ALL_EXAMPLES := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config))
-# Those in Rust are skipped, aloud, where there is no Rust for them.
-SKIPPED      := $(shell tools/setup rust 2>/dev/null || echo $(filter examples/rust_%,$(ALL_EXAMPLES)))
-EXAMPLES     := $(filter-out $(SKIPPED),$(ALL_EXAMPLES))
-skip          = for example in $(SKIPPED); do echo "$$example: skipped: there is no Rust for it" >&2; done
-MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs examples/*/mix.exs))
-JUDGING      := elixir/fairnif_lab examples/elixir_spinsleep
+# The examples, which `make test' builds and tests; the packages run in `make test-full'.
+TEACHING     := bitwise cleanup counter_server driver echo levenshtein lists rust_markdown \
+	spinsleep tcp
+PROJECTS     := $(patsubst %/rebar.config,%,$(wildcard examples/*/rebar.config packages/*/rebar.config))
+MIX_PROJECTS := $(patsubst %/mix.exs,%,$(wildcard elixir/*/mix.exs))
+# These judge a NIF, and so are about time.
+JUDGING      := elixir/fairnif_check
 
 # No Mix project here has a dependency from Hex. Should Mix keep anything all the same, it does so
 # here and not in the user's home.
 export MIX_HOME ?= $(CURDIR)/_build/mix
 
-# A test module or suite says in an attribute how it must be run. -tests(alone): it is about time, and
-# wants both cores for itself. -tests(nodes): it starts nodes, takes long, and is not for check-fast.
-# Nothing said: it runs beside others.
-comma        := ,
-EUNIT_TESTS   = apps/*/test/*_tests.erl
-SUITES        = apps/*/test/*_SUITE.erl
-alone         = $(shell grep -lE '^-tests\(alone\)' $(1))
-beside        = $(shell grep -LE '^-tests\(alone\)' $(1))
-TIMED_EXAMPLES = $(patsubst %/test/,%,$(dir $(call alone,examples/*/test/*_tests.erl)))
-fast          = $(shell grep -LE '^-tests\((alone|nodes)\)' $(1))
-empty        :=
-commas        = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
-# In a folder of its own, so that Common Test may run beside it: rebar3 compiles tests anew for each.
-eunit         = $(REBAR) as eunit eunit --module=$(call commas,$(basename $(notdir $(1))))
-ct            = $(REBAR) ct --suite $(call commas,$(1))
-
-.PHONY: help test-rust test-zig deps deps-test deps-http compile examples page all demo http test test-beside test-alone \
-	check-fast test-c test-c-fast test-platforms test-eunit test-eunit-beside test-eunit-alone test-eunit-fast \
-	test-ct test-ct-beside test-ct-alone test-page test-page-beside test-page-alone \
-	test-examples test-examples-beside test-examples-alone test-elixir test-elixir-beside test-elixir-alone \
-	test-stranger test-stranger-beside test-stranger-alone test-otp test-newest \
-	test-erlang test-erlang-eunit test-erlang-ct \
-	bench bench-json zoo manners soak sanitize coverage lint lint-fast \
+.PHONY: help deps deps-test deps-http compile examples packages page all tests demo http \
+	check-fast test test-full test-touched test-otp test-newest test-erlang \
+	test-c-runtime test-c-real test-c-watch test-c-watch-vm test-c-watch-plain \
+	test-platforms test-platforms-link test-rust test-loom test-zig test-page test-page-live \
+	test-page-nodes test-examples test-spinsleep test-example-projects test-elixir \
+	test-elixir-check test-package test-demo test-mix test-install test-new-projects \
+	bench bench-json bench-rust test-verdicts survey-otp soak sanitize coverage lint lint-fast dialyzer \
 	docs site clean
 
-# Most targets meet in the same build directories. tools/abreast runs those that do not.
+# Warnings are errors here, and not where these are somebody's (fairnif.mk).
+examples packages tests test-example-% test-package-%: export CPPFLAGS += -Werror
+
+# Most targets meet in the same build directories. tools/run_lanes runs those that do not.
 .NOTPARALLEL:
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=bytes]
-	@(cd examples/bitwise && $(REBAR) compile) >&2
+	@(cd examples && EXAMPLES=bitwise $(REBAR) compile) >&2
 	@bin/fairnif demo --size $(SIZE)
 
 http: deps-http examples  ## a web server under load beside native code, six minutes
-	@bin/fairnif lab http
+	@bin/fairnif experiment http
 
-# What is not about time runs abreast, one target more than there are processors, since most wait as
-# much as they work; then what is about time runs alone: docs/internals/testing.md says what meets
-# where. Each runner is a target of its own, and runs though another has failed.
-test: test-beside test-alone  ## all tests and lint
+# Which lanes each of these runs, and when, says tools/lanes.
+check-fast: deps-test  ## between two edits: lint, C under ASan and UBSan, EUnit without nodes
+	@tools/run_lanes fast
 
-# The longest first.
-test-beside: deps-test deps-http all
+test: deps-test  ## for each change: all that protects a user from a lost node or a wrong answer
+	@tools/run_lanes test
+
+test-full: deps-test all  ## before a release: everything but soak and zoo
 	@tools/setup platforms
-	@tools/setup browser
-	@tools/abreast $(ABREAST) test-ct-beside test-eunit-beside test-c test-platforms \
-		test-stranger-beside test-page-beside test-examples-beside \
-		test-elixir-beside test-rust test-zig lint
+	@tools/run_lanes full
 
-test-alone: deps-test deps-http all
-	@tools/abreast 1 test-eunit-alone test-ct-alone test-examples-alone test-elixir-alone \
-		test-stranger-alone test-page-alone
+test-touched: tests all  ## of test-full what a change touches, as CI does [BASE=commit]
+	@tools/setup platforms
+	@tools/run_lanes touched $(BASE)
 
-check-fast: deps-test all  ## lint but dialyzer, C under ASan and UBSan, EUnit without nodes: 3 minutes
-	@tools/abreast $(ABREAST) test-c-fast lint-fast test-eunit-fast
-
-test-otp:       ## the same on another Debian release's Erlang, as root [DIST=trixie or sid]
+test-otp:       ## `make test' on another Debian release's Erlang, as root [DIST=trixie or sid]
 	@tools/test_otp $(DIST)
 
-# For CI, beside `make test` on the release it has.
-test-newest:    ## as root: what Erlang there is to test and not about time, on Debian's newest Erlang
+test-newest:    ## as root: Erlang's tests that are not about time, on Debian's newest Erlang
 	@TARGETS=test-erlang timeout --kill-after=60 $(NEWEST_SECONDS) tools/test_otp sid; \
 	case $$? in \
 		0) ;; \
@@ -101,37 +81,33 @@ test-newest:    ## as root: what Erlang there is to test and not about time, on 
 		*) exit 1 ;; \
 	esac
 
-# Without the pages, which no release changes; nor do storms and soaks have to do with one.
-test-erlang: test-erlang-eunit test-erlang-ct
+test-erlang: tests
+	@tools/run_lanes newest
 
-test-erlang-eunit: deps-test deps-http examples
-	$(call eunit,$(call beside,$(EUNIT_TESTS)))
-
-test-erlang-ct: deps-test deps-http examples
-	$(call ct,$(filter-out %_soak_SUITE.erl %_storm_SUITE.erl,$(call beside,$(SUITES))))
-
-bench: examples  ## side by side with other ways to do the same work
-	@$(MAKE) -s -C bench >&2
+bench: bench-rust  ## side by side with other ways to do the same work
 	@bin/fairnif bench
 
-bench-json: examples  ## the same, as JSON on stdout
-	@$(MAKE) -s -C bench >&2
+bench-json: bench-rust  ## the same, as JSON on stdout
 	@bin/fairnif bench --json -
 
-zoo: deps-test compile  ## checks functions with known manners: are the verdicts right? [RUNS=10 LOAD=2]
+bench-rust: examples packages
+	@$(MAKE) -s -C apps/fairnif_experiments/c_src rust >&2
+
+test-verdicts: deps-test compile  ## checks functions with known manners: are the verdicts right? [RUNS=10 LOAD=2]
 	@$(REBAR) as test compile >&2
-	@RUNS=$(RUNS) erl +S 1:1 -noinput -pa _build/test/lib/*/ebin _build/test/lib/fairnif_lab/test \
-		-eval 'fairnif_lab_zoo:main()'
+	@RUNS=$(RUNS) erl +S 1:1 -noinput -pa _build/test/lib/*/ebin _build/test/lib/fairnif_check/test \
+		-eval 'fairnif_check_zoo:main()'
 
-manners: compile  ## checks OTP's own functions, adds this release to docs/manners.md [ROWS=words TIME_MS=1000]
+survey-otp: compile  ## checks OTP's own functions, adds this release to survey/otp.md [ROWS=words TIME_MS=1000]
 	@erl +S 1:1 -noinput -pa _build/default/lib/*/ebin \
-		-eval 'fairnif_lab_manners:main("docs/manners.md")'
+		-eval 'fairnif_check_manners:main("survey/otp.md")'
 
-lint: lint-fast  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
+lint: lint-fast dialyzer  ## warnings as errors, xref, dialyzer, edoc, shellcheck, style
+
+dialyzer: compile
 	$(REBAR) dialyzer
-	@echo "lint: nothing found"
 
-lint-fast: deps-test all
+lint-fast: deps-test compile
 	@tools/check_style
 	@tools/check_layers
 	@tools/check_states
@@ -146,6 +122,7 @@ lint-fast: deps-test all
 	@for project in $(MIX_PROJECTS); do \
 		(cd $$project && $(MIX) format --check-formatted) || exit 1; \
 	done
+	@tools/check_snippets
 
 docs: deps      ## reference of the Erlang modules, in _build/docs
 	@$(REBAR) compile >&2
@@ -160,13 +137,13 @@ clean:          ## removes everything built
 	@$(MAKE) -s -C apps/fairnif_driver/c_src clean
 	@$(MAKE) -s -C apps/fairnif_watch/c_src/test clean
 	@$(MAKE) -s -C page clean
-	@for example in $(ALL_EXAMPLES); do $(MAKE) -s -C $$example clean || exit 1; done
-	rm -rf $(addsuffix /_build,$(MIX_PROJECTS))
-	rm -rf _build rebar.lock examples/*/rebar.lock rust/target
+	rm -rf $(addsuffix /_build,examples packages $(PROJECTS) $(MIX_PROJECTS))
+	rm -rf $(addsuffix /priv,$(PROJECTS)) $(addsuffix /rebar.lock,$(PROJECTS))
+	rm -rf _build rebar.lock rust/target
 
-soak: deps-test all  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_HOLDS=200 WATCH_STARTS=300 WATCH_NAMES=1000]
+soak: deps-test all  ## for long [SOAK_SECONDS=600 SOAK_KILLS=1000000 SOAK_TASKS=100000 WATCH_SECONDS=3600 WATCH_BLOCKS=200 WATCH_STARTS=300 WATCH_NAMES=1000]
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_KILLS=$(SOAK_KILLS) SOAK_TASKS=$(SOAK_TASKS) \
-		WATCH_SECONDS=$(WATCH_SECONDS) WATCH_HOLDS=$(WATCH_HOLDS) WATCH_STARTS=$(WATCH_STARTS) \
+		WATCH_SECONDS=$(WATCH_SECONDS) WATCH_BLOCKS=$(WATCH_BLOCKS) WATCH_STARTS=$(WATCH_STARTS) \
 		WATCH_NAMES=$(WATCH_NAMES) \
 		$(REBAR) ct --suite \
 		$$(echo apps/*/test/*_soak_SUITE.erl apps/fairnif_watch/test/*_storm_SUITE.erl \
@@ -189,13 +166,25 @@ coverage: deps-test deps-http all  ## which lines the C tests and EUnit run, by 
 compile: deps   ## the applications
 	@$(REBAR) compile >&2
 
-examples: compile  ## the examples, which some experiments call
+examples: compile  ## the examples, which some experiments call [EXAMPLES=names]
 	@tools/setup examples
-	@$(skip)
-	@for example in $(EXAMPLES); do (cd $$example && $(REBAR) compile) >&2 || exit 1; done
+	@cd examples && $(REBAR) compile >&2
+
+packages: compile  ## the packages: libraries to install
+	@tools/setup examples
+	@cd packages && $(REBAR) compile >&2
+
+# The tests, and the libraries that they load: once, before many run at the same time.
+tests: deps-test deps-http compile
+	@$(REBAR) as test compile >&2
+	@cd examples && EXAMPLES="$(TEACHING)" $(REBAR) as test compile >&2
+	@for module in fairnif_test fairnif_test_driver fairnif_check_zoo fairnif_watch_test; do \
+		erl -noinput -pa _build/test/lib/*/ebin _build/test/lib/*/test \
+			-eval "ok = $$module:build(), halt()." || exit 1; \
+	done
 
 # Who has no Node.js and cannot install it still gets everything but the pages.
-all: examples   ## the applications, the examples, the pages
+all: examples packages  ## the applications, the examples, the packages, the pages
 	@$(MAKE) -s page || echo "the pages are not built: all works but --html and --http" >&2
 
 page:           ## the report page and the live page; needs Node.js 18 and npm
@@ -213,89 +202,106 @@ deps-http: deps
 	@tools/setup http
 	@tools/cowboy
 
-# Compilers and emulators of processors give way to what runs beside them: EUnit gives a test 5 s.
-test-c: deps-test
-	nice $(MAKE) -C apps/fairnif/c_src test
-	nice $(MAKE) -C apps/fairnif_watch/c_src/test test
+test-c-runtime:
+	$(MAKE) -C apps/fairnif/test/c
 
-test-c-fast: deps-test
-	$(MAKE) -C apps/fairnif/c_src test
+test-c-real:
+	$(MAKE) -C apps/fairnif/test/c real
+
+test-c-watch:
 	WATCH_STORM=0.25 $(MAKE) -C apps/fairnif_watch/c_src/test all SANITIZE=address,undefined
 
-test-platforms:  ## the C tests for other processors, C libraries, systems
+test-c-watch-vm:
+	$(MAKE) -C apps/fairnif_watch/c_src/test in_beam
+	WATCH_STORM=0.25 $(MAKE) -C apps/fairnif_watch/c_src/test threads
+
+test-c-watch-plain:
+	$(MAKE) -C apps/fairnif_watch/c_src/test all
+
+test-platforms-link:
 	@tools/setup platforms
-	nice $(MAKE) -C apps/fairnif/c_src platforms
+	$(MAKE) -C apps/fairnif/test/c link
 
-# The experiments run the examples.
-test-eunit: deps-test deps-http all
-	$(REBAR) eunit
+test-platforms:
+	@tools/setup platforms
+	$(MAKE) -C apps/fairnif/c_src platforms
 
-test-eunit-beside: deps-test deps-http all
-	$(call eunit,$(call beside,$(EUNIT_TESTS)))
-
-test-eunit-alone: deps-test deps-http all
-	$(call eunit,$(call alone,$(EUNIT_TESTS)))
-
-test-eunit-fast: deps-test all
-	$(call eunit,$(call fast,$(EUNIT_TESTS)))
-
-test-ct: deps-test all
-	$(REBAR) ct
-
-test-ct-beside: deps-test all
-	$(call ct,$(call beside,$(SUITES)))
-
-test-ct-alone: deps-test all
-	$(call ct,$(call alone,$(SUITES)))
-
-# Every experiment, quick, and checks: their reports, and live nodes, looked at in Chromium.
-test-page: test-page-beside test-page-alone
-
-test-page-beside: deps-test deps-http all
+# The pages: reports from recorded figures; from experiments and checks that run here and now; and
+# live nodes. The last is about time.
+test-page: deps-test page
 	@tools/setup browser
-	$(MAKE) -C page test-reports
+	REPORTS="latency matrix share" $(MAKE) -C page test-reports
 
-test-page-alone: deps-test all
+test-page-live: deps-test deps-http all
+	@tools/setup browser
+	LIVE=1 $(MAKE) -C page test-reports
+
+test-page-nodes: deps-test all
 	@tools/setup browser
 	$(MAKE) -C page test-live
 
-test-examples: test-examples-beside test-examples-alone
-
-test-examples-beside: TESTED = $(filter-out $(TIMED_EXAMPLES),$(EXAMPLES))
-test-examples-alone: TESTED = $(TIMED_EXAMPLES)
-test-examples-beside test-examples-alone: deps-test
-	@$(skip)
-	@status=0; for example in $(TESTED); do \
-		echo "$$example:"; $(MAKE) -C $$example test || status=1; \
+# A VM for each, as each changes what is the VM's.
+test-examples: tests
+	@status=0; for example in $(filter-out spinsleep,$(TEACHING)); do \
+		modules=$$(basename -s .erl -a examples/$$example/test/*_tests.erl); \
+		tools/run_tests $$modules || status=1; \
 	done; exit $$status
 
-# Warnings are errors here, and not where these are somebody's dependencies. Some judge a NIF.
-test-elixir: test-elixir-beside test-elixir-alone  ## the Mix projects: elixir/ and the example
+test-spinsleep: tests
+	@tools/run_tests spinsleep_tests
 
-test-elixir-beside: TESTED = $(filter-out $(JUDGING),$(MIX_PROJECTS))
-test-elixir-alone: TESTED = $(JUDGING)
-test-elixir-beside test-elixir-alone: deps-test all
-	@status=0; for project in $(TESTED); do \
+# As a user does, each in its own folder.
+test-example-%: deps-test compile
+	cd examples/$* && LARGE=1 $(REBAR) eunit
+
+test-package-%: deps-test compile
+	LARGE=1 $(MAKE) -C packages/$* test
+	[ ! -f packages/$*/mix.exs ] || { cd packages/$* && $(MIX) test; }
+
+test-example-projects:
+	@status=0; for example in $(TEACHING); do \
+		$(MAKE) test-example-$$example || status=1; \
+	done; exit $$status
+
+# Warnings are errors here, and not where these are somebody's dependencies.
+test-elixir: PROJECTS = $(filter-out $(JUDGING),$(MIX_PROJECTS))
+test-elixir-check: PROJECTS = $(JUDGING)
+test-elixir-check: SCRIPT = ../../examples/spinsleep/spinsleep.exs
+test-elixir test-elixir-check: deps-test all
+	@status=0; for project in $(PROJECTS); do \
 		echo "$$project:"; \
-		(cd $$project && MIX_ENV=test $(MIX) compile --warnings-as-errors && $(MIX) test) \
-			|| status=1; \
+		(cd $$project && MIX_ENV=test $(MIX) compile --warnings-as-errors && $(MIX) test \
+			$(if $(SCRIPT),&& MIX_ENV=test $(MIX) run $(SCRIPT))) || status=1; \
 	done; exit $$status
 
 # The library that the VM's tests of it load is fairnif_rust_tests' own.
 test-rust:      ## the Rust crate; skipped, aloud, where there is no Rust for it
-	@if tools/setup rust; then cd rust && nice cargo test --quiet \
-		&& { ! cargo clippy --version >/dev/null 2>&1 || nice cargo clippy --quiet -- -D warnings; } \
-		&& RUSTDOCFLAGS=-Dwarnings nice cargo doc --quiet --package fairnif --no-deps; \
+	@if tools/setup rust; then cd rust && cargo test --quiet --workspace --exclude fairnif_loom \
+		&& { ! cargo clippy --version >/dev/null 2>&1 || cargo clippy --quiet -- -D warnings; } \
+		&& RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --package fairnif --no-deps; \
 	else echo "test-rust: 0 passed, 0 failed, 1 skipped: there is no Rust for it"; fi
+
+# What wakes a call, in every order of its threads.
+test-loom:
+	@if tools/setup rust; then cd rust && cargo test --quiet --package fairnif_loom; \
+	else echo "test-loom: 0 passed, 0 failed, 1 skipped: there is no Rust for it"; fi
 
 test-zig: deps-test compile  ## what the guide shows in Zig; skipped, aloud, where there is none
 	@tools/zig_test
 
-test-stranger: test-stranger-beside test-stranger-alone
+# One stranger for each build tool.
+test-package: deps-test
+	@tools/install_test packages
 
-test-stranger-beside: deps-test
-	@tools/stranger_test example mix watch languages git packages
+test-demo: deps-test
+	@tools/install_test demo
+
+test-mix: deps-test
+	@tools/install_test mix
+
+test-install: deps-test
+	@tools/install_test example watch languages git
 
 # Their `make check' judges a NIF.
-test-stranger-alone: deps-test
-	@tools/stranger_test new new-mix
+test-new-projects: deps-test
+	@tools/install_test new new-mix

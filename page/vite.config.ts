@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { defineConfig, type Plugin } from "vite";
 import { viteSingleFile } from "vite-plugin-singlefile";
 
-/** The page, and the application in whose priv it lies: fairnif_lab_page, fairnif_watch_web_http. */
-const PAGES: Record<string, string> = { report: "fairnif_lab", live: "fairnif_watch" };
+/** The page, and the application in whose priv it lies: fairnif_check_page, fairnif_watch_web_http. */
+const PAGES: Record<string, string> = { report: "fairnif_check", live: "fairnif_watch_console" };
 
 /** A page's policy allows inline scripts; of the built page only its own, by its hash. */
 const scriptHash: Plugin = {

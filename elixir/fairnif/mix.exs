@@ -2,10 +2,10 @@ defmodule Fairnif.MixProject do
   use Mix.Project
 
   # fairnif for Mix projects: the OTP application of apps/fairnif, compiled by Mix itself (no rebar3
-  # needed), with the Elixir face in lib/. src, c_src, c_include and rebar.config are links to it:
-  # the same files in this repository, for a git dependency and in the package on Hex, which either
-  # tool can build. Version and start-up are read from the application's own resource file, so that
-  # there is one source of each.
+  # needed), with the Elixir face in lib/. src, include, c_src, c_include and rebar.config are links
+  # to it: the same files in this repository, for a git dependency and in the package on Hex, which
+  # either tool can build. Version and start-up are read from the application's own resource file,
+  # so that there is one source of each.
   @resource Path.join(__DIR__, "src/fairnif.app.src")
   @external_resource @resource
   @properties (case :file.consult(String.to_charlist(@resource)) do

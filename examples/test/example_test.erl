@@ -25,9 +25,9 @@ with_pauses(Tests) ->
      fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
      Tests}.
 
-%% Waits until Condition() is true; an error after five seconds, or so many ms.
+%% Waits until Condition() is true; an error after a minute, or so many ms.
 eventually(Condition) ->
-    eventually(Condition, 5000).
+    eventually(Condition, 60000).
 
 eventually(Condition, Ms) ->
     until(Condition, erlang:monotonic_time(millisecond) + Ms).

@@ -1,13 +1,10 @@
-// Numbers for people, as the terminal writes them (fairnif_lab_table): three significant digits and
+// Numbers for people, as the terminal writes them (fairnif_check_table): three significant digits and
 // a unit. null and undefined are a dash.
 
 export type Maybe = number | null | undefined;
 export type Format = (value: Maybe) => string;
 
 const isNumber = (v: Maybe): v is number => typeof v === "number" && Number.isFinite(v);
-
-/** What was given in microseconds, as nanoseconds. */
-export const ofMicroseconds = (us: Maybe): number | null => (isNumber(us) ? us * 1e3 : null);
 
 function three(x: number): string {
   if (x >= 99.95) return String(Math.round(x));

@@ -1,6 +1,6 @@
-// What the JSON of a report looks like, as far as the page reads it: docs/schema/check-1.schema.json
-// for a check; an experiment's `result` has a type beside the section that shows it. Data of any
-// version may come, so whatever is read here may be absent.
+// What the JSON of a report looks like, as far as the page reads it: apps/fairnif_check/priv/check-1.schema.json
+// for a check; what is read of an experiment's `result`, says experiments.ts. Data of any version may come,
+// so whatever is read here may be absent.
 
 export interface Report {
   schema_version: number;
@@ -20,7 +20,7 @@ export interface Source {
   report: Report;
 }
 
-export type Status = "pass" | "warn" | "fail" | "cannot_say" | "waived";
+export type Status = "pass" | "warn" | "fail" | "unsure" | "waived";
 
 export interface Verdict {
   property: string;
@@ -48,6 +48,8 @@ export interface Delays {
 
 export interface Size {
   size: number;
+  /** The size that was asked for, where a call with it took too long to be measured. */
+  asked?: number;
   error: string | null;
   verdicts: Verdict[];
   unmeasured?: Record<string, string>;
@@ -57,7 +59,7 @@ export interface Size {
   slices?: {
     normal: Summary;
     dirty: Summary;
-    hold: { calls: number; repeated: number; longest: number };
+    block: { calls: number; repeated: number; longest: number };
     normal_samples: number[];
     dirty_samples: number[];
   };
@@ -71,12 +73,13 @@ export interface Size {
   thread_progress?: { idle: Summary; beside: Summary };
   long_schedule?: { count: number; longest_ms: number | null; named: string[] };
   kill?: { down: Summary; stop: Summary; stop_samples: number[]; unstopped: number };
-  first?: { hold: number; elapsed: number; nodes: number };
+  first?: { block: number; elapsed: number; nodes: number };
   garbage?: { collected: number[]; killed: number[]; control: number[]; bytes: number };
   leak?: {
     per_kill: number | null;
     total: number | null;
     resolution: number;
+    alone?: { per_call: number | null; total: number | null; resolution: number };
     memory: { kills: number; resident: number; vm: number; native: number | null }[];
   };
 }
@@ -123,24 +126,20 @@ interface Comparison {
   }[];
 }
 
-/** The properties that are judged, in their order (fairnif_lab_verdict). */
+/** The properties that are judged, in their order (fairnif_check_verdict). */
 export const PROPERTIES: Record<string, string> = {
-  returns: "crashes or does not return",
-  hold: "blocks the scheduler",
-  first: "long first call",
-  charge: "under-charged",
-  share: "unfair to neighbours",
-  delay: "delays others",
-  garbage: "its garbage blocks the scheduler",
-  kill: "cannot be killed",
-  leak: "leaks when killed",
+  crash: "crashes or does not return",
+  block: "blocks the scheduler",
+  first_call: "long first call",
+  undercharge: "under-charged",
+  unfair: "unfair to neighbours",
+  latency: "delays others",
+  destructor: "its garbage blocks the scheduler",
+  unkillable: "cannot be killed",
+  leak: "leaks memory",
 };
 
 export const result = <T>(source: Source): T => source.report.result as T;
-
-/** The rows of these experiments, each with the name of its report. */
-export const rowsOf = <R>(sources: readonly Source[]): (R & { series: string })[] =>
-  sources.flatMap((s) => result<{ rows: R[] }>(s).rows.map((r) => ({ ...r, series: s.name })));
 
 /** A subject of a check, and what it is called beside the others. */
 export interface Named {

@@ -1,6 +1,7 @@
 // Which sections a report has, by its kind, and how they are put on the page. Adding a section to a
-// kind, or a kind, means adding to this table.
+// kind, or a kind, means adding to this table; an experiment, to that of experiments.ts.
 import { append, h, uniqueId } from "./dom.ts";
+import { EXPERIMENTS } from "./experiments.ts";
 import type { Report, Source } from "./model.ts";
 import type { Section } from "./section.ts";
 import { checkBaseline } from "./sections/check_baseline.ts";
@@ -11,28 +12,11 @@ import { checkKills } from "./sections/check_kills.ts";
 import { checkSizes } from "./sections/check_sizes.ts";
 import { checkSlices } from "./sections/check_slices.ts";
 import { checkVerdicts } from "./sections/check_verdicts.ts";
-import { collapse, collapseConclusion } from "./sections/collapse.ts";
-import { exor } from "./sections/exor.ts";
+import { drawn } from "./sections/experiment.ts";
 import { experimentGlance, terminal } from "./sections/experiment_glance.ts";
-import { everything, folded } from "./sections/generic.ts";
-import { http } from "./sections/http.ts";
-import { latency } from "./sections/latency.ts";
-import { levenshtein } from "./sections/levenshtein.ts";
 import { machine } from "./sections/machine.ts";
-import { matrix } from "./sections/matrix.ts";
-import { overhead } from "./sections/overhead.ts";
-import { reductions } from "./sections/reductions.ts";
-import { share } from "./sections/share.ts";
 
-const experiment = (own: Section, glance = experimentGlance()): Section[] => [
-  glance,
-  own,
-  terminal,
-  folded,
-  machine,
-];
-
-const UNKNOWN: Section[] = [experimentGlance(), terminal, everything, machine];
+const UNKNOWN: Section[] = [experimentGlance(), terminal(true), machine];
 
 const KINDS: Record<string, Section[]> = {
   check: [
@@ -46,15 +30,12 @@ const KINDS: Record<string, Section[]> = {
     checkFigures,
     machine,
   ],
-  exor: experiment(exor),
-  levenshtein: experiment(levenshtein),
-  matrix: experiment(matrix),
-  reductions: experiment(reductions),
-  overhead: experiment(overhead),
-  collapse: experiment(collapse, experimentGlance(collapseConclusion)),
-  share: experiment(share),
-  http: experiment(http),
-  latency: experiment(latency),
+  ...Object.fromEntries(
+    Object.entries(EXPERIMENTS).map(([name, { title, parts, conclude }]) => [
+      name,
+      [experimentGlance(conclude), drawn(title, parts), terminal(), machine],
+    ]),
+  ),
 };
 
 /** check, or the name of an experiment. */

@@ -1,6 +1,6 @@
 // The page as somebody sees it: real reports in headless Chromium.
 import assert from "node:assert/strict";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
@@ -12,9 +12,8 @@ import {
   PHONE,
   seriousFindings,
   tooWide,
-  WIDE,
 } from "./chromium.ts";
-import { experiments, fairnif, file, HOSTILE, type Made, makeAll } from "./reports.ts";
+import { experiments, fairnif, file, HOSTILE, LIVE, type Made, makeAll } from "./reports.ts";
 
 let browser: Browser;
 let made: Made[];
@@ -25,7 +24,7 @@ before(
     ({ made, impossible } = makeAll());
     browser = await launch();
   },
-  { timeout: 600_000 },
+  { timeout: 3_600_000 },
 );
 
 after(async () => {
@@ -88,8 +87,9 @@ async function fold(page: Page, open: boolean): Promise<void> {
 /** As it opens, with all unfolded, in the dark, on a phone. */
 async function shows(made: Made): Promise<void> {
   const { page, complaints } = await open(made.html);
-  const picture = (how: string) =>
-    page.screenshot({ path: file(`${made.name}-${how}.png`), fullPage: true });
+  const picture = async (how: string) => {
+    if (LIVE) await page.screenshot({ path: file(`${made.name}-${how}.png`), fullPage: true });
+  };
   assert.equal(await page.locator(".broken").count(), 0);
   // Of what always fails nothing is measured.
   if (made.name !== "check-fails")
@@ -123,13 +123,13 @@ const named = (name: string): Made => {
 const WORDS: Record<number, string> = {
   0: "Well-behaved",
   1: "Not well-behaved",
-  3: "This machine can't say",
+  3: "Unsure",
 };
 const MARKS: Record<string, string> = {
-  pass: "no",
-  warn: "yes, a warning",
-  fail: "yes",
-  cannot_say: "can't say",
+  pass: "ok",
+  warn: "warn",
+  fail: "FAIL",
+  unsure: "unsure",
   waived: "waived",
 };
 
@@ -154,7 +154,7 @@ async function saysTheVerdict(made: Made): Promise<void> {
   await page.close();
 }
 
-describe("the report page", { timeout: 600_000 }, () => {
+describe("the report page", { timeout: 3_600_000 }, () => {
   test("every report is drawn: no error, no request, no serious finding of axe; dark, on a phone", async (t) => {
     for (const one of made) await t.test(one.name, () => shows(one));
     for (const { name, said } of impossible) t.diagnostic(`${name}: not on this machine: ${said}`);
@@ -242,7 +242,7 @@ describe("the report page", { timeout: 600_000 }, () => {
     }
   });
 
-  test("an experiment that the page does not know is shown in tables", async () => {
+  test("an experiment that the page does not know is shown as the terminal shows it", async () => {
     const json = file("unknown.json");
     const report = JSON.parse(readFileSync(named("share").json, "utf8"));
     writeFileSync(json, JSON.stringify({ ...report, experiment: "tomorrow" }));
@@ -252,21 +252,6 @@ describe("the report page", { timeout: 600_000 }, () => {
     assert.match(await page.locator("main").innerText(), /sliced by hand/);
     assert.ok((await page.locator("table tbody tr").count()) > 5);
     assert.deepEqual(complaints, []);
-    await page.close();
-  });
-
-  test("where no value is frequent, each panel keeps its labels to itself", async () => {
-    const json = file("spread.json");
-    const report = JSON.parse(readFileSync(named("check").json, "utf8"));
-    const samples = [1e5, 1e6, 1e7, 1e8];
-    const kill = { down: samples, stop: samples, stop_samples: samples, unstopped: 0 };
-    for (const { sizes } of report.result.subjects) for (const size of sizes) size.kill = kill;
-    writeFileSync(json, JSON.stringify(report));
-    fairnif("report", json, "--html", file("spread.html"));
-    const { page } = await open(file("spread.html"));
-    assert.match(await page.locator("main").innerText(), /From kill to stop/);
-    assert.deepEqual(await figureFaults(page), []);
-    await page.screenshot({ path: file("spread.png"), fullPage: true });
     await page.close();
   });
 
@@ -303,47 +288,6 @@ describe("the report page", { timeout: 600_000 }, () => {
     }
   });
 
-  test("50 MB are read and drawn, with the progress on screen, and the tables stay short", async () => {
-    const json = file("huge.json");
-    const report = JSON.parse(readFileSync(named("check").json, "utf8"));
-    const samples = report.result.subjects[0].sizes[0].time.samples as number[];
-    const many: number[] = [];
-    while (many.length < 2_600_000) many.push(...samples);
-    for (const size of report.result.subjects[0].sizes) {
-      size.time.samples = many;
-      size.slices.normal_samples = many.map(Math.round).slice(0, 600_000);
-      size.delay.beside.samples = size.slices.normal_samples;
-    }
-    writeFileSync(json, JSON.stringify(report));
-    const megabytes = statSync(json).size / 1e6;
-    assert.ok(megabytes > 50, `${megabytes} MB`);
-    assert.equal(fairnif("report", json, "--html", file("huge.html")).status, 0);
-    const page = await browser.newPage({ viewport: WIDE });
-    await page.addInitScript(() => {
-      // What stood in the status, once for each change.
-      const said: string[] = [];
-      Object.assign(globalThis, { said });
-      new MutationObserver(() => {
-        const text = document.getElementById("status")?.textContent;
-        if (text && said.at(-1) !== text) said.push(text);
-      }).observe(document, { subtree: true, childList: true, characterData: true });
-    });
-    await page.goto(pathToFileURL(file("huge.html")).href);
-    await drawn(page);
-    const said = await page.evaluate(() => (globalThis as unknown as { said: string[] }).said);
-    assert.ok(
-      said.some((s) => /^Reading \d+ MB/.test(s)),
-      said.join(" "),
-    );
-    assert.ok(
-      said.some((s) => /^Drawing \d+ of \d+/.test(s)),
-      said.join(" "),
-    );
-    const elements = await page.evaluate(() => document.querySelectorAll("*").length);
-    assert.ok(elements < 20_000, `${elements} elements`);
-    await page.close();
-  });
-
   test("the keyboard reaches everything: skip link, theme, numbers", async () => {
     const { page } = await open(named("check").html);
     await firstKeys(page);
@@ -355,17 +299,6 @@ describe("the report page", { timeout: 600_000 }, () => {
         .first()
         .evaluate((d) => (d as HTMLDetailsElement).open),
     );
-    await page.close();
-  });
-
-  test("printed, it is light, has its plots, and no buttons", async () => {
-    const { page } = await open(named("check").html, { colorScheme: "dark" });
-    await page.emulateMedia({ media: "print" });
-    assert.equal(await page.locator("#theme").isVisible(), false);
-    const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    assert.equal(paper, "rgb(255, 255, 255)");
-    const pdf = await page.pdf({ path: file("check.pdf"), format: "A4" });
-    assert.ok(pdf.length > 20_000);
     await page.close();
   });
 });

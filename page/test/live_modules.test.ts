@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Finding, Frame, View, WholeNode } from "../src/live/model.ts";
-import { hasFound } from "../src/live/sections/detectors.ts";
-import { groupsOf, sumText } from "../src/live/sections/findings.ts";
-import { holdsOf } from "../src/live/sections/strips.ts";
+import { groupsOf } from "../src/live/sections/findings.ts";
+import { crowdedText } from "../src/live/sections/overview.ts";
+import { blocksOf } from "../src/live/sections/strips.ts";
 import { bars } from "../src/live/sections/top.ts";
 import { COLUMNS, isLive, lasted, MOST_FINDINGS, Store } from "../src/live/store.ts";
-import { frameText, schedulerOf, statusOf, subjectText } from "../src/live/words.ts";
+import { frameText, statusOf } from "../src/live/words.ts";
 
 const view = (at: number, more: Partial<View> = {}): View => ({
   at,
@@ -16,6 +16,7 @@ const view = (at: number, more: Partial<View> = {}): View => ({
   version: "0.1.0",
   native: true,
   blind: [],
+  crowded: null,
   schedulers: [
     {
       kind: "normal",
@@ -23,7 +24,7 @@ const view = (at: number, more: Partial<View> = {}): View => ({
       state: "busy",
       busy: 0.256,
       run_queue: 0,
-      held_ms: 0,
+      blocked_ms: 0,
       running: null,
     },
   ],
@@ -111,14 +112,6 @@ test("findings are kept by their id, the newest, and are new once", () => {
   assert.equal(Math.min(...ids), 201);
 });
 
-test("events of nodes that are not known do no harm", () => {
-  const store = stored();
-  store.apply("view", { node: "x", view: view(1) }, 1);
-  store.apply("finding", { node: "x", finding: finding(1) }, 1);
-  store.apply("gone", { node: "x" }, 1);
-  assert.equal(store.nodes.size, 0);
-});
-
 test("what is old, or from a node that is not up, or before the connection was lost, is not live", () => {
   const store = stored(whole("a"));
   const node = the(store);
@@ -155,11 +148,11 @@ test("the watch's own cost is what its CPU time grew by in the time between two 
   assert.equal(the(store).cost, 4e6);
 });
 
-test("holds are those of blocked schedulers, by scheduler, on the node's clock", () => {
+test("blocks are those of blocked schedulers, by scheduler, on the node's clock", () => {
   const dirty = finding(2, { detector: "dirty_cpu_saturated", subject: "node" });
   const store = stored(whole("a", { findings: [finding(1), dirty] }));
-  const holds = holdsOf(the(store), true, 0);
-  assert.deepEqual([...holds], [["normal 1", [{ from: 4e6, to: 5e6, error: true }]]]);
+  const blocks = blocksOf(the(store), true, 0);
+  assert.deepEqual([...blocks], [["normal 1", [{ from: 4e6, to: 5e6, error: true }]]]);
 });
 
 test("functions of several nodes are summed, the busiest first", () => {
@@ -199,15 +192,6 @@ test("a frame says what is certain: symbol, NIF, file and offset, or the address
   assert.equal(frameText({ ...bare, library: null, address: null }), "? [library]");
 });
 
-test("subjects in words, known or not", () => {
-  assert.equal(subjectText({ kind: "dirty_io", number: 3 }), "dirty I/O scheduler 3");
-  assert.equal(subjectText({ kind: "process", pid: "<0.1.2>" }), "process <0.1.2>");
-  assert.equal(subjectText("node"), "the node");
-  assert.equal(subjectText("tomorrow"), "tomorrow");
-  assert.equal(schedulerOf({ kind: "scheduler", number: 2 }), "normal 2");
-  assert.equal(schedulerOf("node"), null);
-});
-
 test("findings of one culprit stand together, by their newest; of whom nothing is known they do not", () => {
   const by = (id: number, name: string | null, more: Partial<Finding> = {}, node = "a") => {
     const one = finding(id, more);
@@ -229,22 +213,13 @@ test("findings of one culprit stand together, by their newest; of whom nothing i
   );
 });
 
-test("how often and for how long, of more than one", () => {
-  const of = (...times: (number | null)[]) =>
-    sumText(times.map((duration_ms, i) => finding(i, { duration_ms })));
-  assert.equal(of(20), "");
-  assert.equal(of(20, 30, 100), "3 times, for 150 ms in all, 100 ms at most");
-  assert.equal(of(null, null), "2 times");
-});
-
-test("a detector that has found something does not say that nothing was found", () => {
-  const detector = {
-    name: "d",
-    sentence: "",
-    looks_for: "",
-    remedy: null,
-  };
-  assert.ok(hasFound({ ...detector, verdict: "ok", found: 1 }));
-  assert.ok(!hasFound({ ...detector, verdict: "ok", found: 0 }));
-  assert.ok(!hasFound({ ...detector, verdict: "warn", found: 1 }));
+test("that other programs take a node's processors is said while that is known", () => {
+  const store = new Store();
+  store.apply("state", { schema_version: 1, nodes: [whole("a"), whole("b")] }, 0);
+  store.apply("view", { node: "a", view: view(2e6, { crowded: "Taken." }) }, 0);
+  const shown = (connected: boolean, several: boolean) =>
+    crowdedText({ nodes: [...store.nodes.values()], several, connected, now: 0 });
+  assert.equal(shown(true, false), "\u25b2 Taken.");
+  assert.equal(shown(true, true), "\u25b2 a: Taken.");
+  assert.equal(shown(false, false), "");
 });

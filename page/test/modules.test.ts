@@ -1,15 +1,12 @@
 // The modules that need no browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { collapseConclusion } from "../src/experiments.ts";
 import { bytes, count, duration, number, percent } from "../src/format.ts";
-import { heatOf } from "../src/heat.ts";
 import type { Check, Report } from "../src/model.ts";
 import { grouped, sectionsOf } from "../src/report.ts";
 import { fairSlice } from "../src/sections/check_slices.ts";
-import { collapseConclusion } from "../src/sections/collapse.ts";
 import { conclusion, paragraphs } from "../src/sections/experiment_glance.ts";
-import { plain } from "../src/sections/generic.ts";
-import { publishedRange } from "../src/sections/share.ts";
 import { extent, logBins, logScale, quantile } from "../src/stats.ts";
 
 const source = (report: Partial<Report>, name = "") => ({
@@ -72,18 +69,6 @@ test("a logarithmic axis has at least two labels and not more than there is room
   }
 });
 
-test("what cannot be on a logarithmic axis does not break it", () => {
-  assert.deepEqual(logScale([0, -1, null, undefined], 5).domain.length, 2);
-});
-
-test("heat has a class for each decade, and negative extra time is cool", () => {
-  assert.equal(heatOf(-719000), 0);
-  assert.equal(heatOf(999_999), 0);
-  assert.equal(heatOf(1e6), 1);
-  assert.equal(heatOf(9.9e9), 4);
-  assert.equal(heatOf(1e12), 5);
-});
-
 test("the fair slice is a turn of ordinary Erlang on that machine", () => {
   const check = { machine: { erlang: { sort: 80000, maps: 40000 } } } as unknown as Check;
   assert.deepEqual(fairSlice(check), [50000, 100000]);
@@ -122,26 +107,12 @@ test("a collapse is named, and one that cannot be told is no collapse", () => {
   const run = (collapsed: boolean | string) => ({ runs: [{ collapsed }] });
   const rows = [
     { work: "a", variant: "as is", ...run(true) },
-    { work: "b", variant: "as is", ...run("cannot_say") },
+    { work: "b", variant: "as is", ...run("unsure") },
   ];
   assert.match(collapseConclusion(source({ result: { rows } }))[0] ?? "", /slept .*: a, as is\.$/);
   const calm = collapseConclusion(source({ result: { rows: rows.slice(1) } }));
   assert.match(calm[0] ?? "", /^No scheduler was seen to sleep/);
   assert.match(calm[1] ?? "", /b, as is/);
-});
-
-test("a published range is read, and other text is none", () => {
-  assert.deepEqual(publishedRange("3 to 7 %"), [0.03, 0.07]);
-  assert.equal(publishedRange("many"), undefined);
-  assert.equal(publishedRange(null), undefined);
-});
-
-test("values of any kind become one cell", () => {
-  assert.equal(plain(null), "-");
-  assert.equal(plain([]), "-");
-  assert.equal(plain([1, 2.5]), "1, 2.5");
-  assert.equal(plain(Array.from({ length: 9 }, (_, i) => i)), "9 values: 0 to 8, median 4");
-  assert.equal(plain({ a: { b: true } }), "a: b: true");
 });
 
 test("reports of one kind are compared, others follow each other, unknown ones are shown", () => {
@@ -158,5 +129,5 @@ test("reports of one kind are compared, others follow each other, unknown ones a
     ],
   );
   for (const kind of ["nobody knows", "constructor", "__proto__"])
-    assert.ok(sectionsOf(kind).some((s) => s.title === "All figures"));
+    assert.ok(sectionsOf(kind).some((s) => s.title === "In the terminal"));
 });

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
 const ROOT = resolve("..");
-const SPINSLEEP = join(ROOT, "examples/spinsleep/_build/default/lib");
+const SPINSLEEP = join(ROOT, "examples/_build/default/lib");
 
 /** Reads an expression a line, and answers its value in a line. */
 const LISTEN = `
@@ -41,7 +41,7 @@ export class ErlangNode {
     const paths = [...ebins(join(ROOT, "_build/default/lib")), join(SPINSLEEP, "spinsleep/ebin")];
     this.process = spawn(
       "erl",
-      // Two schedulers, so that there is always one that is not held.
+      // Two schedulers, so that there is always one that is not blocked.
       ["+S", "2:2", "-noshell", "-sname", name, "-pa", ...paths, ...args, "-eval", LISTEN],
       { stdio: ["pipe", "pipe", "inherit"] },
     );

@@ -1,11 +1,16 @@
-// Real reports for the tests: every experiment that there is, in its quick form, and checks, run by
-// bin/fairnif here and now. Kept in _build/page, with the pictures.
+// Real reports for the tests: every experiment that there is, in its quick form, and checks. With LIVE
+// in the environment bin/fairnif runs them here and now, and pictures of them are kept; else the figures
+// are those of test/recorded, which are such a run's. REPORTS names the experiments that are shown; all,
+// where it names none. The reports are kept in _build/page.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const ROOT = resolve("..");
 export const OUT = join(ROOT, "_build/page");
+const RECORDED = resolve("test/recorded");
+export const LIVE = Boolean(process.env.LIVE);
+const REPORTS = process.env.REPORTS?.split(" ");
 
 /** What cannot be measured on this machine, or needs what is not here, says so with this. */
 const CANNOT_SAY = 3;
@@ -35,7 +40,10 @@ export function fairnif(...args: string[]): { status: number; out: string; err: 
 function make(name: string, args: string[]): Made {
   const [json, html] = [file(`${name}.json`), file(`${name}.html`)];
   for (const path of [json, html]) rmSync(path, { force: true });
-  const { status, out, err } = fairnif(...args, "--json", json, "--html", html);
+  if (!LIVE) copyFileSync(join(RECORDED, `${name}.json`), json);
+  const { status, out, err } = LIVE
+    ? fairnif(...args, "--json", json, "--html", html)
+    : fairnif("report", json, "--html", html);
   return { name, json, html, status, said: out + err };
 }
 
@@ -51,12 +59,12 @@ const CHECKS: [string, string[]][] = [
 ];
 
 export const experiments = (): string[] => {
-  const { status, out, err } = fairnif("lab");
-  if (status !== 0) throw new Error(`fairnif lab: ${err}`);
+  const { status, out, err } = fairnif("experiment");
+  if (status !== 0) throw new Error(`fairnif experiment: ${err}`);
   return out
     .split("\n")
     .map((line) => line.split(" ")[0] ?? "")
-    .filter((name) => name !== "");
+    .filter((name) => name !== "" && (REPORTS?.includes(name) ?? true));
 };
 
 /** Makes them all; an experiment that this machine cannot do has no files. */
@@ -64,7 +72,7 @@ export function makeAll(): { made: Made[]; impossible: Made[] } {
   mkdirSync(OUT, { recursive: true });
   const all = [
     ...CHECKS.map(([name, args]) => make(name, args)),
-    ...experiments().map((name) => make(name, ["lab", name, "--quick"])),
+    ...experiments().map((name) => make(name, ["experiment", name, "--quick"])),
   ];
   const missing = all.filter((m) => !existsSync(m.html));
   const broken = missing.filter((m) => m.status !== CANNOT_SAY);

@@ -1,9 +1,9 @@
 /*
  * fairnif.hpp - native functions that share the BEAM, in C++17.
  *
- * A NIF is an ordinary function of C++ values that now and then says how much
- * work it has done.  Arguments are decoded, the result is encoded, exceptions
- * become Erlang's, and destructors run whatever becomes of the caller.
+ * A NIF is an ordinary function of C++ values that now and then reports how
+ * much work it has done.  Arguments are decoded, the result is encoded,
+ * exceptions become Erlang's, and destructors run even if the caller dies.
  *
  *     #include <fairnif.hpp>
  *
@@ -25,29 +25,31 @@
  *     static ErlNifFunc nifs[] = {
  *         FAIR_FN("smooth", smooth, FAIR_AUTO),
  *     };
- *     FAIR_NIF_INIT(my_module, nifs, fair::load<>, NULL, fair::upgrade<>, NULL)
+ *     FAIR_NIF_INIT(my_module, nifs, fair::load<>, fair::upgrade<>, NULL)
  *
  * The Erlang module is as for C (fairnif.h).  All of fairnif.h can be used
- * beside this: a fair::task is a fair_task.  The conversions are in
- * fairnif_codec.hpp.  The guide's chapter: docs/guide/12-cpp.md.
+ * beside this: a fair::task is a fair_task.  Conversions: fairnif_codec.hpp.
+ * Guide: docs/guide/cpp.md.
  *
  * -- What differs from C -----------------------------------------------------
  *
- *   - Every function is FAIR_UNWINDS: when the caller dies, or the runtime ends
- *     the call, the function that the body paused in throws fair::cancelled, on
- *     a thread that is no normal scheduler.  It is derived from nothing, so
- *     that `catch (std::exception &)` lets it pass.  Where `catch (...)`
+ *   - Every function is FAIR_CLEANUP.  When the caller dies, or the runtime
+ *     ends the call, the function in which the body paused throws
+ *     fair::cancelled, on a thread that is no normal scheduler.  It has no base
+ *     class, so `catch (std::exception &)` does not catch it.  If `catch (...)`
  *     swallows it, the next tick throws it again.
  *   - It is not thrown while another exception unwinds the stack, so a
  *     destructor that runs then may pause.
- *   - A function that is noexcept, and so every destructor, must not call what
- *     throws it when no exception is under way: std::terminate ends the node.
- *     There, and in callbacks of C libraries, `try_tick` is for ticks.
- *   - What pauses (tick, move, call, wait, receive, apply, lock, the codecs) may
- *     be called in a catch block.  The fair_ functions that pause may not, nor where an
- *     exception unwinds the stack: C++ counts exceptions by thread, and the
- *     body may go on on another one.
- *   - A library is compiled with exceptions and RTTI.
+ *   - A noexcept function, and so every destructor, must not call what may
+ *     throw it while no exception is under way: std::terminate would end the
+ *     node.  There, and in callbacks of C libraries, tick with `try_tick`.
+ *   - Members that pause (tick, move, offload, wait, receive, apply, lock, the
+ *     codecs) may be called in a catch block.  The fair_ functions that pause
+ *     may not, nor where an exception unwinds the stack: C++ counts exceptions
+ *     by thread, and the body may continue on another one.
+ *   - The compiler initialises a static variable of a function under a lock: if
+ *     that may pause, use a fair::once instead.
+ *   - Compile the library with exceptions and RTTI.
  */
 #ifndef FAIRNIF_HPP
 #define FAIRNIF_HPP
@@ -56,6 +58,7 @@
 #  error "fairnif.hpp needs C++17 or newer (-std=c++17)"
 #endif
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cxxabi.h>
@@ -68,6 +71,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <typeinfo>
@@ -75,10 +79,10 @@
 
 #include "fairnif.h"
 
-/* Two libraries of a node have nothing in common, in one process as they are. */
+/* Hidden: two libraries in one process must not share these symbols. */
 namespace fair __attribute__((visibility("hidden"))) {
 
-/* Thrown where a cancelled body paused.  Let it pass, or throw it on. */
+/* Thrown where a cancelled body paused.  Do not catch it, or rethrow it. */
 struct cancelled {};
 
 class term;                     /* fairnif_codec.hpp */
@@ -86,9 +90,9 @@ struct call_message;            /* fairnif_messages.hpp */
 
 namespace detail {
 
-/* C++ keeps the exceptions that are caught and not done with, and the number of
- * those under way, for each thread.  A body takes its own along: away before it
- * may pause, and back on whichever thread it goes on. */
+/* C++ keeps, for each thread, the caught exceptions that are still handled and
+ * the number of uncaught ones.  A body takes its own along: off the thread
+ * before it may pause, and back on the thread where it continues. */
 class exceptions {
     struct state {
         void *caught;
@@ -98,8 +102,8 @@ class exceptions {
 #endif
     };
 
-    /* __cxa_get_globals is declared as one whose answer never changes.  Read
-     * from a volatile variable, it is a function of which nothing is known. */
+    /* The compiler assumes that __cxa_get_globals always returns the same.
+     * Read from a volatile variable, it cannot assume anything. */
     static state &of_this_thread()
     {
         static abi::__cxa_eh_globals *(*volatile const get)()
@@ -127,15 +131,15 @@ public:
 
 /* -- The task ----------------------------------------------------------------
  *
- * The call under way.  It is the C interface's fair_task, with member functions
- * and nothing else: `fair_caller(&t, &pid)` works as `t.caller()`. */
+ * The call under way: the fair_task of C with member functions.
+ * `fair_caller(&t, &pid)` is the same as `t.caller()`. */
 struct task : fair_task {
     task() = delete;
     task(const task &) = delete;
     task &operator=(const task &) = delete;
 
-    /* Says that `units` of work were done since the last tick (fair_tick).  May
-     * pause.  Throws cancelled. */
+    /* Reports that `units` of work were done since the last tick (fair_tick).
+     * May pause.  Throws cancelled. */
     void tick(size_t units = 1)
     {
         if (__builtin_expect(units < budget, 1))
@@ -145,44 +149,46 @@ struct task : fair_task {
     }
 
     /* The same where nothing may be thrown: in destructors and in callbacks of
-     * a C library.  False when the call was cancelled: give up, answer the
-     * library's own error, and tick after it has returned. */
+     * a C library.  False if the call was cancelled: give up, return the
+     * library's own error code, and tick after the library has returned. */
     [[nodiscard]] bool try_tick(size_t units = 1) noexcept
     {
         if (__builtin_expect(units < budget, 1)) {
             budget -= units + 1;
             return true;
         }
-        paused([&] { fair_tick(this, units); });
-        return !fair_cancelled(this);
+        int going = 1;
+
+        paused([&] { going = fair_tick(this, units); });
+        return going > 0;
     }
 
-    /* Throws cancelled if the call was cancelled, and no exception is under
-     * way.  To be called after a fair_ function that may pause. */
+    /* Throws cancelled if the call was cancelled and no exception is under way.
+     * Call it after a fair_ function that may pause. */
     void check()
     {
         if (fair_cancelled(this) && !std::uncaught_exceptions())
             throw fair::cancelled();
     }
 
-    /* Goes on, from this line, on another kind of scheduler (fair_move). */
+    /* Continues on another kind of scheduler (fair_move). */
     void move(fair_mode where)
     {
         pause([&] { fair_move(this, where); });
     }
 
     /* Runs `fn()`, code that cannot tick, elsewhere, and returns what it
-     * returns, or throws what it throws (fair_call).  In `fn` no exception of
-     * the body's is to be seen: `throw;` has nothing to throw on. */
+     * returns, or throws what it throws (fair_offload).  In `fn` no exception
+     * of the body's is to be seen: `throw;` has nothing to throw on. */
     template <class F>
-    std::invoke_result_t<F &> call(fair_mode where, size_t units, F &&fn);
+    std::invoke_result_t<F &> offload(fair_mode where, size_t units, F &&fn);
 
-    /* Waits until a descriptor is ready (fair_wait); answers FAIR_READ,
+    /* Waits until a descriptor is ready (fair_wait); returns FAIR_READ,
      * FAIR_WRITE, both or-ed, or 0 when the time is up.  Throws
      * std::system_error. */
     unsigned wait(int fd, unsigned events, int timeout_ms = -1);
 
-    /* Holds nothing for that time. */
+    /* Sleeps; occupies no scheduler. */
     template <class Rep, class Period>
     void sleep(std::chrono::duration<Rep, Period> time)
     {
@@ -191,7 +197,7 @@ struct task : fair_task {
         wait(-1, 0, static_cast<int>(std::chrono::ceil<ms>(time).count()));
     }
 
-    /* What the C functions say. */
+    /* As the C functions of these names. */
     ErlNifEnv *environment() { return fair_env(this); }
     fair_mode where() const { return fair_where(this); }
     ErlNifPid caller()
@@ -202,44 +208,47 @@ struct task : fair_task {
         return pid;
     }
 
-    /* A value as a term, valid until the next pause; a term as a value, or
-     * std::invalid_argument.  Both may pause, by fairnif_codec.hpp. */
+    /* Makes a term, valid until the next pause, of a value; reads a value from
+     * a term, or throws std::invalid_argument.  Both may pause
+     * (fairnif_codec.hpp). */
     template <class T> ERL_NIF_TERM encode(const T &value);
     template <class T> T decode(ERL_NIF_TERM term);
+    template <class T> T decode(const term &any);
 
-    /* The same, but nothing where the term is something else. */
+    /* The same, but returns nothing if the term is something else. */
     template <class T> std::optional<T> try_decode(ERL_NIF_TERM term);
+    template <class T> std::optional<T> try_decode(const term &any);
 
-    /* -- Messages: those of fairnif.h, in functions that are FAIR_AWAITED or
+    /* -- Messages: those of fairnif.h, in functions that are FAIR_MAY_WAIT or
      * FAIR_THREADED.  Terms are valid until the next pause.
      *
-     * The next message; nothing when the time is up.  Of a tag, which is no number
-     * (an atom, or a reference in a fair::term): the first one with it. */
+     * The next message, or nothing if the time is up.  With a tag (an atom, or
+     * a reference in a fair::term, but no number): the first one that has it. */
     std::optional<term> receive(int timeout_ms = -1);
     template <class Tag,
               class = std::enable_if_t<!std::is_arithmetic_v<Tag>>>
     std::optional<term> receive(const Tag &tag, int timeout_ms = -1);
 
-    /* Module:Function(Args...) in the caller.  What it raises is thrown as
-     * fair::raised. */
+    /* Calls Module:Function(Args...) in the caller.  Throws fair::raised if it
+     * raises. */
     template <class... Args>
     term apply(const char *module, const char *function, Args &&...args);
 
-    /* `to ! message`, and the answer to a call; they do not wait.  Making the
-     * message may pause, by fairnif_codec.hpp; `to` is kept. */
+    /* `to ! message`, and the reply to a call; they do not wait.  Encoding the
+     * message may pause (fairnif_codec.hpp); `to` stays valid. */
     template <class To, class M> void send(const To &to, M &&message);
     template <class From, class R> void reply(const From &from, R &&value);
 
-    /* The caller's pid; a new monitor's reference; link(Pid).  The latter throw
-     * fair::raised. */
+    /* The caller's pid; a new monitor's reference; link(Pid).  The latter two
+     * throw fair::raised. */
     term self();
     template <class Who> term monitor(const Who &who);
     template <class Pid> void link(const Pid &pid);
 
-    /* Of a message of gen_server:call's {from, request}, of a cast's its request;
-     * nothing of others. */
-    std::optional<call_message> get_call(ERL_NIF_TERM message);
-    std::optional<term> get_cast(ERL_NIF_TERM message);
+    /* {from, request} of a gen_server:call's message, the request of a cast's;
+     * nothing for other messages. */
+    std::optional<call_message> match_call(const term &message);
+    std::optional<term> match_cast(const term &message);
 
     /* Runs `fn()`, which may pause, and checks. */
     template <class F> void pause(F &&fn)
@@ -249,6 +258,16 @@ struct task : fair_task {
     }
 
 private:
+    /* Not for authors. */
+    using fair_task::argc;
+    using fair_task::argv;
+    using fair_task::budget;
+    using fair_task::cancelled;
+    using fair_task::env;
+    using fair_task::env_used;
+    using fair_task::ops;
+    using fair_task::yields;
+
     template <class F> void paused(F &&fn) noexcept
     {
         detail::exceptions taken_along;
@@ -265,7 +284,10 @@ static_assert(sizeof(task) == sizeof(fair_task), "the same object");
 
 namespace detail {
 
-/* A call of a function elsewhere: what it returned or threw. */
+/* For reading terms; to create one, call fair_env. */
+inline ErlNifEnv *env_of(const fair_task &t) { return t.env; }
+
+/* A function that runs elsewhere: what it returned or threw. */
 template <class F, class R> struct job {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
 
@@ -288,25 +310,24 @@ template <class F, class R> struct job {
             j.thrown = std::current_exception();
         }
     }
-
-    bool done() const { return answer || thrown; }
 };
 
 } /* namespace detail */
 
 template <class F>
-std::invoke_result_t<F &> task::call(fair_mode where, size_t units, F &&fn)
+std::invoke_result_t<F &> task::offload(fair_mode where, size_t units, F &&fn)
 {
     using result = std::invoke_result_t<F &>;
     using job = detail::job<F, result>;
     job j = {fn, {}, {}};
+    int done = 0;
 
     static_assert(!std::is_reference_v<result>, "return a value");
-    pause([&] { fair_call(this, where, units, job::run, &j); });
-    /* Cancelled before it began, where an exception is under way already: now
-     * it runs at once. */
-    if (!j.done())
-        pause([&] { fair_call(this, where, units, job::run, &j); });
+    pause([&] { done = fair_offload(this, where, units, job::run, &j); });
+    /* It was cancelled before it began, and an exception is under way: now it
+     * runs at once. */
+    if (done < 0)
+        pause([&] { fair_offload(this, where, units, job::run, &j); });
     if (j.thrown)
         std::rethrow_exception(j.thrown);
     if constexpr (!std::is_void_v<result>)
@@ -318,24 +339,27 @@ inline unsigned task::wait(int fd, unsigned events, int timeout_ms)
     int ready = 0;
 
     pause([&] { ready = fair_wait(this, fd, events, timeout_ms); });
-    if (fair_cancelled(this))
+    if (ready == -ETIMEDOUT || ready == -ECANCELED || (ready > 0 && !events))
         return 0;
     if (ready < 0)
         throw std::system_error(-ready, std::generic_category(), "fair_wait");
     return static_cast<unsigned>(ready);
 }
 
-/* fair_alarm, for as long as it lives; one at a time.  `ring` must not throw. */
+/* A fair_alarm for the lifetime of this object; one at a time.  `ring` must not
+ * throw. */
 class alarm {
     task &t;
+    uint64_t left;
 
 public:
-    const uint64_t left_ns;     /* until it rings first; 0: it never does */
-
     alarm(task &task, void (*ring)(void *), void *arg) noexcept
-        : t(task), left_ns(fair_alarm(&task, ring, arg))
+        : t(task), left(fair_alarm(&task, ring, arg))
     {
     }
+    /* Nanoseconds from its creation until the first `ring`; 0: there is
+     * none. */
+    uint64_t left_ns() const { return left; }
     ~alarm() { fair_alarm(&t, nullptr, nullptr); }
     alarm(const alarm &) = delete;
     alarm &operator=(const alarm &) = delete;
@@ -343,30 +367,32 @@ public:
 
 /* -- Roots ------------------------------------------------------------------
  *
- * A term that survives pauses, for as long as the object lives.  Roots are let
- * go of in the reverse order in which they were made: so they are local
- * variables, members of such, or arguments by reference, and do not move. */
+ * A term that survives pauses, for the lifetime of the object.  Roots are
+ * dropped in the reverse order in which they were made.  So they must be local
+ * variables, members of such, or arguments by reference, and cannot be
+ * moved. */
 class root {
     task &t;
     unsigned number;
 
 public:
     root(task &task, ERL_NIF_TERM term)
-        : t(task), number(fair_root(&task, term))
+        : t(task), number(fair_root_new(&task, term))
     {
         t.check();
     }
-    ~root() { fair_unroot(&t, number); }
+    root(task &task, const term &any);
+    ~root() { fair_root_drop(&t, number); }
     root(const root &) = delete;
     root &operator=(const root &) = delete;
     static void *operator new(size_t) = delete;
     static void *operator new(size_t, void *at) noexcept { return at; }
 
     /* The term, valid until the next pause. */
-    ERL_NIF_TERM get() const { return fair_kept(&t, number); }
-    void set(ERL_NIF_TERM term) { fair_keep(&t, number, term); }
+    ERL_NIF_TERM get() const { return fair_root_get(&t, number); }
+    void set(ERL_NIF_TERM term) { fair_root_set(&t, number, term); }
 
-    /* The functions of lists (fair_list_next, ..._push, ..._reverse). */
+    /* The list functions (fair_list_next, ..._push, ..._reverse). */
     bool next(ERL_NIF_TERM &head)
     {
         return fair_list_next(&t, number, &head) != 0;
@@ -381,48 +407,9 @@ public:
     }
 };
 
-/* -- Locks ------------------------------------------------------------------
- *
- * Lies where all its users find it, and must not move (fair_mutex). */
-class mutex {
-    fair_mutex m = FAIR_MUTEX_INIT;
-    friend class lock;
-
-public:
-    mutex() = default;
-    mutex(const mutex &) = delete;
-    mutex &operator=(const mutex &) = delete;
-};
-
-/* Holds a mutex for as long as it lives; across pauses, too. */
-class lock {
-    task &t;
-    mutex &held;
-
-public:
-    lock(task &task, mutex &m) : t(task), held(m)
-    {
-        int got = 0;
-
-        try {
-            t.pause([&] { got = t.ops->lock(&t, &m.m, 1); });
-        } catch (...) {
-            if (got)            /* cancelled before */
-                fair_mutex_unlock(&t, &m.m);
-            throw;
-        }
-        /* Cancelled before it came, where an exception is under way already:
-         * now the thread waits for it. */
-        if (!got)
-            t.pause([&] { fair_mutex_lock(&t, &m.m); });
-    }
-    ~lock() { fair_mutex_unlock(&t, &held.m); }
-    lock(const lock &) = delete;
-    lock &operator=(const lock &) = delete;
-};
-
 } /* namespace fair */
 
+#include "fairnif_lock.hpp"
 #include "fairnif_error.hpp"
 #include "fairnif_codec.hpp"
 #include "fairnif_messages.hpp"
@@ -433,7 +420,7 @@ namespace fair __attribute__((visibility("hidden"))) {
 
 namespace detail {
 
-/* Decoded arguments, made in their order and destroyed in the reverse one. */
+/* Decoded arguments, made in order and destroyed in reverse order. */
 template <class... T> struct arguments {
     template <class F> decltype(auto) apply(F &&fn) { return fn(); }
     void decode(task &, unsigned, bool) {}
@@ -445,7 +432,7 @@ template <class T, class... Rest> struct arguments<T, Rest...> {
     std::optional<value_type> value;
     arguments<Rest...> rest;
 
-    /* Those that hold terms come last: a pause would spoil them. */
+    /* Those that hold terms come last: a pause would invalidate them. */
     void decode(task &t, unsigned i, bool terms)
     {
         using codec = fair::codec<value_type>;
@@ -474,12 +461,12 @@ template <class T, class... Rest> struct arguments<T, Rest...> {
     }
 
 private:
-    /* By reference what is taken by reference, else moved. */
+    /* Parameters that are references get a reference; others are moved. */
     using pass = std::conditional_t<std::is_lvalue_reference_v<T>,
                                     value_type &, value_type &&>;
 };
 
-/* Whether an argument of that type is there to be destroyed after the call. */
+/* Whether an argument of that type has to be destroyed after the call. */
 template <class T> inline constexpr bool remains
     = std::is_lvalue_reference_v<T> && disposable<std::decay_t<T>>;
 
@@ -521,7 +508,7 @@ struct function<Fn, R (*)(task &, Args...)> {
 
 } /* namespace detail */
 
-/* How many arguments the Erlang function has. */
+/* The number of arguments of the Erlang function. */
 template <auto Fn>
 inline constexpr unsigned arity = detail::function<Fn>::arity;
 
@@ -541,30 +528,39 @@ template <auto Fn> ERL_NIF_TERM body(fair_task *task)
     }
 }
 
-/* Options of a function; see fair_options. */
-template <auto Fn, size_t StackSize = 0, unsigned SliceUs = 0,
-          unsigned MaxTasks = 0>
-inline const fair_options options = {body<Fn>, StackSize, SliceUs, MaxTasks};
-
-/* An entry of the ErlNifFunc table: NAME in Erlang, and the function.  Arity and
- * types come from the function. */
+/* An entry of the ErlNifFunc table: NAME in Erlang, and the function.  Arity
+ * and types come from the function. */
 #define FAIR_FN(NAME, FN, MODE)                                             \
-    FAIR_NIF(NAME, fair::arity<&FN>, fair::body<&FN>, (MODE) | FAIR_UNWINDS)
+    FAIR_NIF(NAME, fair::arity<&FN>, fair::body<&FN>, (MODE) | FAIR_CLEANUP)
 
-/* The same with options, in their order: stack size in bytes, slice in us, most
- * tasks at once; 0, or none, for the default. */
+/* The settings of one function, see fair_options; zero means the default. */
+struct options {
+    size_t stack_size = 0;
+    unsigned slice_us = 0;
+    unsigned max_tasks = 0;
+};
+
+/* The same with options, by their names and in this order:
+ * FAIR_FN_OPTIONS("deep", deep, FAIR_AUTO, .stack_size = 8 << 20) */
 #define FAIR_FN_OPTIONS(NAME, FN, MODE, ...)                                \
     FAIR_NIF_OPTIONS(NAME, fair::arity<&FN>,                                \
-                     (&fair::options<&FN, __VA_ARGS__>),                    \
-                     (MODE) | FAIR_UNWINDS)
+                     ([]() -> const fair_options * {                        \
+                         constexpr auto o                                   \
+                             = __extension__ fair::options{__VA_ARGS__};    \
+                         static constexpr fair_options options              \
+                             = {fair::body<&FN>, o.stack_size, o.slice_us,  \
+                                o.max_tasks};                               \
+                         return &options;                                   \
+                     }()),                                                  \
+                     (MODE) | FAIR_CLEANUP)
 
 /* For FAIR_NIF_INIT: open the library's resource types, then call the author's
  * function, if there is one: `fair::load<my_load>`. */
 template <fair__load_fn Authors = nullptr>
 int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    if (!detail::open_resources(env))
-        return FAIR_E_NOMEM;
+    if (int error = detail::resource_type::open_all(env))
+        return error;
     if constexpr (Authors != nullptr)
         return Authors(env, priv, info);
     return 0;
@@ -572,8 +568,8 @@ int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 template <fair__upgrade_fn Authors = nullptr>
 int upgrade(ErlNifEnv *env, void **priv, void **old_priv, ERL_NIF_TERM info)
 {
-    if (!detail::open_resources(env))
-        return FAIR_E_NOMEM;
+    if (int error = detail::resource_type::open_all(env))
+        return error;
     if constexpr (Authors != nullptr)
         return Authors(env, priv, old_priv, info);
     *priv = *old_priv;

@@ -25,8 +25,10 @@ struct fair__nif {
     struct fair__func *func;
     uint64_t slice_ns;          /* 0: the runtime's */
     uint16_t stack_class;
-    uint8_t awaited, yields, unwinds;
+    uint8_t may_wait, yields, cleans_up, prompt, unused[2];
     unsigned max_tasks;
+    unsigned unused_too;
+    uint64_t reserved[3];       /* zero */
 };
 
 /* One loaded instance of the author's library.  When the same file is loaded
@@ -37,6 +39,8 @@ struct fair__lib {
     ErlNifResourceType *type;   /* of this instance's tasks; its own property,
                                    so the code stays mapped while one lives */
     volatile int state;         /* FAIR__FREE... */
+    unsigned unused;
+    uint64_t reserved[4];       /* zero */
 };
 enum { FAIR__FREE, FAIR__CLAIMED, FAIR__LOADED };
 
@@ -50,14 +54,27 @@ struct fair_task {
     unsigned argc;
     unsigned env_used;          /* fair_env was called: terms may be made */
     uint64_t yields;
-    unsigned cancelled;         /* FAIR_UNWINDS: it is to clean up; since 2.1 */
+    unsigned cancelled;         /* FAIR_CLEANUP: it is to clean up */
 };
+
+/* How each struct begins with which the runtime object is called: in every
+ * version.  What is appended to one is read by who finds it within its size. */
+struct fair__question {
+    uint32_t size;              /* of the whole struct */
+    uint32_t kind;              /* no version of interface 1 or 2 says one of
+                                   these here: */
+};
+#define FAIR__BINDS   0xFA170001u   /* struct fair__handshake */
+#define FAIR__VISITS  0xFA170002u   /* struct fair__visitor */
+#define FAIR__SEEKS   0xFA170003u   /* the runtime's own, nif.c */
 
 /* What load and upgrade tell the runtime, and what it answers. */
 struct fair__handshake {
-    uint32_t size;              /* of this struct: first, never moves */
+    struct fair__question is;
     uint16_t abi_major, abi_minor;
-    uint32_t task_size, options_size, nif_size, ops_size;
+    /* of what crosses, each as the library has it */
+    uint32_t task_size, options_size, nif_size, lib_size, ops_size, bin_size,
+             mutex_size;
     const char *module;
     struct fair__nif *nifs;
     unsigned nif_count;
@@ -74,9 +91,9 @@ struct fair__running {
     uint32_t number;            /* as in the thread's name: 1, 2, ... */
     int32_t tid;                /* the system's; where it has none, 0 */
     uint32_t arity;
-    const char *module, *name;  /* the runtime's own: stay for good */
-    uint64_t since_ns;          /* CLOCK_MONOTONIC; of a call that has not given
-                                   way yet up to 4 ms late */
+    const char *module, *name;  /* the runtime's own: never freed */
+    uint64_t since_ns;          /* CLOCK_MONOTONIC; up to 4 ms late of a call that
+                                   has not yielded yet */
     uint64_t yields;
     ErlNifPid owner;            /* the caller */
 };
@@ -87,8 +104,7 @@ struct fair__running {
  * versions do not fit `table` stays NULL, and the version is then the
  * runtime's. */
 struct fair__visitor {
-    uint32_t size;              /* of this struct: first, never moves; tells it
-                                   from others */
+    struct fair__question is;
     uint16_t abi_major, abi_minor;  /* of the table that it was built with */
     const void *table;          /* the answer */
     uint64_t which;             /* one of FAIR__TABLE_... */
@@ -107,33 +123,37 @@ struct fair__ops {
                         unsigned most);
     ERL_NIF_TERM (*enter)(struct fair__nif *nif, ErlNifEnv *env, int argc,
                           const ERL_NIF_TERM argv[]);
-    void (*tick)(fair_task *t, size_t units);
-    void (*move)(fair_task *t, enum fair_mode where);
+    int (*tick)(fair_task *t, size_t units);
+    int (*move)(fair_task *t, enum fair_mode where);
     enum fair_mode (*where)(const fair_task *t);
-    void (*call)(fair_task *t, enum fair_mode where, size_t units,
-                 void (*fn)(void *), void *arg);
+    int (*offload)(fair_task *t, enum fair_mode where, size_t units,
+                   void (*fn)(void *), void *arg);
     int (*wait)(fair_task *t, int fd, unsigned events, int timeout_ms);
-    ERL_NIF_TERM (*make_fd)(fair_task *t, int fd);
+    ERL_NIF_TERM (*adopt_fd)(fair_task *t, int fd);
     int (*get_fd)(fair_task *t, ERL_NIF_TERM term, int *fd);
     int (*close_fd)(fair_task *t, ERL_NIF_TERM term);
     int (*lock)(fair_task *t, fair_mutex *m, int wait);
     int (*unlock)(fair_task *t, fair_mutex *m);
     void (*caller)(fair_task *t, ErlNifPid *pid);
-    unsigned (*root)(fair_task *t, ERL_NIF_TERM term);
-    void (*unroot)(fair_task *t, unsigned root);
-    void (*keep)(fair_task *t, unsigned root, ERL_NIF_TERM term);
-    ERL_NIF_TERM (*kept)(fair_task *t, unsigned root);
+    unsigned (*root_new)(fair_task *t, ERL_NIF_TERM term);
+    void (*root_drop)(fair_task *t, unsigned root);
+    void (*root_set)(fair_task *t, unsigned root, ERL_NIF_TERM term);
+    ERL_NIF_TERM (*root_get)(fair_task *t, unsigned root);
     int (*get_resource)(fair_task *t, ERL_NIF_TERM term,
                         ErlNifResourceType *type, void **obj);
-    int (*get_bin)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
-    int (*get_iolist)(fair_task *t, ERL_NIF_TERM term, fair_bin *bin);
+    int (*get_atom)(fair_task *t, ERL_NIF_TERM term, char *buf, size_t size,
+                    enum fair_encoding encoding);
+    int (*get_bytes)(fair_task *t, ERL_NIF_TERM term, fair_bytes *bytes);
+    int (*get_iolist)(fair_task *t, ERL_NIF_TERM term, fair_bytes *bytes);
     int (*get_string)(fair_task *t, ERL_NIF_TERM term, char **chars,
-                      size_t *length);
+                      size_t *length, enum fair_encoding encoding);
     int (*get_list_length)(fair_task *t, ERL_NIF_TERM term, size_t *length);
     int (*new_bin)(fair_task *t, size_t size, fair_bin *bin);
     int (*resize_bin)(fair_task *t, fair_bin *bin, size_t size);
     ERL_NIF_TERM (*make_bin)(fair_task *t, fair_bin *bin);
+    ERL_NIF_TERM (*make_bytes)(fair_task *t, fair_bytes *bytes);
     void (*release_bin)(fair_task *t, fair_bin *bin);
+    void (*release_bytes)(fair_task *t, fair_bytes *bytes);
     int (*list_next)(fair_task *t, unsigned root, ERL_NIF_TERM *head);
     void (*list_push)(fair_task *t, unsigned root, ERL_NIF_TERM head);
     int (*list_reverse)(fair_task *t, unsigned root);
@@ -152,28 +172,31 @@ struct fair__ops {
     int (*send)(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
                 ERL_NIF_TERM msg);
     ErlNifTime (*monotonic_time)(ErlNifTimeUnit unit);
-    /* since 2.2 */
     fair_task *(*current)(void);
     void (*loaded)(int error);
     fair_resource_type *(*resource_open)(ErlNifEnv *env,
                                          const fair_resource_options *options,
                                          size_t size);  /* of the options */
     void *(*resource_new)(fair_resource_type *type, size_t size);
-    /* since 2.3 */
     void (*post)(fair_task *t, ERL_NIF_TERM to, ERL_NIF_TERM message,
                  int reply);
     int (*ask)(fair_task *t, const ERL_NIF_TERM *request, unsigned parts,
                ERL_NIF_TERM *answer);
-    /* since 2.4 */
     uint64_t (*alarm)(fair_task *t, void (*ring)(void *), void *arg);
+    void (*seen_term)(ERL_NIF_TERM term);
+    ERL_NIF_TERM (*copy)(fair_task *t, ErlNifEnv *to, ERL_NIF_TERM term);
 };
 
 /* What the inline functions read of a fair resource's type, and of the words
- * before an object.  In the VM's object is the address of the author's. */
+ * before an object: appended to at its end, and before their begin.  In the VM's
+ * object is the address of the author's. */
 struct fair_resource_type {
     ErlNifResourceType *vm;
+    size_t size;                /* fair_resource_options' */
+    uint64_t *refused;
 };
 struct fair__object_head {
+    size_t size, unused;
     fair_resource_type *type;
     void *vm;
 };
@@ -220,7 +243,7 @@ static inline ERL_NIF_TERM fair__atom(ErlNifEnv *env, ERL_NIF_TERM *made,
     return atom;
 }
 
-/* In fair_call's function there may be no environment. */
+/* In fair_offload's function there may be no environment. */
 static inline ERL_NIF_TERM fair__list(fair_task *t, const ERL_NIF_TERM *terms,
                                       unsigned count)
 {
@@ -232,6 +255,11 @@ static inline ERL_NIF_TERM fair__list(fair_task *t, const ERL_NIF_TERM *terms,
 __attribute__((weak, visibility("hidden")))
 const struct fair__ops *fair__lib_ops;
 
+/* Told once, as a load of this library ends, how: what was opened may be used
+ * from then on, or is gone.  Set by what opens it (fairnif_resource.hpp). */
+__attribute__((weak, visibility("hidden")))
+void (*fair__lib_loaded)(int error);
+
 /* -- the instances of a library, and their entries ------------------------ */
 
 /* How many instances of one library file there may be at once: the current
@@ -239,9 +267,11 @@ const struct fair__ops *fair__lib_ops;
  * to be destroyed. */
 #define FAIR__INSTANCES 4
 
+/* In the flags of an entry: 16 bits tell it from a plain one, 16 are its mode's;
+ * of these the runtime gets all, and refuses those that it does not know. */
 #define FAIR__MARK      0xFA170000u
 #define FAIR__MARK_MASK 0xFFFF0000u
-#define FAIR__OPTIONS   0x00000100u
+#define FAIR__OPTIONS   0x00008000u
 
 typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
 
@@ -274,7 +304,7 @@ typedef ERL_NIF_TERM (*fair__entry)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
     FAIR__X1024(M, I, 0x8, 0x9, 0xA, 0xB)                                   \
     FAIR__X1024(M, I, 0xC, 0xD, 0xE, 0xF)
 #else
-#  error "FAIR_MAX_NIFS can be 4096 at most"
+#  error "FAIR_MAX_NIFS can be up to 4096"
 #endif
 #define FAIR__ENTRY(I, N)                                                   \
     static ERL_NIF_TERM fair__entry_##I##_##N(ErlNifEnv *env, int argc,     \
@@ -311,18 +341,22 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
     if (!enif_get_tuple(env, load_info, &arity, &elems) || arity != 4
         || !enif_is_identical(elems[0], fairnif)) {
         fprintf(stderr, "fairnif: %s: the second argument of load_nif is not "
-                "what fairnif:load_info/0 answers: call "
+                "what fairnif:load_info/0 returned: call "
                 "erlang:load_nif(fairnif:path(?MODULE), "
                 "fairnif:load_info())\n", module);
         return FAIR_E_LOAD_INFO;
     }
-    hs->size = (uint32_t)sizeof *hs;
+    hs->is.size = (uint32_t)sizeof *hs;
+    hs->is.kind = FAIR__BINDS;
     hs->abi_major = FAIR_ABI_MAJOR;
     hs->abi_minor = FAIR_ABI_MINOR;
     hs->task_size = (uint32_t)sizeof(struct fair_task);
     hs->options_size = (uint32_t)sizeof(fair_options);
     hs->nif_size = (uint32_t)sizeof(struct fair__nif);
+    hs->lib_size = (uint32_t)sizeof(struct fair__lib);
     hs->ops_size = (uint32_t)sizeof(struct fair__ops);
+    hs->bin_size = (uint32_t)sizeof(fair_bin);
+    hs->mutex_size = (uint32_t)sizeof(fair_mutex);
     hs->module = module;
     hs->nifs = nifs;
     hs->nif_count = nif_count;
@@ -339,6 +373,21 @@ static inline int fair__bind(ErlNifEnv *env, ERL_NIF_TERM load_info,
         fair__lib_ops = hs->ops;    /* load may open types of resources */
     return hs->error ? hs->error : hs->ops ? 0 : FAIR_E_ABI;
 }
+
+/* What erl_nif.h's own macro fills in, in that release of it. */
+#pragma push_macro("ERL_NIF_INIT_GLOB")
+#pragma push_macro("ERL_NIF_INIT_DECL")
+#pragma push_macro("ERL_NIF_INIT_BODY")
+#undef ERL_NIF_INIT_GLOB
+#undef ERL_NIF_INIT_DECL
+#undef ERL_NIF_INIT_BODY
+#define ERL_NIF_INIT_GLOB static ErlNifFunc fair__no_funcs[1];
+#define ERL_NIF_INIT_DECL(NAME) static inline ErlNifEntry *fair__vm_entry(void)
+#define ERL_NIF_INIT_BODY do { } while (0)
+ERL_NIF_INIT(fairnif, fair__no_funcs, NULL, NULL, NULL, NULL)
+#pragma pop_macro("ERL_NIF_INIT_GLOB")
+#pragma pop_macro("ERL_NIF_INIT_DECL")
+#pragma pop_macro("ERL_NIF_INIT_BODY")
 
 /* The entries and callbacks of one instance. */
 #define FAIR__INSTANCE(I)                                                   \
@@ -374,7 +423,7 @@ static void fair__unload_##I(ErlNifEnv *env, void *priv)                    \
 }
 
 /* No name of the author's is used where a name of ours could hide it. */
-#define FAIR_NIF_INIT(NAME, FUNCS, LOAD, RELOAD, UPGRADE, UNLOAD)           \
+#define FAIR_NIF_INIT(NAME, FUNCS, LOAD, UPGRADE, UNLOAD)                   \
 enum { fair__count = sizeof(FUNCS) / sizeof(*FUNCS) };                      \
 FAIR__ASSERT(fair__count <= FAIR_MAX_NIFS, "more entries than "             \
              "FAIR_MAX_NIFS: define it before fairnif.h is included");      \
@@ -399,8 +448,7 @@ static const fair__upgrade_fn fair__upgrades[] = {                          \
 static const fair__unload_fn fair__unloads[] = {                            \
     fair__unload_0, fair__unload_1, fair__unload_2, fair__unload_3          \
 };                                                                          \
-static ErlNifEntry *fair__init(int (*reload)(ErlNifEnv *, void **,          \
-                                             ERL_NIF_TERM))                 \
+static ErlNifEntry *fair__init(void)                                        \
 {                                                                           \
     static ErlNifEntry library[FAIR__INSTANCES];                            \
     fair__entry entries[fair__count];                                       \
@@ -411,20 +459,14 @@ static ErlNifEntry *fair__init(int (*reload)(ErlNifEnv *, void **,          \
     fair__entries[i](entries);                                              \
     fair__fill(&fair__libs[i], fair__nifs[i], fair__funcs[i], entries,      \
                fair__table, fair__count);                                   \
-    entry->major = ERL_NIF_MAJOR_VERSION;                                   \
-    entry->minor = ERL_NIF_MINOR_VERSION;                                   \
+    *entry = *fair__vm_entry();                                             \
     entry->name = fair__module;                                             \
     entry->num_of_funcs = fair__count;                                      \
     entry->funcs = fair__funcs[i];                                          \
     entry->load = fair__loads[i];                                           \
-    entry->reload = reload;                                                 \
     entry->upgrade = fair__authors_upgrade || !fair__authors_load           \
         ? fair__upgrades[i] : NULL;                                         \
     entry->unload = fair__unloads[i];                                       \
-    entry->vm_variant = ERL_NIF_VM_VARIANT;                                 \
-    entry->options = 1;                                                     \
-    entry->sizeof_ErlNifResourceTypeInit = sizeof(ErlNifResourceTypeInit);  \
-    entry->min_erts = ERL_NIF_MIN_ERTS_VERSION;                             \
     return entry;                                                           \
 }                                                                           \
 ERL_NIF_INIT_PROLOGUE                                                       \
@@ -433,61 +475,16 @@ ERL_NIF_INIT_DECL(NAME);                                                    \
 ERL_NIF_INIT_DECL(NAME)                                                     \
 {                                                                           \
     ERL_NIF_INIT_BODY;                                                      \
-    return fair__init(RELOAD);                                              \
+    return fair__init();                                                    \
 }                                                                           \
 ERL_NIF_INIT_EPILOGUE
 
 /* ------------------------------------------------------------------------
- * After a wait a body runs from another module's NIF, in FAIR_THREADED in an
- * environment of its own: there these functions of the VM answer for the wrong
- * library, or end the node.  So they go through the runtime, which knows the
- * task.  Everywhere else they are the VM's.
- * ------------------------------------------------------------------------ */
-#define FAIR__THROUGH(TYPE, NAME, OP, PARAMS, ARGS)                         \
-    static inline TYPE fair__vm_##NAME PARAMS                               \
-    {                                                                       \
-        return fair__lib_ops ? fair__lib_ops->OP ARGS : enif_##NAME ARGS;   \
-    }
-FAIR__THROUGH(void *, priv_data, priv_data, (ErlNifEnv *env), (env))
-FAIR__THROUGH(ErlNifPid *, self, self, (ErlNifEnv *env, ErlNifPid *pid),
-              (env, pid))
-FAIR__THROUGH(int, is_current_process_alive, is_alive, (ErlNifEnv *env),
-              (env))
-FAIR__THROUGH(int, consume_timeslice, consume, (ErlNifEnv *env, int percent),
-              (env, percent))
-FAIR__THROUGH(int, send, send, (ErlNifEnv *env, const ErlNifPid *to,
-                                ErlNifEnv *msg_env, ERL_NIF_TERM msg),
-              (env, to, msg_env, msg))
-#undef FAIR__THROUGH
-
-/* The VM has no time for threads that are not its own. */
-static inline ErlNifTime fair__vm_monotonic_time(ErlNifTimeUnit unit)
-{
-    ErlNifTime now = enif_monotonic_time(unit);
-
-    return now == ERL_NIF_TIME_ERROR && fair__lib_ops
-        ? fair__lib_ops->monotonic_time(unit) : now;
-}
-
-#ifndef FAIR__RUNTIME
-#  undef enif_monotonic_time
-#  undef enif_priv_data
-#  undef enif_self
-#  undef enif_is_current_process_alive
-#  undef enif_consume_timeslice
-#  undef enif_send
-#  define enif_monotonic_time(U) fair__vm_monotonic_time(U)
-#  define enif_priv_data(E) fair__vm_priv_data(E)
-#  define enif_self(E, P) fair__vm_self(E, P)
-#  define enif_is_current_process_alive(E) fair__vm_is_current_process_alive(E)
-#  define enif_consume_timeslice(E, N) fair__vm_consume_timeslice(E, N)
-#  define enif_send(E, P, M, T) fair__vm_send(E, P, M, T)
-#endif
-
-/* ------------------------------------------------------------------------
- * Compiled with -DFAIR_DEBUG, a library reports ticks taken while one of the
- * VM's mutexes is held, and with fairnif:debug/1's check_terms also arguments
- * kept across a tick.  (The switches of fairnif:debug/1 need no compilation.)
+ * Compiled with -DFAIR_DEBUG, a library reports ticks and pauses while one of the
+ * VM's mutexes is held, commands to ports off normal schedulers, and with
+ * fairnif:debug/1's check_terms also arguments kept across a tick and given to a
+ * fair_ function or to one of these.  (The
+ * switches of fairnif:debug/1 need no compilation.)
  * ------------------------------------------------------------------------ */
 #ifdef FAIR_DEBUG
 static inline void fair__locked(int change)
@@ -501,6 +498,16 @@ static inline int fair__tried(int error)
         fair__locked(1);
     return error;
 }
+/* Of a lock no change: the command is what counts. */
+static inline int fair__port_command(ErlNifEnv *env, const ErlNifPort *port,
+                                     ErlNifEnv *msg_env, ERL_NIF_TERM msg)
+{
+    if (enif_thread_type() != ERL_NIF_THR_NORMAL_SCHEDULER)
+        fair__locked(0);
+    return enif_port_command(env, port, msg_env, msg);
+}
+#  undef enif_port_command
+#  define enif_port_command(E, P, M, T) fair__port_command(E, P, M, T)
 #  define enif_mutex_lock(M) (enif_mutex_lock(M), fair__locked(1))
 #  define enif_mutex_trylock(M) fair__tried(enif_mutex_trylock(M))
 #  define enif_mutex_unlock(M) (fair__locked(-1), enif_mutex_unlock(M))
@@ -510,6 +517,48 @@ static inline int fair__tried(int error)
 #  define enif_rwlock_rwlock(L) (enif_rwlock_rwlock(L), fair__locked(1))
 #  define enif_rwlock_tryrwlock(L) fair__tried(enif_rwlock_tryrwlock(L))
 #  define enif_rwlock_rwunlock(L) (fair__locked(-1), enif_rwlock_rwunlock(L))
+
+static inline ERL_NIF_TERM fair__seen(ERL_NIF_TERM term)
+{
+    if (fair__lib_ops)
+        fair__lib_ops->seen_term(term);
+    return term;
+}
+/* enif_get_int64 is a macro, for enif_get_long where that has 64 bits. */
+#  define enif_get_atom(E, T, B, N, C) \
+    enif_get_atom(E, fair__seen(T), B, N, C)
+#  define enif_get_double(E, T, D) enif_get_double(E, fair__seen(T), D)
+#  define enif_get_int(E, T, I) enif_get_int(E, fair__seen(T), I)
+#  define enif_get_list_cell(E, T, H, R) \
+    enif_get_list_cell(E, fair__seen(T), H, R)
+#  define enif_get_list_length(E, T, N) \
+    enif_get_list_length(E, fair__seen(T), N)
+#  define enif_get_local_pid(E, T, P) enif_get_local_pid(E, fair__seen(T), P)
+#  define enif_get_long(E, T, I) enif_get_long(E, fair__seen(T), I)
+#  define enif_get_map_size(E, T, N) enif_get_map_size(E, fair__seen(T), N)
+#  define enif_get_map_value(E, T, K, V) \
+    enif_get_map_value(E, fair__seen(T), fair__seen(K), V)
+#  define enif_get_resource(E, T, Y, O) \
+    enif_get_resource(E, fair__seen(T), Y, O)
+#  define enif_get_string(E, T, B, N, C) \
+    enif_get_string(E, fair__seen(T), B, N, C)
+#  define enif_get_tuple(E, T, N, A) enif_get_tuple(E, fair__seen(T), N, A)
+#  define enif_get_uint(E, T, I) enif_get_uint(E, fair__seen(T), I)
+#  define enif_get_ulong(E, T, I) enif_get_ulong(E, fair__seen(T), I)
+#  define enif_inspect_binary(E, T, B) \
+    enif_inspect_binary(E, fair__seen(T), B)
+#  define enif_inspect_iolist_as_binary(E, T, B) \
+    enif_inspect_iolist_as_binary(E, fair__seen(T), B)
+#  define enif_is_binary(E, T) enif_is_binary(E, fair__seen(T))
+#  define enif_is_list(E, T) enif_is_list(E, fair__seen(T))
+#  define enif_is_map(E, T) enif_is_map(E, fair__seen(T))
+#  define enif_is_tuple(E, T) enif_is_tuple(E, fair__seen(T))
+#  define enif_make_copy(E, T) enif_make_copy(E, fair__seen(T))
+#  define enif_make_list_cell(E, H, T) \
+    enif_make_list_cell(E, fair__seen(H), fair__seen(T))
+#  define enif_map_iterator_create(E, T, I, A) \
+    enif_map_iterator_create(E, fair__seen(T), I, A)
+#  define enif_term_type(E, T) enif_term_type(E, fair__seen(T))
 #endif
 
 /* Loads are serialised by the VM.  An instance that is claimed still was
@@ -537,6 +586,9 @@ static inline int fair__loaded(struct fair__lib *lib,
         lib->ops = hs->ops;
         lib->type = hs->type;
     }
+    if (fair__lib_loaded)
+        fair__lib_loaded(error);
+    fair__lib_loaded = NULL;
     if (hs->ops)
         hs->ops->loaded(error);
     lib->state = error ? FAIR__FREE : FAIR__LOADED;
@@ -566,7 +618,7 @@ static inline void fair__fill(struct fair__lib *lib, struct fair__nif *nifs,
         }
         nif->name = table[i].name;
         nif->arity = table[i].arity;
-        nif->mode = table[i].flags & 0xFFu;
+        nif->mode = table[i].flags & ~(FAIR__MARK_MASK | FAIR__OPTIONS);
         nif->lib = lib;
         funcs[i].fptr = entries[i];
         funcs[i].flags = 0;

@@ -25,14 +25,14 @@
  *   void                             ok (result only)
  *
  * Lists, maps and long binaries are read and made in slices, with a tick for
- * each element or 64 bytes.  Where an argument is taken by reference (`const
- * std::vector<std::string> &`), it is also destroyed in slices; one taken by
- * value is the function's, and goes in one piece.
+ * each element or 64 bytes.  An argument taken by reference (`const
+ * std::vector<std::string> &`) is also destroyed in slices; one taken by value
+ * belongs to the function, and is destroyed in one go.
  *
- * The VM can neither go on with a map after a pause nor make one piece by piece.
- * So a map of over 256 keys is made into a list, and made of one, on a dirty CPU
- * scheduler, in one go; the keys and values themselves are read and made in
- * slices, where the body is.
+ * The VM can neither continue reading a map after a pause nor make one step by
+ * step.  So a map of over 256 keys is converted into a list, or from one, on a
+ * dirty CPU scheduler, in one go.  Its keys and values are read and made in
+ * slices, where the body runs.
  *
  * -- Types of one's own ------------------------------------------------------
  *
@@ -43,9 +43,9 @@
  *         static ERL_NIF_TERM make(fair::task &t, const point &p);
  *     };
  *
- * `get` is true when it has filled in the value; a codec may have only one of
- * the two.  `name` says what is expected.  With fair::plain neither may pause,
- * with fair::pausing they may: terms in C++ variables are then spoilt.
+ * `get` returns true if it has set the value; a codec may have only one of the
+ * two.  `name` says what is expected.  With fair::plain neither may pause.
+ * With fair::pausing they may: terms in C++ variables are then invalid.
  */
 #ifndef FAIRNIF_CODEC_HPP
 #define FAIRNIF_CODEC_HPP
@@ -58,8 +58,8 @@
 #include <cmath>
 #include <limits>
 
-/* The atom for an empty std::optional: "nil" in a library for Elixir.  Read are
- * both. */
+/* The atom for an empty std::optional: "nil" in a library for Elixir.  Both are
+ * accepted as arguments. */
 #ifndef FAIR_NONE
 #  define FAIR_NONE "undefined"
 #endif
@@ -76,7 +76,7 @@ struct pausing {
 
 template <class T, class = void> struct codec;
 
-/* Whether a value of that type holds terms, which a pause would spoil. */
+/* Whether a value of that type holds terms, which a pause would invalidate. */
 template <class T> inline constexpr bool holds_terms = false;
 
 /* Whether destroying a value can take long; then fair::dispose does it in
@@ -93,9 +93,11 @@ class term {
     ERL_NIF_TERM value;
 
 public:
-    term(ERL_NIF_TERM any) : value(any) {}
-    operator ERL_NIF_TERM() const { return value; }
+    explicit term(ERL_NIF_TERM any) : value(any) {}
+    ERL_NIF_TERM get() const { return value; }
 };
+
+inline root::root(task &task, const term &any) : root(task, any.get()) {}
 
 template <> inline constexpr bool holds_terms<term> = true;
 
@@ -106,7 +108,7 @@ template <> struct codec<term> : plain {
         value.emplace(any);
         return true;
     }
-    static ERL_NIF_TERM make(task &, const term &any) { return any; }
+    static ERL_NIF_TERM make(task &, const term &any) { return any.get(); }
 };
 
 template <> struct codec<root> : plain {
@@ -121,8 +123,8 @@ template <> struct codec<root> : plain {
 
 namespace detail {
 
-/* What came, in a few words; of a long term nothing is looked at but its
- * size. */
+/* The term that came, in a few words; only the size of a long one is looked
+ * at. */
 inline std::string described(task &t, ERL_NIF_TERM any)
 {
     auto number = [](const char *what, unsigned long long n) {
@@ -137,31 +139,31 @@ inline std::string described(task &t, ERL_NIF_TERM any)
     size_t size;
     int count;
 
-    switch (enif_term_type(t.env, any)) {
+    switch (enif_term_type(detail::env_of(t), any)) {
     case ERL_NIF_TERM_TYPE_ATOM:
         enif_snprintf(chars, sizeof chars, "%T", any);
         return chars;
     case ERL_NIF_TERM_TYPE_INTEGER:
-        if (enif_get_int64(t.env, any, &integer))
+        if (enif_get_int64(detail::env_of(t), any, &integer))
             return std::to_string(integer);
-        if (enif_get_uint64(t.env, any, &positive))
+        if (enif_get_uint64(detail::env_of(t), any, &positive))
             return std::to_string(positive);
         return "an integer over 64 bits";
     case ERL_NIF_TERM_TYPE_FLOAT:
-        enif_get_double(t.env, any, &real);
+        enif_get_double(detail::env_of(t), any, &real);
         snprintf(chars, sizeof chars, "%.17g", real);
         return std::string("the float ") + chars;
     case ERL_NIF_TERM_TYPE_BITSTRING:
-        if (enif_inspect_binary(t.env, any, &bin))
+        if (enif_inspect_binary(detail::env_of(t), any, &bin))
             return number("a binary of bytes: ", bin.size);
         return "a bitstring that is no binary";
     case ERL_NIF_TERM_TYPE_LIST:
-        return enif_is_empty_list(t.env, any) ? "an empty list" : "a list";
+        return enif_is_empty_list(detail::env_of(t), any) ? "an empty list" : "a list";
     case ERL_NIF_TERM_TYPE_MAP:
-        enif_get_map_size(t.env, any, &size);
+        enif_get_map_size(detail::env_of(t), any, &size);
         return number("a map with keys: ", size);
     case ERL_NIF_TERM_TYPE_TUPLE:
-        enif_get_tuple(t.env, any, &count, &elements);
+        enif_get_tuple(detail::env_of(t), any, &count, &elements);
         return number("a tuple with elements: ",
                       static_cast<unsigned long long>(count));
     case ERL_NIF_TERM_TYPE_FUN:
@@ -216,6 +218,16 @@ template <class T> T task::decode(ERL_NIF_TERM any)
         throw badarg(0, detail::expected<T>(*this, any));
     }
     return std::move(*value);
+}
+
+template <class T> std::optional<T> task::try_decode(const term &any)
+{
+    return try_decode<T>(any.get());
+}
+
+template <class T> T task::decode(const term &any)
+{
+    return decode<T>(any.get());
 }
 
 template <class T> ERL_NIF_TERM error::reason_of<T>::term(task &t) const
@@ -297,7 +309,7 @@ template <> struct codec<bool> : plain {
     }
 };
 
-/* An atom.  Made of a name once (`static const fair::atom ok("ok");` in a
+/* An atom.  If made of a name once (`static const fair::atom ok("ok");` in a
  * function), it costs nothing to compare and encode. */
 class atom {
     ERL_NIF_TERM value;
@@ -309,7 +321,7 @@ class atom {
     {
         if (name.size() > 255)
             throw std::length_error("an atom of over 255 characters");
-        /* The environment is only for the error that this cannot be. */
+        /* The environment is only for an error that cannot happen here. */
         return enif_make_atom_len(nullptr, name.data(), name.size());
     }
 
@@ -317,7 +329,7 @@ public:
     /* Of a name in Latin-1.  std::length_error over 255 characters. */
     explicit atom(std::string_view name) : value(made(name)) {}
 
-    /* Its name in Latin-1; empty when that cannot write it. */
+    /* Its name in Latin-1; empty if it has other characters. */
     std::string name() const
     {
         char chars[256];
@@ -335,7 +347,7 @@ template <> struct codec<atom> : plain {
     static std::string name() { return "an atom"; }
     static bool get(task &t, ERL_NIF_TERM any, std::optional<atom> &value)
     {
-        if (!enif_is_atom(t.env, any))
+        if (!enif_is_atom(detail::env_of(t), any))
             return false;
         value = atom(any, 0);
         return true;
@@ -354,39 +366,40 @@ codec<T, std::enable_if_t<std::is_floating_point_v<T>>>::make(task &t, T value)
 
 /* -- Binaries --------------------------------------------------------------- */
 
-/* The bytes of a binary where they are.  They stay until the call ends, or
- * `release`, whatever becomes of this object; copies are of the same bytes. */
+/* The bytes of a binary, in place.  They stay until the call ends, or
+ * `release`, even if this object is destroyed; copies refer to the same
+ * bytes. */
 class bytes {
-    fair_bin bin;
+    fair_bytes got;
 
     friend struct codec<bytes>;
 
 protected:
-    explicit bytes(const fair_bin &b) : bin(b) {}
+    explicit bytes(const fair_bytes &b) : got(b) {}
 
 public:
     using value_type = unsigned char;
 
-    /* Of a term.  std::invalid_argument when it is no binary. */
+    /* Of a term.  Throws std::invalid_argument if it is no binary. */
     bytes(task &t, ERL_NIF_TERM any);
 
-    const unsigned char *data() const { return bin.data; }
-    size_t size() const { return bin.size; }
-    bool empty() const { return !bin.size; }
-    const unsigned char *begin() const { return bin.data; }
-    const unsigned char *end() const { return bin.data + bin.size; }
-    unsigned char operator[](size_t i) const { return bin.data[i]; }
+    const unsigned char *data() const { return got.data; }
+    size_t size() const { return got.size; }
+    bool empty() const { return !got.size; }
+    const unsigned char *begin() const { return got.data; }
+    const unsigned char *end() const { return got.data + got.size; }
+    unsigned char operator[](size_t i) const { return got.data[i]; }
     std::string_view view() const
     {
-        return {reinterpret_cast<const char *>(bin.data), bin.size};
+        return {reinterpret_cast<const char *>(got.data), got.size};
     }
     operator std::string_view() const { return view(); }
 
-    /* The bytes are not needed any more: for bodies that do not end. */
+    /* Releases the bytes early: for bodies that do not end. */
     void release(task &t)
     {
-        fair_release_bin(&t, &bin);
-        bin = fair_bin();
+        fair_release_bytes(&t, &got);
+        got = fair_bytes();
     }
 };
 
@@ -394,25 +407,25 @@ template <> struct codec<bytes> : plain {
     static std::string name() { return "a binary"; }
     static bool get(task &t, ERL_NIF_TERM any, std::optional<bytes> &value)
     {
-        fair_bin bin;
+        fair_bytes got;
 
-        if (!fair_get_bin(&t, any, &bin)) {
-            if (enif_is_binary(t.env, any))
+        if (!fair_get_bytes(&t, any, &got)) {
+            if (enif_is_binary(detail::env_of(t), any))
                 throw std::bad_alloc();
             return false;
         }
-        value = bytes(bin);
+        value = bytes(got);
         return true;
     }
     static ERL_NIF_TERM make(task &t, bytes b)
     {
-        return fair_make_bin(&t, &b.bin);
+        return fair_make_bytes(&t, &b.got);
     }
 };
 
 inline bytes::bytes(task &t, ERL_NIF_TERM any) : bytes(t.decode<bytes>(any)) {}
 
-/* The bytes of iodata in one piece: a binary's where they are. */
+/* The bytes of iodata in one piece; those of a binary in place. */
 class iodata : public bytes {
     friend struct codec<iodata>;
     using bytes::bytes;
@@ -422,12 +435,12 @@ template <> struct codec<iodata> : pausing {
     static std::string name() { return "iodata"; }
     static bool get(task &t, ERL_NIF_TERM any, std::optional<iodata> &value)
     {
-        fair_bin bin;
+        fair_bytes got;
         int is_iodata = 0;
 
-        t.pause([&] { is_iodata = fair_get_iolist(&t, any, &bin); });
+        t.pause([&] { is_iodata = fair_get_iolist(&t, any, &got); });
         if (is_iodata)
-            value = iodata(bin);
+            value = iodata(got);
         return is_iodata != 0;
     }
 };
@@ -552,19 +565,19 @@ template <> struct codec<std::string> : pausing {
     static std::string name() { return "a binary"; }
     static bool get(task &t, ERL_NIF_TERM any, std::optional<std::string> &value)
     {
-        fair_bin bin;
+        fair_bytes got;
 
-        if (!fair_get_bin(&t, any, &bin)) {
-            if (enif_is_binary(t.env, any))
+        if (!fair_get_bytes(&t, any, &got)) {
+            if (enif_is_binary(detail::env_of(t), any))
                 throw std::bad_alloc();
             return false;
         }
         value.emplace();
-        value->reserve(bin.size);
-        detail::in_blocks(t, bin.size, [&](size_t at, size_t n) {
-            value->append(reinterpret_cast<char *>(bin.data) + at, n);
+        value->reserve(got.size);
+        detail::in_blocks(t, got.size, [&](size_t at, size_t n) {
+            value->append(reinterpret_cast<const char *>(got.data) + at, n);
         });
-        fair_release_bin(&t, &bin);
+        fair_release_bytes(&t, &got);
         return true;
     }
     static ERL_NIF_TERM make(task &t, const std::string &chars)

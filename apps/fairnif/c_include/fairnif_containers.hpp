@@ -31,7 +31,7 @@ bool get_block(task &t, root &left, std::vector<T> &values, bool &more)
     std::optional<T> value;
     size_t n = 0;
 
-    while (n < LIST_BLOCK && enif_get_list_cell(t.env, list, &head, &list)) {
+    while (n < LIST_BLOCK && enif_get_list_cell(detail::env_of(t), list, &head, &list)) {
         if (!codec<T>::get(t, head, value))
             return false;
         values.push_back(std::move(*value));
@@ -83,12 +83,12 @@ template <class T> struct codec<std::vector<T>> : pausing {
 
     static std::string name() { return "a list of: " + codec<T>::name(); }
 
-    /* Counted first if it is long: to let it grow would copy all in one go. */
+    /* Counted first if it is long: growing it would copy all in one go. */
     static bool get(task &t, ERL_NIF_TERM any,
                     std::optional<std::vector<T>> &value)
     {
         root left(t, any);
-        bool more = enif_is_list(t.env, any) != 0;
+        bool more = enif_is_list(detail::env_of(t), any) != 0;
 
         if (!more)
             return false;
@@ -103,7 +103,7 @@ template <class T> struct codec<std::vector<T>> : pausing {
                 return false;
             }
         }
-        return enif_is_empty_list(t.env, left.get()) != 0;
+        return enif_is_empty_list(detail::env_of(t), left.get()) != 0;
     }
 
     static ERL_NIF_TERM make(task &t, const std::vector<T> &values)
@@ -111,7 +111,8 @@ template <class T> struct codec<std::vector<T>> : pausing {
         return from(t, values, [](size_t) {});
     }
 
-    /* Of a value that is not needed any more: it goes as the list is made. */
+    /* Of a value that is not needed any more: it is destroyed as the list is
+     * made. */
     static ERL_NIF_TERM make(task &t, std::vector<T> &values)
     {
         return from(t, values, [&](size_t left) {
@@ -167,7 +168,7 @@ private:
 
 namespace detail {
 
-/* For std::tuple, std::pair and what else has std::get. */
+/* For std::tuple, std::pair and others that have std::get. */
 template <class Tuple, class... T> struct members {
     static constexpr size_t count = sizeof...(T);
     static constexpr bool pauses = (codec<T>::pauses || ...);
@@ -188,14 +189,14 @@ template <class Tuple, class... T> struct members {
         const ERL_NIF_TERM *elements;
         int size;
 
-        if (!enif_get_tuple(t.env, any, &size, &elements)
+        if (!enif_get_tuple(detail::env_of(t), any, &size, &elements)
             || static_cast<size_t>(size) != count)
             return false;
         if constexpr (pauses) {
             root kept(t, any);
 
             return get_each(t, [&](size_t i) {
-                enif_get_tuple(t.env, kept.get(), &size, &elements);
+                enif_get_tuple(detail::env_of(t), kept.get(), &size, &elements);
                 return elements[i];
             }, value, indices());
         } else {
@@ -368,11 +369,11 @@ private:
 
 namespace detail {
 
-/* What is done in place takes some us. */
+/* Up to this size it is done in place, in some us. */
 enum : size_t { MAP_IN_PLACE = 256 };
 
-/* Calls `fn()`, which works on terms and does not pause, where it may take
- * long. */
+/* Calls `fn()`, which works on terms and does not pause, on a scheduler where
+ * it may take long. */
 template <class F> void on_dirty_if(task &t, bool is_long, F &&fn)
 {
     fair_mode here = t.where();
@@ -430,12 +431,12 @@ inline void list_to_map(task &t, root &list, size_t size)
     });
 }
 
-/* Nodes with room for all before they come: to make room later moves all. */
+/* Reserves room for all nodes first: making room later would move them all. */
 template <class K, class V, class... X>
 void make_room(task &t, std::unordered_map<K, V, X...> &map, size_t size)
 {
     if (size > MAP_IN_PLACE)
-        t.call(FAIR_AUTO, size, [&] { map.reserve(size); });
+        t.offload(FAIR_AUTO, size, [&] { map.reserve(size); });
 }
 template <class K, class V, class... X>
 void make_room(task &, std::map<K, V, X...> &, size_t) {}
@@ -456,7 +457,7 @@ template <class Map> struct map_codec : pausing {
     {
         size_t size;
 
-        if (!enif_get_map_size(t.env, any, &size))
+        if (!enif_get_map_size(detail::env_of(t), any, &size))
             return false;
 
         root list(t, any);
@@ -509,7 +510,7 @@ private:
     }
 };
 
-/* A node's key is constant: what it has is destroyed in one go. */
+/* A node's key is constant: it is destroyed in one go. */
 template <class Map> void dispose_map(task &t, Map &map)
 {
     while (!map.empty()) {

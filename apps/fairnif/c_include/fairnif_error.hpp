@@ -13,7 +13,7 @@ namespace fair __attribute__((visibility("hidden"))) {
 
 /* -- Errors -----------------------------------------------------------------
  *
- * What a body throws is raised, as an exception of class error:
+ * What a body throws is raised as an exception of class error:
  *
  *   std::bad_alloc          enomem
  *   fair::error(value)      the value
@@ -24,12 +24,12 @@ namespace fair __attribute__((visibility("hidden"))) {
  *                           C++ writes it, an atom: {'std::out_of_range', _}
  *   anything else           {Type, <<>>}
  *
- * A wrong argument is raised like a badarg that says what was expected and what
- * came.  The VM gives a NIF no means to put error_info into a stack trace.  The
- * map is what it would say: fairnif:checked/2 in the Erlang function makes it
+ * For a wrong argument a badarg is raised that says what was expected and what
+ * came.  A NIF cannot put error_info into a stack trace, so the reason holds
+ * the map: fairnif:with_error_info/2 in the Erlang function turns it into
  * error:badarg with that error_info. */
 
-/* Any reason: a value that fairnif_codec.hpp can encode, but no term. */
+/* Any reason that fairnif_codec.hpp can encode, except a term. */
 class error : public std::exception {
     struct reason {
         virtual ~reason() = default;
@@ -75,7 +75,7 @@ namespace detail {
 
 inline ERL_NIF_TERM atom(task &t, const char *name)
 {
-    return enif_make_atom_len(t.env, name, std::min<size_t>(strlen(name), 255));
+    return enif_make_atom_len(detail::env_of(t), name, std::min<size_t>(strlen(name), 255));
 }
 
 inline ERL_NIF_TERM text(task &t, const char *chars)
@@ -103,15 +103,23 @@ inline ERL_NIF_TERM badarg_reason(task &t, unsigned argument, const char *why)
     return enif_make_tuple2(env, atom(t, "badarg"), map);
 }
 
-/* Of the exception that is being handled: its type as in the source. */
+/* A type's name as in the source, with its namespaces; NULL when memory is out. */
+inline std::unique_ptr<char, void (*)(void *)> demangled(
+    const std::type_info &type)
+{
+    int status = 0;
+
+    return {abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), free};
+}
+
+/* The type of the exception that is being handled. */
 inline ERL_NIF_TERM type_name(task &t)
 {
     const std::type_info *type = abi::__cxa_current_exception_type();
-    int status = 0;
-    std::unique_ptr<char, void (*)(void *)> name(
-        type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, &status)
-             : nullptr, free);
+    std::unique_ptr<char, void (*)(void *)> name(nullptr, free);
 
+    if (type)
+        name = demangled(*type);
     return atom(t, name ? name.get() : type ? type->name() : "unknown");
 }
 

@@ -1,9 +1,9 @@
 /*
- * fairnif_fine.hpp - fair functions in a library that is made with fine
+ * fairnif_fine.hpp - fair functions in a library that uses fine
  * (elixir-nx/fine), one at a time.  Needs fine.hpp and fairnif.hpp.
  *
  *     static int64_t plain(ErlNifEnv *env, int64_t x) { ... }
- *     FINE_NIF(plain, 0);                         // stays as it is
+ *     FINE_NIF(plain, 0);                         // unchanged
  *
  *     static int64_t long_one(fair::task &t, int64_t x) { ... t.tick(n); ... }
  *     FAIR_FINE_NIF(long_one, FAIR_AUTO);
@@ -21,8 +21,8 @@
  *
  * Arguments and results of fair functions may be fine::Term (valid until the
  * next pause), fine::Atom, fine::ResourcePtr, fine::Ok, fine::Error and structs
- * with `module` and `fields`.  They are read and made by fine, in one go.
- * Errors are fairnif's (fairnif.hpp), not fine's.
+ * with `module` and `fields`. fine reads and makes them, in one go.  Errors are
+ * raised as in fairnif.hpp, not as by fine.
  */
 #ifndef FAIRNIF_FINE_HPP
 #define FAIRNIF_FINE_HPP
@@ -41,7 +41,7 @@ template <class T> struct fine_codec : plain {
     static bool get(task &t, ERL_NIF_TERM any, std::optional<T> &value)
     {
         try {
-            value.emplace(::fine::decode<T>(t.env, any));
+            value.emplace(::fine::decode<T>(detail::env_of(t), any));
             return true;
         } catch (const std::invalid_argument &) {
             return false;
@@ -53,9 +53,9 @@ template <class T> struct fine_codec : plain {
     }
 };
 
-/* The fair functions of the library, and its instances.  fine registers entries
- * with the VM that cannot say of which instance they are: it supports no
- * upgrade, so that is the one loaded last. */
+/* The fair functions of the library, and its instances.  Entries that fine
+ * registers cannot say to which instance they belong: fine supports no upgrade,
+ * so it is the one loaded last. */
 struct fine_library {
     using functions = std::vector<fair__nif>;
 
@@ -87,7 +87,7 @@ template <auto Fn> struct fine_function {
         nif.body = body<Fn>;
         nif.name = name;
         nif.arity = arity<Fn>;
-        nif.mode = mode | FAIR_UNWINDS;
+        nif.mode = mode | FAIR_CLEANUP;
         number = fine_library::declared.size();
         fine_library::declared.push_back(nif);
         return ::fine::Registration::register_nif(
@@ -110,8 +110,8 @@ template <class T>
 struct codec<T, std::void_t<decltype(T::module), decltype(T::fields)>>
     : detail::fine_codec<T> {};
 
-/* Binds the library to the runtime: in fine's load callback, with what that
- * got.  The answer is for fine_unload.  Throws std::runtime_error. */
+/* Binds the library to the runtime.  Call it in fine's load callback, with its
+ * arguments; pass the result to fine_unload.  Throws std::runtime_error. */
 inline fair__lib *fine_load(ErlNifEnv *env, ERL_NIF_TERM load_info,
                             const char *module)
 {
@@ -132,8 +132,8 @@ inline fair__lib *fine_load(ErlNifEnv *env, ERL_NIF_TERM load_info,
     error = fair__bind(env, load_info, module, library::of[i].data(),
                        static_cast<unsigned>(library::of[i].size()), &hs,
                        &authors);
-    if (!error && !detail::open_resources(env))
-        error = FAIR_E_NOMEM;
+    if (!error)
+        error = detail::resource_type::open_all(env);
     if (fair__loaded(lib, &hs, error))
         throw std::runtime_error("fairnif: error " + std::to_string(error));
     library::current = i;
@@ -145,7 +145,7 @@ inline void fine_unload(fair__lib *lib)
     lib->state = FAIR__FREE;
 }
 
-/* In the place of FINE_NIF: a fair function, under its own name. */
+/* Instead of FINE_NIF: a fair function, under its own name. */
 #define FAIR_FINE_NIF(NAME, MODE)                                           \
     static auto fair__registered_##NAME                                     \
         = fair::detail::fine_function<&NAME>::declare(#NAME, (MODE));       \

@@ -5,17 +5,17 @@
  *     static fair::atom counter(fair::task &t, int64_t n)
  *     {
  *         while (auto message = t.receive()) {
- *             if (auto call = t.get_call(*message))
+ *             if (auto call = t.match_call(*message))
  *                 t.reply(call->from, n);
- *             else if (auto request = t.get_cast(*message))
+ *             else if (auto request = t.match_cast(*message))
  *                 n += t.try_decode<int64_t>(*request).value_or(0);
  *         }
  *         return fair::atom("normal");
  *     }
  *
- *     FAIR_FN("nif_counter", counter, FAIR_NORMAL | FAIR_AWAITED)
+ *     FAIR_FN("nif_counter", counter, FAIR_NORMAL | FAIR_MAY_WAIT)
  *
- * See section "Messages" of fairnif.h, and docs/guide/16-native-processes.md.
+ * See section "Messages" of fairnif.h, and docs/guide/processes.md.
  */
 #ifndef FAIRNIF_MESSAGES_HPP
 #define FAIRNIF_MESSAGES_HPP
@@ -28,15 +28,18 @@ namespace fair __attribute__((visibility("hidden"))) {
 
 namespace detail {
 
-/* What Erlang code raised, in an environment of its own: exceptions outlive
- * pauses. */
+/* What Erlang code raised, in an environment of its own, since exceptions
+ * outlive pauses. */
 struct raised_term {
     std::shared_ptr<ErlNifEnv> env;
     ERL_NIF_TERM kind, reason;
 
-    raised_term(ERL_NIF_TERM k, ERL_NIF_TERM r)
-        : env(enif_alloc_env(), enif_free_env), kind(k),
-          reason(enif_make_copy(env.get(), r)) {}
+    /* May pause. */
+    raised_term(task &t, ERL_NIF_TERM k, ERL_NIF_TERM r)
+        : env(enif_alloc_env(), enif_free_env), kind(k), reason(r)
+    {
+        t.pause([&] { reason = fair_copy(&t, env.get(), r); });
+    }
 };
 
 } /* namespace detail */
@@ -44,8 +47,9 @@ struct raised_term {
 template <> struct codec<detail::raised_term> : plain {
     static ERL_NIF_TERM make(task &t, const detail::raised_term &raised)
     {
-        ERL_NIF_TERM reason = enif_make_copy(fair_env(&t), raised.reason);
+        ERL_NIF_TERM reason = 0;
 
+        t.pause([&] { reason = fair_copy(&t, nullptr, raised.reason); });
         return is_atom(t, raised.kind) ? reason
             : enif_make_tuple2(fair_env(&t), raised.kind, reason);
     }
@@ -57,8 +61,8 @@ private:
     }
 };
 
-/* Thrown by task::apply: what the function raised.  Where nobody catches it, it is
- * raised as it was; an exit or a throw as an error {Class, Reason}. */
+/* Thrown by task::apply: what the function raised.  If it is not caught, it is
+ * raised again; an exit or a throw as an error {Class, Reason}. */
 class raised : public error {
     detail::raised_term what_was;
 
@@ -67,7 +71,7 @@ public:
 
     const char *what() const noexcept override { return "fair::raised"; }
 
-    /* Whether its class is that: "error", "exit", "throw". */
+    /* Whether it has this class: "error", "exit" or "throw". */
     bool is(const char *kind) const
     {
         char name[8];
@@ -76,10 +80,13 @@ public:
                              sizeof name, ERL_NIF_LATIN1)
             && !strcmp(name, kind);
     }
-    /* Valid until the next pause. */
+    /* Valid until the next pause.  Pauses if the term is large. */
     fair::term reason(task &t) const
     {
-        return enif_make_copy(fair_env(&t), what_was.reason);
+        ERL_NIF_TERM copy = 0;
+
+        t.pause([&] { copy = fair_copy(&t, nullptr, what_was.reason); });
+        return fair::term(copy);
     }
 };
 
@@ -90,11 +97,11 @@ struct call_message {
 
 namespace detail {
 
-/* Of an rvalue its codec may take what is in it; of any other value not. */
+/* The codec may move from an rvalue, and not from any other value. */
 template <class T> using made_of = std::conditional_t<
     std::is_lvalue_reference_v<T>, const std::remove_reference_t<T>, T>;
 
-/* Making the message may pause: who gets it is in a root meanwhile. */
+/* Making the message may pause: the receiver is in a root meanwhile. */
 template <class To, class M, class F>
 void make_both(task &t, const To &to, M &&message, F &&fn)
 {
@@ -127,7 +134,7 @@ inline std::optional<term> task::receive(int timeout_ms)
     int came = 0;
 
     pause([&] { came = fair_receive(this, timeout_ms, &message); });
-    return came ? std::optional<term>(message) : std::nullopt;
+    return came > 0 ? std::optional<term>(message) : std::nullopt;
 }
 
 template <class Tag, class>
@@ -139,7 +146,7 @@ std::optional<term> task::receive(const Tag &tag, int timeout_ms)
     pause([&] {
         came = fair_receive_tagged(this, made, timeout_ms, &message);
     });
-    return came ? std::optional<term>(message) : std::nullopt;
+    return came > 0 ? std::optional<term>(message) : std::nullopt;
 }
 
 template <class... Args>
@@ -161,16 +168,14 @@ term task::apply(const char *module, const char *function, Args &&...args)
             enif_make_list_from_array(fair_env(this), parts,
                                       static_cast<unsigned>(count)), &result);
     });
-    if (returned || fair_cancelled(this))
-        return result;
-    if (enif_get_tuple(env, result, &count, &parts) && count == 2)
-        throw raised(detail::raised_term(parts[0], parts[1]));
-    return result;              /* in what fair_call was given: an atom */
+    if (returned == 0 && enif_get_tuple(detail::env_of(*this), result, &count, &parts))
+        throw raised(detail::raised_term(*this, parts[0], parts[1]));
+    return term(result);        /* cancelled, or not of the task's: an atom */
 }
 
 inline term task::self()
 {
-    return fair_self(this);
+    return term(fair_self(this));
 }
 
 template <class To, class M> void task::send(const To &to, M &&message)
@@ -199,20 +204,20 @@ template <class Pid> void task::link(const Pid &pid)
     apply("erlang", "link", pid);
 }
 
-inline std::optional<call_message> task::get_call(ERL_NIF_TERM message)
+inline std::optional<call_message> task::match_call(const term &message)
 {
     ERL_NIF_TERM from, request;
 
-    if (!fair_get_call(this, message, &from, &request))
+    if (!fair_match_call(this, message.get(), &from, &request))
         return std::nullopt;
-    return call_message{from, request};
+    return call_message{term(from), term(request)};
 }
 
-inline std::optional<term> task::get_cast(ERL_NIF_TERM message)
+inline std::optional<term> task::match_cast(const term &message)
 {
     ERL_NIF_TERM request;
 
-    if (!fair_get_cast(this, message, &request))
+    if (!fair_match_cast(this, message.get(), &request))
         return std::nullopt;
     return term(request);
 }

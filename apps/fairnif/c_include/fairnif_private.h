@@ -24,7 +24,7 @@
 /* The runtime serves who was built with the same major version and no newer
  * minor one.  A minor version appends functions to the table. */
 #define FAIR_PRIVATE_MAJOR 1
-#define FAIR_PRIVATE_MINOR 0
+#define FAIR_PRIVATE_MINOR 2
 
 enum fair__job_state { J_IDLE, J_QUEUED, J_OVERFLOW };
 
@@ -51,7 +51,7 @@ struct fair__private {
      * was none.  It is never unmapped, and what it has is used ever after. */
     const void *(*first)(const void *mine);
     /* Opens, or takes over, a resource type of the module whose `env` it is,
-     * as docs/internals/loading.md says it must be.  NULL: no memory. */
+     * as docs/internals/nif.md says it must be.  NULL: no memory. */
     ErlNifResourceType *(*open_type)(ErlNifEnv *env, const char *name,
                                      ErlNifResourceTypeInit init);
 
@@ -75,7 +75,7 @@ struct fair__private {
     fair_task *(*strand_new)(void (*work)(void *arg), void *arg);
     /* One slice of it.  True: it has come to its end, and is gone; else it is
      * to be run again: a strand is never dropped.  In it fair_tick is called on
-     * the strand, and gives way when the slice is used up; no other function of
+     * the strand, and yields when the slice is used up; no other function of
      * fairnif.h is.  On a normal scheduler, any one at a time. */
     bool (*strand_run)(fair_task *strand);
 
@@ -87,6 +87,20 @@ struct fair__private {
     bool (*slice_is_up)(uint64_t since);
     /* What so much time costs, in percent of a turn: 1 to 100. */
     int (*price)(uint64_t ns);
+
+    /* -- since 1.1 --------------------------------------------------------- */
+
+    /* Whose callback a strand is, for what is said where its stack overflows.
+     * The name must stay while the strand does. */
+    void (*strand_name)(fair_task *strand, const char *driver);
+
+    /* -- since 1.2: in a job on a thread of the pool ------------------------ */
+
+    /* fn(arg), at a lower priority than the schedulers have: what an author
+     * computes, and nothing that takes a lock. */
+    void (*run_low)(void (*fn)(void *arg), void *arg);
+    /* In that: fn(arg) at their priority.  Anywhere else: fn(arg). */
+    void (*at_par)(void (*fn)(void *arg), void *arg);
 };
 
 #endif

@@ -7,10 +7,10 @@
 
 /* -- Fair resources ---------------------------------------------------------
  *
- * The VM destroys a resource object where its last reference goes: mostly on a
- * normal scheduler, after a garbage collection, in one go.  Whoever closes a file
- * there, waits for a lock or frees a million nodes, blocks that scheduler.  A
- * fair resource leaves it to a task of its own:
+ * The VM destroys a resource object where its last reference is dropped: mostly
+ * on a normal scheduler, after a garbage collection, in one go.  A destructor
+ * that closes a file, waits for a lock or frees a million nodes blocks that
+ * scheduler.  A fair resource cleans up in a task of its own:
  *
  *     static fair_resource_type *connections;
  *
@@ -28,63 +28,73 @@
  *             .name = "connection", .cleanup = close_connection
  *         };
  *
- *         connections = fair_resource_open(env, &options);
- *         return connections ? 0 : FAIR_E_NOMEM;
+ *         fair_resource_type *opened = fair_resource_open(env, &options);
+ *
+ *         if (!opened)
+ *             return FAIR_E_NOMEM;    // if this load is refused, an older one
+ *         connections = opened;       // of this file keeps its own
+ *         return 0;
  *     }
  *
  * `cleanup`, `down` and `stop` are bodies: they tick, lock, wait, and call
- * fair_call.  They belong to no process:
+ * fair_offload.  They belong to no process:
  *
- *   - Where: at once and in place, on the thread where the VM calls, while they
- *     are learned to be short (under half a slice) and such calls have not used
- *     up a slice of this millisecond.  What pauses in place, and all else, goes
- *     to a thread of the runtime's pool.  There fair_tick yields to other work
- *     of the pool, fair_wait holds the thread, fair_mutex_lock does not.
- *   - When: those of one object one after the other, in the order in which they
- *     came; of all objects of a type `at_once` at a time.
- *   - There is no caller: no arguments, fair_caller gives the undefined pid,
- *     enif_self NULL, fair_make_fd 0.
- *     What a body raises nobody sees; it is reported and counted in `misuses`.
- *   - Nothing stops them but the end of the node.  The author's library stays
- *     mapped until they have returned, also when it is purged.  A library that
- *     is upgraded takes over the objects of its predecessor, with its own
- *     callbacks: what has changed its layout needs another name.  At halt the
- *     rest is left undone.
- *   - Where memory is out they wait until there is some.
+ *   - Where: in place, on the thread where the VM calls them, if they are known
+ *     to be short (under half a slice) and such calls have not used up a slice
+ *     in this millisecond.  All others, and those that pause in place, run on a
+ *     thread of the runtime's pool.  There fair_tick yields to other work of
+ *     the pool, fair_wait occupies the thread, fair_mutex_lock does not.
+ *   - When: those of one object run one after the other, in the order in which
+ *     they came; those of all objects of a type up to `max_concurrent` at a
+ *     time.
+ *   - There is no caller: no arguments; fair_caller gives the undefined pid,
+ *     enif_self NULL, fair_adopt_fd 0.  An exception of the body is reported
+ *     and counted in `rule_violations`.
+ *   - Only the end of the node stops them.  The author's library stays mapped
+ *     until they have returned, even when it is purged.  An upgraded library
+ *     takes over its predecessor's objects, with its own callbacks: a type
+ *     whose layout has changed needs another name.  If the layout has only
+ *     grown, and `size` says so, older objects are refused: for
+ *     fair_resource_peek and fair_resource_get they are not of the type, and no
+ *     callback gets them.  Their memory is freed; what they own is not.
+ *   - If memory is out, they wait until there is some.
  *
- * Who lets go of the last reference himself may find himself in `cleanup`, as in
- * any destructor: with none of the locks held that it takes.
+ * Releasing the last reference may run `cleanup` at once, as with any
+ * destructor: do not hold a lock then that `cleanup` takes.
  *
- * The VM takes an object for one of eight bytes: large ones do not make its owner's
- * next garbage collection come sooner, as large plain ones do.
+ * The VM sees an object of eight bytes: a large one does not trigger its
+ * owner's garbage collection earlier, as a large plain object does.
  *
- * fairnif:info/0 has them under `resources`; their counters are those of a
- * function {Module, 'NAME cleanup', 1}. */
+ * `resources` of fairnif:info/0 lists the types, and how many objects were
+ * refused.  Their counters are those of a function {Module, 'NAME cleanup',
+ * 1}. */
 
-/* The object is the author's memory, aligned to 16 bytes.  It stays until
- * `cleanup` has returned.  It is not what enif_monitor_process, enif_select and
- * the like want: for these there is fair_resource_vm. */
+/* An object is the author's memory, aligned to 16 bytes.  It exists until
+ * `cleanup` has returned.  enif_monitor_process, enif_select and the like need
+ * fair_resource_vm(obj) instead. */
 struct fair_resource_options {
     const char *name;           /* of the type; required */
-    /* It is not referred to any more. */
+    /* The last reference is gone. */
     void (*cleanup)(fair_task *t, void *obj);
     /* A process that it monitored has died. */
     void (*down)(fair_task *t, void *obj, const ErlNifPid *pid,
                  const ErlNifMonitor *monitor);
-    /* Its descriptor is not selected any more: to be closed now. */
+    /* Its descriptor is not selected any more: close it now. */
     void (*stop)(fair_task *t, void *obj, ErlNifEvent event,
                  int is_direct_call);
-    unsigned at_once;           /* so many callbacks of the type may be under
-                                   way; default: as dirty CPU schedulers are
-                                   online */
-    unsigned unwinds;           /* 1: as FAIR_UNWINDS, where one fails */
+    unsigned max_concurrent;    /* callbacks of the type that may be under way
+                                   at once; default: the number of dirty CPU
+                                   schedulers online */
+    unsigned cleans_up;         /* 1: as FAIR_CLEANUP, for errors */
     size_t stack_size;          /* as in fair_options */
     unsigned slice_us;
+    size_t size;                /* bytes of an object that the library uses:
+                                   smaller ones are refused.  Default: 0 */
 };
 
-/* Opens the type, or takes it over: in load and upgrade, with their
- * environment.  NULL, and a sentence on standard error: no memory, no name, or a size out of
- * bounds. */
+/* Opens the type, or takes it over.  Call it in load and upgrade, with their
+ * environment.  Returns NULL, and says why on standard error: no memory, no
+ * name, one that this load has opened already, or a size out of bounds. */
 static inline fair_resource_type *fair_resource_open(
     ErlNifEnv *env, const fair_resource_options *options)
 {
@@ -92,15 +102,15 @@ static inline fair_resource_type *fair_resource_open(
         : NULL;
 }
 
-/* A new object of `size` bytes, zeroed, with one reference, which is the
- * caller's to let go of.  NULL when memory is out.  On any thread. */
+/* A new object of `size` bytes, zeroed, with one reference, which the caller
+ * must release.  NULL if memory is out.  On any thread. */
 static inline void *fair_resource_new(fair_resource_type *type, size_t size)
 {
     return fair__lib_ops->resource_new(type, size);
 }
 
-/* What the VM has in the place of the object, for enif_monitor_process,
- * enif_select and the like.  Not in `cleanup`, nor after it: there is none. */
+/* The VM's own object, for enif_monitor_process, enif_select and the like.  It
+ * does not exist any more in `cleanup`. */
 static inline void *fair_resource_vm(void *obj)
 {
     return ((struct fair__object_head *)obj)[-1].vm;
@@ -112,41 +122,52 @@ static inline ERL_NIF_TERM fair_resource_term(ErlNifEnv *env, void *obj)
     return enif_make_resource(env, fair_resource_vm(obj));
 }
 
-/* One more reference to it, and one less. */
+/* Adds a reference to an object. */
 static inline void fair_resource_keep(void *obj)
 {
     enif_keep_resource(fair_resource_vm(obj));
 }
 
+/* Releases a reference.  With the last one the object's clean-up begins. */
 static inline void fair_resource_release(void *obj)
 {
     enif_release_resource(fair_resource_vm(obj));
 }
 
-/* The object of a term, in a plain NIF: valid as long as that is referred to.
- * 0 when the term is none of this type. */
-static inline int fair_resource_get(ErlNifEnv *env, ERL_NIF_TERM term,
-                                    fair_resource_type *type, void **obj)
+static inline int fair__of_size(fair_resource_type *type, void *obj)
+{
+    if (__builtin_expect(((struct fair__object_head *)obj)[-1].size
+                         >= type->size, 1))
+        return 1;
+    __atomic_fetch_add(type->refused, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* The object of a term, in a plain NIF, without a reference.  Returns 0 if the
+ * term is none of this type, or its object is smaller than the options'
+ * `size`. */
+static inline int fair_resource_peek(ErlNifEnv *env, ERL_NIF_TERM term,
+                                     fair_resource_type *type, void **obj)
 {
     void *vm;
 
     if (!enif_get_resource(env, term, type->vm, &vm))
         return 0;
     *obj = *(void **)vm;
-    return 1;
+    return fair__of_size(type, *obj);
 }
 
-/* The same in a fair body: it is kept until the task ends, as by
+/* The same in a fair body, with a reference until the task ends, as
  * fair_get_resource. */
-static inline int fair_resource_hold(fair_task *t, ERL_NIF_TERM term,
-                                     fair_resource_type *type, void **obj)
+static inline int fair_resource_get(fair_task *t, ERL_NIF_TERM term,
+                                    fair_resource_type *type, void **obj)
 {
     void *vm;
 
     if (!fair_get_resource(t, term, type->vm, &vm))
         return 0;
     *obj = *(void **)vm;
-    return 1;
+    return fair__of_size(type, *obj);
 }
 
 #endif /* FAIRNIF_RESOURCE_H */

@@ -21,17 +21,23 @@ namespace fair __attribute__((visibility("hidden"))) {
  *         return fair::make_resource<counter>();
  *     }
  *
- * A T that lives as long as a term or a fair::resource refers to it.  Its
- * destructor is run by the VM, on any thread, and should be quick.  One that takes
- * longer is opened by
+ * A T lives as long as a term or a fair::resource refers to it.  The VM runs
+ * its destructor, on any thread; it should be quick.  If it takes longer, open
+ * the type by
  *
  *     FAIR_RESOURCE_IN_TASK(connection);
  *
- * instead: a fair resource (fairnif_resource.h), whose destructor runs in a task
- * of no process.  It may tick, by fair_tick(fair_current(), n), and lock.
+ * instead.  That is a fair resource (fairnif_resource.h): its destructor runs
+ * in a task of no process.  It may tick, by fair_tick(fair_current(), n), and
+ * lock.
  *
- * An upgraded library takes over the objects of its predecessor: a type whose
- * layout has changed, or which macro opens it, needs another name. */
+ * The VM knows the type by its C++ name, with namespaces.  By that name an
+ * upgraded library takes over its predecessor's objects.  Objects smaller than
+ * its own are refused: for its functions they are not of the type, and they are
+ * released without a destructor.  A layout that has changed otherwise, or
+ * another macro, needs another name.  A library with two types of one name (in
+ * anonymous namespaces of two files, or opened twice) does not load.  A load
+ * that is refused changes nothing for the loaded library. */
 template <class T> class resource;
 
 namespace detail {
@@ -40,8 +46,8 @@ namespace detail {
  * in a fair one, whose address is in the VM's.  The first byte says whether it has
  * been made. */
 template <class T> struct object {
-    inline static ErlNifResourceType *type = nullptr;
-    inline static fair_resource_type *fair = nullptr;
+    inline static std::atomic<ErlNifResourceType *> type{nullptr};
+    inline static std::atomic<fair_resource_type *> fair{nullptr};
 
     static constexpr size_t size = 1 + alignof(T) - 1 + sizeof(T);
 
@@ -58,6 +64,12 @@ template <class T> struct object {
     }
     static T *in(void *obj) { return in_memory(memory(obj)); }
     static bool &made(void *obj) { return *static_cast<bool *>(memory(obj)); }
+    /* An older library may have made it, in which T was smaller. */
+    static bool is_whole(void *obj)
+    {
+        return (fair ? fair__of_size(fair, memory(obj))
+                     : enif_sizeof_resource(obj) >= size) && made(obj);
+    }
 
     static void *create()
     {
@@ -71,7 +83,7 @@ template <class T> struct object {
 
     static void destroy(ErlNifEnv *, void *obj) noexcept
     {
-        if (made(obj))
+        if (is_whole(obj))
             in(obj)->~T();
     }
     static void clean_up(fair_task *, void *memory) noexcept
@@ -81,33 +93,86 @@ template <class T> struct object {
     }
 };
 
-/* The types that this library opens at load. */
-struct resource_type {
-    const char *name;
-    ErlNifResourceType **type;
-    void (*destroy)(ErlNifEnv *, void *);
-    fair_resource_type **fair;      /* nullptr: a plain one */
-    fair_resource_options options;
-    resource_type *next;
+/* See fair__open_type in c_src/base/type.c: where a type is taken over that has no
+ * such function the VM may write beyond an object that is made meanwhile. */
+inline void nobody_is_monitored(ErlNifEnv *, void *, ErlNifPid *,
+                                ErlNifMonitor *)
+{
+}
 
+/* The types that this library opens at load. */
+class resource_type {
+    static constexpr size_t longest = 200;      /* as in fair_resource_open */
     inline static resource_type *first = nullptr;
 
-    resource_type(const char *name, ErlNifResourceType **type,
+    const std::type_info &of;
+    std::atomic<ErlNifResourceType *> &type;
+    std::atomic<fair_resource_type *> *const fair;  /* nullptr: a plain one */
+    ErlNifResourceTypeInit calls = {};
+    fair_resource_options options = {};
+    char name[longest + 1] = "";
+    /* by the load that is under way: theirs once it has succeeded */
+    ErlNifResourceType *opened_type = nullptr;
+    fair_resource_type *opened_fair = nullptr;
+    resource_type *const next;
+
+public:
+    resource_type(const std::type_info &of,
+                  std::atomic<ErlNifResourceType *> &type,
                   void (*destroy)(ErlNifEnv *, void *))
-        : name(name), type(type), destroy(destroy), fair(nullptr), options(),
-          next(first)
+        : of(of), type(type), fair(nullptr), next(first)
     {
+        calls.dtor = destroy;
+        calls.down = nobody_is_monitored;
+        calls.members = 3;
         first = this;
     }
-    resource_type(const char *name, ErlNifResourceType **type,
-                  fair_resource_type **fair,
+    resource_type(const std::type_info &of,
+                  std::atomic<ErlNifResourceType *> &type,
+                  std::atomic<fair_resource_type *> &fair, size_t size,
                   void (*clean_up)(fair_task *, void *))
-        : name(name), type(type), destroy(nullptr), fair(fair), options(),
-          next(first)
+        : of(of), type(type), fair(&fair), next(first)
     {
         options.name = name;
+        options.size = size;
         options.cleanup = clean_up;
         first = this;
+    }
+
+    static int open_all(ErlNifEnv *env)
+    {
+        for (auto *r = first; r; r = r->next) {
+            if (!r->find_name())
+                return FAIR_E_NOMEM;
+            for (auto *before = first; before != r; before = before->next) {
+                if (strcmp(r->name, before->name))
+                    continue;
+                fprintf(stderr, "fairnif: two resource types are called %s: "
+                        "rename one\n", r->name);
+                return FAIR_E_NIFS;
+            }
+            if (!r->open(env))
+                return FAIR_E_NOMEM;
+        }
+        fair__lib_loaded = loaded;
+        return 0;
+    }
+
+private:
+    /* A name that is too long ends in a hash of the whole name. */
+    bool find_name()
+    {
+        auto full = demangled(of);
+        uint64_t hash = 14695981039346656037u;
+
+        if (!full)
+            return false;
+        for (const char *c = full.get(); *c; c++)
+            hash = (hash ^ static_cast<unsigned char>(*c)) * 1099511628211u;
+        if (snprintf(name, sizeof name, "%s", full.get()) > int(longest))
+            snprintf(name + longest - 17, 18, " %016llx",
+                     static_cast<unsigned long long>(hash));
+        return true;
     }
 
     bool open(ErlNifEnv *env)
@@ -116,27 +181,28 @@ struct resource_type {
                                                       | ERL_NIF_RT_TAKEOVER);
 
         if (!fair) {
-            *type = enif_open_resource_type(env, nullptr, name, destroy, flags,
-                                            nullptr);
+            opened_type = enif_init_resource_type(env, name, &calls, flags,
+                                                  nullptr);
         } else {
-            *fair = fair_resource_open(env, &options);
-            *type = *fair ? (*fair)->vm : nullptr;
+            opened_fair = fair_resource_open(env, &options);
+            opened_type = opened_fair ? opened_fair->vm : nullptr;
         }
-        return *type != nullptr;
+        return opened_type != nullptr;
+    }
+
+    static void loaded(int error)
+    {
+        for (auto *r = first; r && !error; r = r->next) {
+            if (r->fair)
+                *r->fair = r->opened_fair;
+            r->type = r->opened_type;
+        }
     }
 };
 
-inline bool open_resources(ErlNifEnv *env)
-{
-    for (auto *r = resource_type::first; r; r = r->next)
-        if (!r->open(env))
-            return false;
-    return true;
-}
-
 } /* namespace detail */
 
-/* A reference to an object; always to one. */
+/* A reference to an object; never empty. */
 template <class T> class resource {
     void *obj;
 
@@ -194,8 +260,8 @@ template <class T> struct codec<resource<T>> : plain {
     {
         void *obj;
 
-        if (!object::type || !enif_get_resource(t.env, any, object::type, &obj)
-            || !object::made(obj))
+        if (!object::type || !enif_get_resource(detail::env_of(t), any, object::type, &obj)
+            || !object::is_whole(obj))
             return false;
         enif_keep_resource(obj);
         value.emplace(resource<T>(obj));
@@ -210,15 +276,17 @@ template <class T> struct codec<resource<T>> : plain {
 #define FAIR__JOIN_(A, B) A##B
 #define FAIR__JOIN(A, B) FAIR__JOIN_(A, B)
 
-/* Has load and upgrade open the type; at namespace scope, once. */
+/* Makes load and upgrade open the type.  Use it at namespace scope, once. */
 #define FAIR_RESOURCE(T)                                                    \
     static fair::detail::resource_type FAIR__JOIN(fair__resource_, __LINE__)\
-        (#T, &fair::detail::object<T>::type, fair::detail::object<T>::destroy)
+        (typeid(T), fair::detail::object<T>::type,                          \
+         fair::detail::object<T>::destroy)
 
 /* The same for a fair resource. */
 #define FAIR_RESOURCE_IN_TASK(T)                                            \
     static fair::detail::resource_type FAIR__JOIN(fair__resource_, __LINE__)\
-        (#T, &fair::detail::object<T>::type, &fair::detail::object<T>::fair,  \
+        (typeid(T), fair::detail::object<T>::type,                          \
+         fair::detail::object<T>::fair, fair::detail::object<T>::size,      \
          fair::detail::object<T>::clean_up)
 
 } /* namespace fair */

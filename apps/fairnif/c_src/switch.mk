@@ -25,10 +25,11 @@ endif
 
 SWITCH_FLAGS = -DFAIR_SWITCH='"$(FAIRNIF_SWITCH)"' \
     $(if $(filter none,$(FAIRNIF_SWITCH)),-DFAIR_NO_TASKS)
-# task/arch/none.c stands in for it.
-NOT_WITH_SWITCH = $(if $(filter none,$(FAIRNIF_SWITCH)),$(HERE)task/stack.c)
+# task/arch/none.c stands in for them.
+NOT_WITH_SWITCH = $(if $(filter none,$(FAIRNIF_SWITCH)),\
+    $(HERE)task/stack.c $(HERE)task/overflow.c)
 
 # The runtime's folders, each above those before it: `make lint` sees that includes go down only.
-LAYERS = base thread task term wait life nif
+LAYERS = base thread task term wait life resource nif
 RUNTIME_SOURCES = $(filter-out $(NOT_WITH_SWITCH),\
     $(wildcard $(LAYERS:%=$(HERE)%/*.c))) $(SWITCH_SOURCE)

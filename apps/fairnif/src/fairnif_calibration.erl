@@ -8,70 +8,29 @@
 -module(fairnif_calibration).
 
 -export([run/0, mix/0]).
-%% For module fairnif.
--export([start/0, figures/0, put_figures/1]).
-%% Spawned.
--export([measure/0]).
+%% For fairnif and fairnif_settings.
+-export([figures/0, put_figures/1]).
 
 -export_type([result/0]).
 
 -type result() :: #{measured := boolean(),
-                    fair_ns := pos_integer(),
+                    turn_ns := pos_integer(),
                     slice_ns := pos_integer(),
                     reschedule_ns := pos_integer(),
-                    dirty_trip_ns := pos_integer(),
+                    dirty_round_trip_ns := pos_integer(),
                     mix := [{Name :: atom(), NsOf4000 :: pos_integer()}]}.
-%% `measured': false while these are the defaults; `fair_ns': 4000 reductions of
+%% `measured': false while these are the defaults; `turn_ns': 4000 reductions of
 %% the mix, the smallest of 20 runs, 10 to 100 us; `slice_ns': the same, and at
 %% least 100 reschedules, so that giving way costs at most 1 percent;
-%% `dirty_trip_ns': the median of 20 runs, since what counts is a usual trip.
-%% What is over 20 us is a busy machine's: ten of it are what fair_call holds a
+%% `dirty_round_trip_ns': the median of 20 runs, since what counts is a usual trip.
+%% What is over 20 us is a busy machine's: ten of it are what fair_offload holds a
 %% scheduler for.
 
 -define(RUNS, 20).
 -define(CONTEXT_REDS, 4000).
 -define(TRIP_MOST, 20000).
 
-%% -- once, in a process of its own ---------------------------------------------
-
-%% @private
-%% Starts the process that measures, unless that was done or is under way.  It is linked to
-%% nobody, and whoever loads the runtime may die; if it is killed itself, the next call of
-%% fairnif:load_info/0,1, info/0,1, configure/0 or debug/1 starts it again.
--spec start() -> ok.
-start() ->
-    case is_measured() orelse whereis(?MODULE) =/= undefined of
-        true -> ok;
-        false -> _ = proc_lib:spawn(?MODULE, measure, []), ok
-    end.
-
-%% @private
--spec measure() -> ok.
-measure() ->
-    %% An application that stops ends all processes with its group leader.
-    true = group_leader(whereis(init), self()),
-    try register(?MODULE, self()) of
-        true -> is_measured() orelse measure_once()
-    catch
-        error:badarg -> true    % another one is at it
-    end,
-    ok.
-
-measure_once() ->
-    try
-        Figures = run(),
-        %% fairnif:calibrate/0 may have been quicker.
-        is_measured() orelse put_figures(Figures),
-        fairnif:use_figures()
-    catch
-        %% Module fairnif is being loaded anew: its next call starts this again.
-        error:not_loaded -> ok;
-        %% Told of when the environment was read.
-        error:{fairnif, {bad_env, _}} -> ok
-    end.
-
-is_measured() ->
-    maps:get(measured, figures()).
+%% -- the figures in force --------------------------------------------------------
 
 %% @private
 -spec figures() -> result().
@@ -87,10 +46,10 @@ put_figures(Figures) ->
 %% twice as much.
 defaults() ->
     #{measured => false,
-      fair_ns => 25000,
+      turn_ns => 25000,
       slice_ns => 25000,
       reschedule_ns => 250,
-      dirty_trip_ns => 2000,
+      dirty_round_trip_ns => 2000,
       mix => []}.
 
 %% -- the measurement -----------------------------------------------------------
@@ -103,12 +62,12 @@ run() ->
     Mean = lists:sum([Ns || {_, Ns} <- Parts]) div length(Parts),
     Fair = min(100000, max(10000, Mean)),
     Reschedule = max(1, reschedule_ns()),
-    Trip = median(fun() -> fairnif:nif_dirty_trip_ns(4) end),
+    Trip = median(fun() -> fairnif:nif_dirty_round_trip_ns(4) end),
     #{measured => true,
-      fair_ns => Fair,
+      turn_ns => Fair,
       slice_ns => max(Fair, 100 * Reschedule),
       reschedule_ns => Reschedule,
-      dirty_trip_ns => min(?TRIP_MOST, max(Reschedule, Trip)),
+      dirty_round_trip_ns => min(?TRIP_MOST, max(Reschedule, Trip)),
       mix => Parts}.
 
 %% @doc The mix: sorting, lists, maps, binaries.  Each part takes about 100 us.

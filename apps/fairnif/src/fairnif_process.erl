@@ -8,8 +8,8 @@
 %%     ErlNifSInt64 n = 0;
 %%     ERL_NIF_TERM message, from, request;
 %%
-%%     while (fair_receive(t, -1, &message))
-%%         if (fair_get_call(t, message, &from, &request))
+%%     while (fair_receive(t, -1, &message) > 0)
+%%         if (fair_match_call(t, message, &from, &request))
 %%             fair_reply(t, from, enif_make_int64(fair_env(t), ++n));
 %%     return enif_make_atom(fair_env(t), "normal");
 %% }
@@ -19,16 +19,16 @@
 %% 1
 %% '''
 %%
-%% It is a process as any other one: it has a pid, links, monitors and a mailbox, is started by a
-%% supervisor, seen by `observer' and stopped by `sys'. The guide has a chapter on them.
+%% It is a process like any other: it has a pid, links, monitors and a mailbox; a supervisor can
+%% start it, `observer' shows it and `sys' can stop it. The guide has a chapter on native processes.
 %%
-%% What the body returns is the reason the process exits with: `normal', `shutdown', or anything
-%% else for a crash. What it raises, too: `{Reason, StackTrace}'. A body that returns `{continue,
-%% Args}' is called anew with these arguments, in the newest version of its module.
+%% The body returns the exit reason of the process: `normal', `shutdown', or anything else for a
+%% crash. If it raises, the reason is `{Reason, StackTrace}'. A body that returns `{continue, Args}'
+%% is called again with these arguments, in the newest version of its module.
 %%
-%% These messages the body does not get: those of `sys', and, where the process traps exits, its
-%% parent's exit, which ends it with the same reason. With the option `system' it is asked for its
-%% part: see {@type options()}.
+%% The body does not receive the messages of `sys', nor, if the process traps exits, its parent's
+%% exit signal, which ends the process with the same reason. With option `system' the body takes
+%% part in both: see {@type options()}.
 -module(fairnif_process).
 
 -export([start/3, start_link/3, child_spec/1]).
@@ -46,9 +46,9 @@
 -export_type([options/0, nif/0]).
 
 -type nif() :: fun().
-%% `fun Module:Function/Arity', of a fair function with `FAIR_AWAITED' or in mode `FAIR_THREADED':
-%% the NIF itself, without `fairnif:await/1'. (With it, what the process has to do beside the body
-%% is not done.)
+%% `fun Module:Function/Arity', of a fair function with `FAIR_MAY_WAIT' or in mode `FAIR_THREADED':
+%% the NIF itself, without `fairnif:await/1', which would keep the process from handling `sys' and
+%% its parent.
 
 -type options() :: [{name, {local, atom()} | {global, term()} | {via, module(), term()}}
                     | {system, boolean()}
@@ -78,7 +78,7 @@
                   debug :: [sys:dbg_opt()],
                   deadline = infinity :: integer() | infinity,    % of the body's receive, ms
                   hibernate_after :: timeout(),
-                  asks :: fairnif:pending() | undefined}).       % while sys has the process
+                  asks :: tuple() | undefined}).       % while sys has the process
 
 %% What the body came to when it was asked meanwhile: sys calls system_get_state without a way to
 %% give back another record. Only so long, since anybody may look at the dictionary.
@@ -152,7 +152,7 @@ init_it(Starter, Parent, Name, _, {Nif, Args, Ours}, Options) ->
                  debug = gen:debug_options(gen:name(Name), Options),
                  hibernate_after = gen:hibernate_after(Options)},
     try
-        fairnif:until_receive(apply(Nif, Args), process)
+        fairnif_await:until_receive(apply(Nif, Args), process)
     of
         Value -> go_on(Value, P)
     catch
@@ -163,12 +163,12 @@ init_it(Starter, Parent, Name, _, {Nif, Args, Ours}, Options) ->
 
 %% The body wants a message, or has returned.
 go_on(Asks, #process{starter = none} = P) when ?ASKS(Asks) ->
-    wait(Asks, with_deadline(fairnif:timeout_of(Asks), P));
+    wait(Asks, with_deadline(fairnif_await:timeout_of(Asks), P));
 go_on(Asks, #process{starter = Starter} = P) when ?ASKS(Asks) ->
     proc_lib:init_ack(Starter, {ok, self()}),
     go_on(Asks, P#process{starter = none});
 go_on({continue, Args}, #process{nif = Nif} = P) when is_function(Nif, length(Args)) ->
-    go_on(fairnif:until_receive(apply(Nif, Args), process), P);
+    go_on(fairnif_await:until_receive(apply(Nif, Args), process), P);
 go_on({raised, Class, Reason, Stack}, #process{starter = none}) ->
     erlang:raise(Class, Reason, Stack);
 go_on(Reason, #process{starter = none}) ->
@@ -196,7 +196,7 @@ now_ms() ->
     erlang:monotonic_time(millisecond).
 
 %% @private
--spec wait(fairnif:pending(), #process{}) -> no_return().
+-spec wait(tuple(), #process{}) -> no_return().
 wait(Asks, #process{parent = Parent} = P) ->
     Left = left(P),
     receive
@@ -206,7 +206,7 @@ wait(Asks, #process{parent = Parent} = P) ->
         {'EXIT', Parent, Reason} ->
             terminate(Reason, P#process{asks = Asks});
         Message ->
-            go_on(fairnif:answer(Asks, 1, Message), noted(Message, P))
+            go_on(fairnif_await:answer(Asks, 1, Message), noted(Message, P))
     after Left ->
             timed_out(Asks, P)
     end.
@@ -218,7 +218,7 @@ left(#process{deadline = Deadline}) -> max(0, Deadline - now_ms()).
 timed_out(Asks, #process{deadline = infinity} = P) ->
     proc_lib:hibernate(?MODULE, wait, [Asks, P]);
 timed_out(Asks, P) ->
-    go_on(fairnif:answer(Asks, 0, timeout), P).
+    go_on(fairnif_await:answer(Asks, 0, timeout), P).
 
 noted(_Message, #process{debug = []} = P) ->
     P;
@@ -300,7 +300,7 @@ ask_body(Request, P) ->
 
 told(Asks, Message) when ?ASKS(Asks) ->
     try
-        fairnif:answer(Asks, 1, Message)
+        fairnif_await:answer(Asks, 1, Message)
     catch
         Class:Reason:Stack -> {raised, Class, Reason, Stack}
     end;

@@ -48,6 +48,8 @@ options() ->
     [?assertEqual(N, fairnif_test_nif:deep(N)) || N <- [1, 2, 3]],
     [?assertEqual(N, fairnif_test_nif:deep_dirty(N)) || N <- [1, 2, 3]],
     ?assertEqual(100, fairnif_test_nif:deep_enough(100)),
+    %% In each mode but FAIR_THREADED; AUTO twice, since it learns.
+    [?assertEqual(100, fairnif_test_nif:deep_called_enough(100, Mode)) || Mode <- [1, 2, 3, 5, 5]],
     ?assertMatch({x, _}, fairnif_test_nif:limited(fairnif_test_probe:new_slot(), 100, x)),
     ?assertMatch(#{stack_size := 4194304}, fairnif:info({fairnif_test_nif, deep_enough, 1})),
     ?assertMatch(#{slice_ns := 2000000}, fairnif:info({fairnif_test_nif, long_slices, 3})),
@@ -76,7 +78,7 @@ at_once() ->
     Monitors = [element(2, spawn_monitor(fun() -> exit(random_case(N)) end))
                 || N <- lists:seq(1, 400)],
     ?assertEqual([], [Wrong || Monitor <- Monitors,
-                               Wrong <- [fairnif_test:down(Monitor, 60000)], Wrong =/= ok]).
+                               Wrong <- [fairnif_test:down(Monitor)], Wrong =/= ok]).
 
 random_case(N) ->
     Modes = fairnif_test_nif:all_modes(),

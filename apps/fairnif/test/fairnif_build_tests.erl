@@ -37,36 +37,34 @@ mistakes_do_not_compile_test_() ->
          end
      end}
      || {Title, Body, Flags, Why} <-
-            [{"no mistake", "fair_get_bin(t, fair_arg(t, 0), &bin)", "", none},
-             {"a number for a term", "fair_get_bin(t, 0, &bin)", "",
+            [{"no mistake", "fair_get_bytes(t, fair_arg(t, 0), &bin)", "", none},
+             {"a number for a term", "fair_get_bytes(t, 0, &bin)", "",
               "a number where a term belongs: fair_arg(t, 0), not 0"},
-             {"more functions than FAIR_MAX_NIFS", "fair_get_bin(t, fair_arg(t, 0), &bin)",
+             {"more functions than FAIR_MAX_NIFS", "fair_get_bytes(t, fair_arg(t, 0), &bin)",
               "-DFAIR_MAX_NIFS=1", "define it before fairnif.h is included"},
-             {"FAIR_MAX_NIFS too large", "fair_get_bin(t, fair_arg(t, 0), &bin)",
-              "-DFAIR_MAX_NIFS=5000", "FAIR_MAX_NIFS can be 4096 at most"}]].
+             {"FAIR_MAX_NIFS too large", "fair_get_bytes(t, fair_arg(t, 0), &bin)",
+              "-DFAIR_MAX_NIFS=5000", "FAIR_MAX_NIFS can be up to 4096"},
+             {"bytes that other terms share, to be written", "(bin.data[0] = 1)", "", "read-only"},
+             {"functions of the VM that are replaced", replaced(), "", "enif_send is replaced"},
+             {"functions of the VM that are not", replaced(), "-DFAIR_NO_ENIF_MACROS", none}]].
+
+replaced() ->
+    "\n#ifdef enif_send\n#error enif_send is replaced\n#endif\n"
+        "fair_get_bytes(t, fair_arg(t, 0), &bin)".
 
 library(Got) ->
     ["#include <fairnif.h>\n"
      "static ERL_NIF_TERM f(fair_task *t)\n"
      "{\n"
-     "    fair_bin bin;\n"
-     "    return ", Got, " ? fair_make_bin(t, &bin) : fair_badarg(t);\n"
+     "    fair_bytes bin;\n"
+     "    return ", Got, " ? fair_make_bytes(t, &bin) : fair_badarg(t);\n"
      "}\n"
      "static ErlNifFunc nifs[] = {FAIR_NIF(\"f\", 1, f, FAIR_AUTO), {\"g\", 0, NULL, 0}};\n"
-     "FAIR_NIF_INIT(library, nifs, NULL, NULL, NULL, NULL)\n"].
-
-%% What the guide shows is complete: each sample compiles, with nothing but fairnif.hpp.
-what_the_guide_shows_in_cpp_compiles_test_() ->
-    {ok, Page} = file:read_file(filename:join(app(), "../../docs/guide/12-cpp.md")),
-    {match, Samples} = re:run(Page, "^```cpp\n(.*?)^```", [multiline, dotall, global,
-                                                          {capture, [1], list}]),
-    ?assert(length(Samples) >= 2),
-    cpp([{"sample " ++ integer_to_list(N), Sample, none}
-         || {N, [Sample]} <- lists:enumerate(Samples)]).
+     "FAIR_NIF_INIT(library, nifs, NULL, NULL, NULL)\n"].
 
 mistakes_in_cpp_do_not_compile_test_() ->
     cpp([{Title, [Body, "\nstatic ErlNifFunc nifs[] = {FAIR_FN(\"f\", f, FAIR_AUTO)};\n"
-                  "FAIR_NIF_INIT(library, nifs, fair::load<>, NULL, fair::upgrade<>, NULL)\n"],
+                  "FAIR_NIF_INIT(library, nifs, fair::load<>, fair::upgrade<>, NULL)\n"],
           Why}
          || {Title, Body, Why} <-
                 [{"no mistake", "static int f(fair::task &t, std::vector<int> v) { t.tick(1); "
@@ -78,6 +76,12 @@ mistakes_in_cpp_do_not_compile_test_() ->
                  {"terms in what is read in slices",
                   "static int f(fair::task &, std::vector<fair::term>) { return 1; }",
                   "a pause would spoil the terms"},
+                 {"a number for a term",
+                  "static fair::term f(fair::task &) { return 7; }", "fair::term"},
+                 {"a term for a number",
+                  "static int f(fair::task &, fair::term any) { return any + 1; }", "operator+"},
+                 {"a field of the task", "static int f(fair::task &t) { return t.env != NULL; }",
+                  "inaccessible"},
                  {"a type without a codec", "struct point { int x; };\n"
                   "static int f(fair::task &, point) { return 1; }", "codec<point"}]]).
 

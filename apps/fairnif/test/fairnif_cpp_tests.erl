@@ -1,10 +1,10 @@
 %% fairnif.hpp in the VM. Skipped, aloud, where there is no C++ compiler.
 -module(fairnif_cpp_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(T, fairnif_test_cpp).
+-define(TYPES, fairnif_test_types).
 -define(FINE, fairnif_test_fine).
 
 cpp_test_() ->
@@ -25,7 +25,7 @@ tests() ->
      {"long lists, maps and strings are read, made and destroyed in slices", fun slices/0},
      {"a term is kept for the call by a root, and until a pause without", fun terms/0},
      {"exceptions become Erlang's", fun exceptions/0},
-     {"fairnif:checked/2 makes a wrong argument badarg with error_info", fun checked/0},
+     {"fairnif:with_error_info/2 makes a wrong argument badarg with error_info", fun checked/0},
      {"destructors run however a call ends", fun ends/0},
      {"they run once, on no normal scheduler, wherever its caller's death finds the body",
       fun killed/0},
@@ -36,9 +36,12 @@ tests() ->
      {"what runs elsewhere answers and throws as if called here", fun calls/0},
      {"resources are typed, and destroyed by the VM", fun resources/0},
      {"resources whose destructors run in tasks", fun resources_in_tasks/0},
+     {"types of one unqualified name are two, after upgrades and refused loads, too",
+      fun types/0},
+     {"objects of an older library, where the type was smaller, are refused",
+      fun smaller/0},
      {"a body is a process that serves calls and casts", fun process/0},
-     {"messages come by tag and in order, or not in time", fun receives/0},
-     {"messages are sent to whom a term names", fun sends/0},
+     {"a receive as an exception unwinds ends when its caller dies", fun receives_late/0},
      {"Erlang's functions answer and raise as if called here", fun applies/0},
      {"options are taken", fun options/0}].
 
@@ -59,7 +62,7 @@ beside_fine() ->
     ?assertError(#{'__struct__' := 'Elixir.ArgumentError'}, ?FINE:add(2, a)),
     ?assertEqual(500000500000, ?FINE:triangle(1000000)),
     ?assertError({badarg, #{1 := <<"expected an integer", _/binary>>}}, ?FINE:triangle(a)),
-    ?assertMatch(#{calls := Calls, flags := [unwinds]} when Calls > 0,
+    ?assertMatch(#{calls := Calls, flags := [cleanup]} when Calls > 0,
                  fairnif:info({?FINE, triangle, 1})),
     ?assertEqual(7, ?FINE:unboxed(?FINE:boxed(7))),
     ?assertEqual({ok, a, <<"a">>}, ?FINE:ok(a)),
@@ -69,7 +72,7 @@ beside_fine() ->
     exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
     fairnif_test:eventually(
-      fun() -> #{unwinds := N} = fairnif:info({?FINE, triangle, 1}), N =:= 1 end).
+      fun() -> #{cleanups := N} = fairnif:info({?FINE, triangle, 1}), N =:= 1 end).
 
 fine_anew() ->
     ?assertEqual(6, ?FINE:triangle(3)),
@@ -174,8 +177,8 @@ exceptions() ->
     ?assertError({'(anonymous namespace)::shop::closed<int>', <<>>}, ?T:throws(<<"struct">>)).
 
 checked() ->
-    ?assertEqual(7, fairnif:checked(fun ?T:uint8/1, [7])),
-    try fairnif:checked(fun ?T:uint8/1, [256]) of
+    ?assertEqual(7, fairnif:with_error_info(fun ?T:uint8/1, [7])),
+    try fairnif:with_error_info(fun ?T:uint8/1, [256]) of
         Answer -> error({answer, Answer})
     catch
         error:badarg:Stack ->
@@ -184,7 +187,7 @@ checked() ->
             ?assertEqual(#{1 => <<"expected an integer 0..255, got 256">>}, Cause),
             ?assertEqual(Cause, Module:format_error(badarg, Stack))
     end,
-    ?assertError(badarith, fairnif:checked(fun ?T:infinite/0, [])).
+    ?assertError(badarith, fairnif:with_error_info(fun ?T:infinite/0, [])).
 
 %% -- how a call ends ---------------------------------------------------------
 
@@ -217,7 +220,7 @@ killed() ->
 killed(F, How, Made, Swallowed) ->
     ?T:reset(),
     Mfa = {?T, F, 1},
-    #{unwinds := Before} = fairnif:info(Mfa),
+    #{cleanups := Before} = fairnif:info(Mfa),
     {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:F(How)) end),
     fairnif_test:eventually(fun() -> element(1, ?T:counts()) >= min(Made, 3) end),
     timer:sleep(5),
@@ -226,7 +229,7 @@ killed(F, How, Made, Swallowed) ->
     fairnif_test:eventually(
       fun() ->
               case {?T:counts(), fairnif:info(Mfa)} of
-                  {{Made, Made, 0, Swallowed}, #{unwinds := Unwinds}} -> Unwinds =:= Before + 1;
+                  {{Made, Made, 0, Swallowed}, #{cleanups := Unwinds}} -> Unwinds =:= Before + 1;
                   Other -> {F, How, Other}
               end
       end).
@@ -306,6 +309,52 @@ resources_in_tasks() ->
     fairnif_test:eventually(
       fun() -> made_and_gone() =:= {52, 52} orelse made_and_gone() end).
 
+types() ->
+    told_apart(),
+    [begin reloads({?TYPES, undefined}), told_apart() end || _ <- [1, 2]],
+    quietly(fun() ->
+                    [begin
+                         {error, on_load_failure} = load(Refused),
+                         told_apart()
+                     end || Refused <- [{?TYPES, 77}, {refused_twice, undefined}]]
+            end),
+    reloads({?TYPES, undefined}),
+    told_apart().
+
+reloads(Library) ->
+    {module, ?TYPES} = load(Library).
+
+load(Library) ->
+    persistent_term:put(?TYPES, Library),
+    _ = code:purge(?TYPES),
+    code:load_file(?TYPES).
+
+told_apart() ->
+    {A, B} = {?TYPES:make_a(), ?TYPES:make_b()},
+    ?assertEqual({42, <<"long enough to be elsewhere">>}, {?TYPES:number(A), ?TYPES:text(B)}),
+    ?assertError({badarg, _}, ?TYPES:number(B)),
+    ?assertError({badarg, _}, ?TYPES:text(A)),
+    ?assertEqual(0, ?TYPES:monitored(A)).
+
+smaller() ->
+    {A, Tended} = {?TYPES:make_a(), ?TYPES:make_tended()},
+    ?assertEqual({42, 42}, {?TYPES:number(A), ?TYPES:tended_number(Tended)}),
+    reloads({types_grown, undefined}),
+    ?assertError({badarg, _}, ?TYPES:number(A)),
+    ?assertError({badarg, _}, ?TYPES:tended_number(Tended)),
+    ?assertMatch(#{refused := N} when N > 0, tended()),
+    ?assertEqual(42, ?TYPES:number(?TYPES:make_a())),
+    ?assertEqual(42, ?TYPES:tended_number(?TYPES:make_tended())),
+    %% Nor are they destroyed as what they are not.
+    erlang:garbage_collect(),
+    fairnif_test:eventually(fun() -> #{objects := Left} = tended(), Left =:= 0 end),
+    reloads({?TYPES, undefined}),
+    told_apart().
+
+tended() ->
+    #{resources := Types} = fairnif:info(),
+    hd([T || #{type := {?TYPES, 'a::tended'}} = T <- Types]).
+
 %% -- messages ----------------------------------------------------------------
 
 process() ->
@@ -342,33 +391,12 @@ quietly(Fun) ->
     ok = logger:set_primary_config(level, none),
     try Fun() after logger:set_primary_config(level, Level) end.
 
-%% In a process of its own: this one has got other messages.
-receives() ->
-    {Pid, Monitor} = spawn_monitor(fun receives_here/0),
-    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end.
-
-receives_here() ->
-    Ref = make_ref(),
-    Large = big(10000),
-    [self() ! Message || Message <- [{second, <<"2">>}, {first, Large}]],
-    ?assertEqual([<<"none">>, Large, <<"none">>, <<"2">>, <<"none">>],
-                 fairnif:await(?T:receives(Ref))),
-    ?assertError({fairnif, {not_awaited, {?T, receives_unawaited, 1}}},
-                 ?T:receives_unawaited(Ref)),
-    %% Cancelled where an exception is under way already.
+receives_late() ->
     ?T:reset(),
     Late = spawn(fun() -> fairnif:await(?T:unwinds_to_receive()) end),
     fairnif_test:eventually(fun() -> made_and_gone() =:= {1, 0} end),
     exit(Late, kill),
     fairnif_test:eventually(fun() -> made_and_gone() =:= {1, 1} end).
-
-sends() ->
-    Text = big(100000),
-    Self = self(),
-    Tag = make_ref(),
-    To = spawn_link(fun() -> Self ! {Tag, [receive Message -> Message end || _ <- [1, 2, 3]]} end),
-    ok = fairnif:await(?T:sends(To, Text)),
-    receive {Tag, Came} -> ?assert(Came =:= [Text, <<>>, {mine, 1}]) end.
 
 applies() ->
     Apply = fun(How, Arg) -> fairnif:await(?T:applies(How, Arg)) end,
@@ -387,5 +415,5 @@ applies() ->
 
 options() ->
     ?assertEqual(1000, ?T:deep(1000)),
-    ?assertMatch(#{stack_size := 8388608, flags := [unwinds], mode := auto},
+    ?assertMatch(#{stack_size := 8388608, flags := [cleanup], mode := auto},
                  fairnif:info({?T, deep, 1})).

@@ -5,25 +5,16 @@
 the_manual_lists_the_counters_as_they_are_declared_test_() ->
     case root() of
         {ok, Root} ->
-            Info = read(Root, "docs/manual/info.md"),
+            Info = read(Root, "docs/reference/info.md"),
             [{Row, ?_assertNotEqual(nomatch, string:find(Info, Row))}
              || Row <- counter_rows(Root)];
-        none -> []
-    end.
-
-the_manual_describes_every_function_of_the_header_test_() ->
-    case root() of
-        {ok, Root} ->
-            Manual = read(Root, "docs/manual/c-api.md"),
-            [{Name, ?_assert(named(Name, Manual))}
-             || Name <- header_names(Root)];
         none -> []
     end.
 
 the_manual_describes_every_function_of_the_header_for_drivers_test_() ->
     case root() of
         {ok, Root} ->
-            Manual = read(Root, "docs/manual/driver-api.md"),
+            Manual = read(Root, "docs/reference/drivers.md"),
             Header = read(Root, "apps/fairnif_driver/c_include/fairdrv.h"),
             Names = names("\\b(fair_drv_\\w+|FAIR_DR[A-Z]*_[A-Z]\\w*|FairDrv\\w+)", Header),
             ?assert(length(Names) > 15),
@@ -34,17 +25,17 @@ the_manual_describes_every_function_of_the_header_for_drivers_test_() ->
 the_manual_describes_every_function_that_is_exported_test_() ->
     case root() of
         {ok, Root} ->
-            Manual = read(Root, "docs/manual/erlang-api.md"),
-            Internal = [nif_reschedule_ns, nif_dirty_trip_ns, use_figures, header_dir,
-                        format_error, until_receive, answer, timeout_of],
-            headings(fairnif:module_info(exports), Internal, Manual);
+            Manual = read(Root, "docs/reference/erlang.md"),
+            Exports = [Export || {Name, _} = Export <- fairnif:module_info(exports),
+                                 not lists:prefix("nif_", atom_to_list(Name))],
+            headings(Exports, [format_error], Manual);
         none -> []
     end.
 
 the_manual_describes_every_function_for_callers_of_drivers_test_() ->
     case root() of
         {ok, Root} ->
-            Manual = read(Root, "docs/manual/driver-api.md"),
+            Manual = read(Root, "docs/reference/drivers.md"),
             headings(fairnif_driver:module_info(exports), [], Manual);
         none -> []
     end.
@@ -59,8 +50,10 @@ every_link_of_the_pages_leads_somewhere_test_() ->
     case root() of
         {ok, Root} ->
             Pages = lists:append([filelib:wildcard(Pattern, Root)
-                                  || Pattern <- ["*.md", "docs/**/*.md", "examples/*.md",
-                                                 "apps/*/README.md", "elixir/*/README.md"]]),
+                                  || Pattern <- ["*.md", "docs/**/*.md", "{examples,packages}/*.md",
+                                                 "{examples,packages}/*/*.md",
+                                                 "apps/*/README.md",
+                                                 "elixir/*/README.md"]]),
             ?assert(length(Pages) > 30),
             [{Page, ?_assertEqual([], dead_links(Root, Page))} || Page <- Pages];
         none -> []
@@ -78,7 +71,7 @@ leads(Page, [Path | Heading]) ->
     File = filename:join(filename:dirname(Page), Path),
     filelib:is_file(File) andalso has_heading(File, Heading).
 
-%% As GitHub makes an anchor of a heading.
+%% As GitHub makes an anchor of a heading. A header's headings are the rulers of its sections.
 has_heading(_, []) ->
     true;
 has_heading(File, [Anchor]) ->
@@ -86,7 +79,10 @@ has_heading(File, [Anchor]) ->
     Anchors = [lists:append(string:replace(
                               re:replace(string:lowercase(Heading), "[^\\w\\- ]", "",
                                          [global, {return, list}]), " ", "-", all))
-               || [Heading] <- matches("^#+ (.*)$", Text)],
+               || [Heading] <- matches(case filename:extension(File) of
+                                           ".h" -> "-- (.+?) -+(?: \\*/)?$";
+                                           _ -> "^#+ (.*)$"
+                                       end, Text)],
     lists:member(Anchor, Anchors).
 
 %% Rows of the manual's table, made of COUNTER(name, how, "unit", "meaning").
@@ -95,17 +91,6 @@ counter_rows(Root) ->
                    read(Root, "apps/fairnif/c_src/thread/counters.def")),
     ?assert(length(Rows) > 5),
     ["\n| " ++ string:join(Row, " | ") ++ " |\n" || Row <- Rows].
-
-%% fair_name and FAIR_NAME; what begins with fair__ is the runtime's own.
-header_names(Root) ->
-    Header = [read(Root, "apps/fairnif/c_include/" ++ File)
-              || File <- ["fairnif.h", "fairnif_abi.h"]],
-    Found = names("\\b((?:fair|FAIR)_[A-Za-z0-9]\\w*)", Header),
-    Getters = ["fair_get_" ++ Type
-               || [Type] <- matches("^FAIR__GETTER\\((\\w+),", Header)],
-    Names = lists:usort(Found ++ Getters),
-    ?assert(length(Names) > 50),
-    Names -- ["fair_get_"].
 
 %% What the code of a header names, comments left out.
 names(Pattern, Header) ->
@@ -132,7 +117,7 @@ root() ->
     {ok, Here} = file:get_cwd(),
     Starts = [fairnif:include_dir(), Here],
     case [Dir || Start <- Starts, Dir <- upwards(filename:absname(Start)),
-                 filelib:is_file(filename:join(Dir, "docs/manual/info.md"))] of
+                 filelib:is_file(filename:join(Dir, "docs/reference/info.md"))] of
         [Dir | _] -> {ok, Dir};
         [] -> none
     end.

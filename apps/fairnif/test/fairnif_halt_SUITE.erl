@@ -6,7 +6,8 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([halt_without_flush_is_as_fast_with_tasks_in_every_mode/1,
          halt_with_flush_is_as_fast_with_tasks_in_every_mode/1,
-         init_stop_is_as_fast_with_tasks_in_every_mode/1]).
+         init_stop_is_as_fast_with_tasks_in_every_mode/1,
+         no_body_runs_while_the_statics_of_its_library_are_destroyed/1]).
 
 -define(ATTEMPTS, 4).
 
@@ -14,9 +15,7 @@ suite() ->
     [{timetrap, {minutes, 2}}].
 
 all() ->
-    [halt_without_flush_is_as_fast_with_tasks_in_every_mode,
-     halt_with_flush_is_as_fast_with_tasks_in_every_mode,
-     init_stop_is_as_fast_with_tasks_in_every_mode].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -29,12 +28,27 @@ halt_without_flush_is_as_fast_with_tasks_in_every_mode(_) -> halts(halt).
 halt_with_flush_is_as_fast_with_tasks_in_every_mode(_) -> halts(flush).
 init_stop_is_as_fast_with_tasks_in_every_mode(_) -> halts(stop).
 
+no_body_runs_while_the_statics_of_its_library_are_destroyed(_) ->
+    case list_to_integer(erlang:system_info(otp_release)) >= 26 of
+        true -> [destroyed_under(F) || F <- [use_threaded, use_dirty], _ <- [1, 2]];
+        false -> {skip, "the VM tells nobody that it halts"}
+    end.
+
+destroyed_under(Function) ->
+    Erl = lists:flatten(lists:join($ , ["erl", "-noshell" | fairnif_test:erl_args()])),
+    Output = os:cmd("ulimit -c 0; " ++ Erl ++ " -eval 'fairnif_test_ends:halt_with("
+                    ++ atom_to_list(Function) ++ ")' 2>&1; echo status: $?"),
+    case string:find(Output, "status: 0") of
+        nomatch -> ct:fail({Function, Output});
+        _ -> ok
+    end.
+
 %% Time is wall time on a machine with other work: a slow one is tried again, a wrong status is not.
 halts(How) ->
     Without = lists:min([halt_us(instead(How), How) || _ <- lists:seq(1, 3)]),
     Times = [{Mode, in_time(Mode, How, Without)}
              || Mode <- [yielding, dirty_cpu, dirty_io, yielding_dirty, auto, unwinding, threaded,
-                         offloaded, waiting]],
+                         offloaded, waiting, descriptor]],
     {comment, io_lib:format("us: ~p without tasks, ~p", [Without, Times])}.
 
 %% init:stop/0 is Erlang code, which shares the schedulers with what is at work. (In an idle node it

@@ -2,17 +2,16 @@
 %% is said when a body breaks the rules. Each in a fresh node. Times are ratios with room, tried
 %% again when they are over.
 -module(fairnif_limits_SUITE).
--tests(alone).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([no_call_on_64_mb_holds_a_scheduler_for_long/1,
+         no_end_of_a_call_holds_a_scheduler_for_long/0,
+         no_end_of_a_call_holds_a_scheduler_for_long/1,
          garbage_on_dirty_slices_takes_no_more_memory_than_on_normal_ones/1,
          a_kill_stops_a_task_within_a_slice/1,
          the_time_used_is_charged/1,
          a_body_that_never_ticks_is_named_with_its_gap/1,
          auto_moves_a_body_that_never_ticks_and_takes_it_back/1,
-         one_call_more_than_max_tasks_is_overloaded/1,
-         max_tasks_of_the_application_counts_all_functions/1,
          a_stack_overflow_says_so_and_ends_the_node/1,
          a_mutex_held_and_a_term_kept_across_a_tick_are_reported/1]).
 
@@ -20,16 +19,7 @@ suite() ->
     [{timetrap, {minutes, 2}}].
 
 all() ->
-    [no_call_on_64_mb_holds_a_scheduler_for_long,
-     garbage_on_dirty_slices_takes_no_more_memory_than_on_normal_ones,
-     a_kill_stops_a_task_within_a_slice,
-     the_time_used_is_charged,
-     a_body_that_never_ticks_is_named_with_its_gap,
-     auto_moves_a_body_that_never_ticks_and_takes_it_back,
-     one_call_more_than_max_tasks_is_overloaded,
-     max_tasks_of_the_application_counts_all_functions,
-     a_stack_overflow_says_so_and_ends_the_node,
-     a_mutex_held_and_a_term_kept_across_a_tick_are_reported].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -38,25 +28,55 @@ init_per_suite(Config) ->
 end_per_suite(_Config) ->
     ok.
 
-%% In CPU time of the thread. Beyond the runtime's own share of a slice: page faults of the memory
-%% that a call gets, which the kernel may have to find first where other programs want some as well.
+%% In CPU time of the thread, or not much longer than those of a body that only touches new memory.
 no_call_on_64_mb_holds_a_scheduler_for_long(_) ->
-    Seen = [{Name, Mode, slices(Name, Mode)}
-            || {Name, _, _} <- fairnif_test_limits:big_calls(), Mode <- [yielding, auto]],
+    Seen = [{Name, slices(Name)} || {Name, _, _} <- fairnif_test_limits:big_calls()],
     ct:log("~p", [Seen]),
     {comment, io_lib:format("longest: ~.1f slices",
-                            [lists:max([L || {_, _, #{longest := L}} <- Seen])])}.
+                            [lists:max([L || {_, {Modes, _}} <- Seen, #{longest := L} <- Modes])])}.
 
-slices(Name, Mode) ->
+slices(Name) ->
     fairnif_test:retry(6, fun() ->
-                                  Seen = in_peer(fairnif_test_limits, slices, [Name, Mode]),
-                                  put(seen, Seen),
-                                  #{longest := Longest, one_in_100 := OneIn100} = Seen,
-                                  if Longest < 10, OneIn100 < 3 -> ok;
-                                     true -> {Name, Mode, Seen}
+                                  {Modes, Touched} = Seen =
+                                      in_peer(fairnif_test_limits, slices,
+                                              [Name, [yielding, auto]]),
+                                  case [M || M <- Modes, Key <- [longest, one_in_100],
+                                             map_get(Key, M) >= most(Key, Touched)] of
+                                      [] -> {ok, Seen};
+                                      _ -> {Name, Seen}
                                   end
-                          end),
-    get(seen).
+                          end).
+
+most(longest, #{longest := Touched}) -> max(10, 2 * Touched);
+most(one_in_100, #{one_in_100 := Touched}) -> max(3, 2 * Touched).
+
+no_end_of_a_call_holds_a_scheduler_for_long() ->
+    [{timetrap, {minutes, 10}}].
+
+%% In CPU time. The VM gives memory back a carrier at a time, of 5 MB by default, and the kernel
+%% takes a millisecond for that: so they are small here. Done at once, each end would take 5 to
+%% 160 ms; two slices are allowed, or twice what a neighbour of calls that only touch new memory
+%% waits. (What goes in a slice: test_ends.c.)
+no_end_of_a_call_holds_a_scheduler_for_long(_) ->
+    Peer = fairnif_test:peer(["+S", "1:1", "+SDcpu", "1:1", "-fairnif", "threads", "4"
+                              | lists:append([["+M" ++ [A] ++ "lmbcs", "128",
+                                               "+M" ++ [A] ++ "smbcs", "64"] || A <- "BR"])]),
+    Seen = [{Case, end_of(Peer, Case)} || Case <- fairnif_test_ends:cases()],
+    ct:log("~p", [Seen]),
+    fairnif_test:stop(Peer),
+    {comment, io_lib:format("longest: ~p us; too busy to say: ~p",
+                            [lists:max([0 | [Us || {_, Us} <- Seen, is_integer(Us)]]),
+                             [Case || {Case, unsure} <- Seen]])}.
+
+end_of(Peer, Case) ->
+    fairnif_test:retry(
+      5, fun() ->
+                 case fairnif_test:call(Peer, fairnif_test_ends, longest, [Case]) of
+                     {Us, _} when Us < 2000 -> {ok, Us};
+                     {Us, Control} when Us < 2 * Control -> {ok, unsure};
+                     Over -> {Case, Over}
+                 end
+         end).
 
 garbage_on_dirty_slices_takes_no_more_memory_than_on_normal_ones(_) ->
     fairnif_test:retry(3, fun() ->
@@ -78,8 +98,8 @@ a_kill_stops_a_task_within_a_slice(_) ->
      || Mode <- [yielding, dirty_cpu, dirty_io, yielding_dirty, auto]],
     fairnif_test:stop(Peer).
 
-%% The median, with a millisecond for what else there is on the machine, and twice what ordinary
-%% Erlang takes to die on it.
+%% The median, with a millisecond for what else there is on the machine, and twice what the body
+%% takes to end when it is told to.
 kill_in_time(Peer, Mode) ->
     #{slice_ns := Slice, dirty_slice_ns := DirtySlice} =
         fairnif_test:call(Peer, fairnif, info, []),
@@ -88,15 +108,15 @@ kill_in_time(Peer, Mode) ->
                          false -> DirtySlice
                      end,
     fairnif_test:retry(3, fun() ->
-                                  {Times, Erlang} =
+                                  {Times, Told} =
                                       fairnif_test:call(Peer, fairnif_test_limits,
                                                         kill_to_stop_ns, [Mode, 31]),
-                                  [Median, Control] = [lists:nth(16, Ts) || Ts <- [Times, Erlang]],
-                                  ct:log("~p: median ~b, longest ~b; Erlang: median ~b",
+                                  [Median, Control] = [lists:nth(16, Ts) || Ts <- [Times, Told]],
+                                  ct:log("~p: median ~b, longest ~b; told: median ~b",
                                          [Mode, Median, lists:last(Times), Control]),
                                   case Median =< Most + 2 * Control of
                                       true -> ok;
-                                      false -> {Mode, {most, Most}, Times, {erlang, Erlang}}
+                                      false -> {Mode, {most, Most}, Times, {told, Told}}
                                   end
                           end).
 
@@ -114,18 +134,19 @@ the_time_used_is_charged(_) ->
     fairnif_test:stop(Peer).
 
 a_body_that_never_ticks_is_named_with_its_gap(_) ->
-    [fairnif_test:retry(3, fun() -> never_ticks(Mode) end) || Mode <- fairnif_test_nif:modes()].
+    fairnif_test:retry(3, fun() -> never_tick(fairnif_test_nif:modes()) end).
 
-never_ticks(Mode) ->
+never_tick(Modes) ->
     Peer = peer(),
-    Name = fairnif_test_nif:name(never_tick, Mode),
-    ok = fairnif_test:call(Peer, fairnif_test_nif, Name, [100000]),
+    Names = [fairnif_test_nif:name(never_tick, Mode) || Mode <- Modes],
+    [ok = fairnif_test:call(Peer, fairnif_test_nif, Name, [100000]) || Name <- Names],
     #{functions := Functions} = fairnif_test:call(Peer, fairnif, info, []),
     fairnif_test:stop(Peer),
-    {Gap, Worst} = lists:max([{Gap, F} || #{function := F, longest_gap_ns := Gap} <- Functions]),
-    case Worst of
-        {fairnif_test_nif, Name, 1} when Gap > 80000000, Gap < 200000000 -> ok;
-        _ -> {Mode, Gap, Worst}
+    Long = [{F, Gap} || #{function := F, longest_gap_ns := Gap} <- Functions, Gap > 80000000],
+    case {lists:sort([F || {F, Gap} <- Long, Gap < 200000000]),
+          lists:sort([{fairnif_test_nif, Name, 1} || Name <- Names])} of
+        {Named, Named} when length(Long) =:= length(Named) -> ok;
+        _ -> Long
     end.
 
 auto_moves_a_body_that_never_ticks_and_takes_it_back(_) ->
@@ -144,21 +165,6 @@ auto_moves_a_body_that_never_ticks_and_takes_it_back(_) ->
     fairnif_test:eventually(fun() -> not Adapted(1) end),
     fairnif_test:stop(Peer).
 
-one_call_more_than_max_tasks_is_overloaded(_) ->
-    [{killed, 1}, {ok, 1}, {overloaded, 8}] =
-        in_peer(fairnif_test_limits, overloaded, [limited, 10]).
-
-max_tasks_of_the_application_counts_all_functions(_) ->
-    Peer = fairnif_test:peer(["+S", "2:2", "-fairnif", "max_tasks", "2"]),
-    ok = fairnif_test:call(Peer, application, start, [fairnif]),
-    [begin
-         [{killed, 1}, {ok, 1}, {overloaded, 4}] =
-             fairnif_test:call(Peer, fairnif_test_limits, overloaded, [Function, 6])
-     end || Function <- [spin_yielding, spin_yielding_dirty, spin_auto]],
-    #{overloaded := 4} = fairnif_test:call(Peer, fairnif, info,
-                                           [{fairnif_test_nif, spin_auto, 3}]),
-    fairnif_test:stop(Peer).
-
 %% Frames of 32 KiB, each larger than a page, step over no guard.
 a_stack_overflow_says_so_and_ends_the_node(_) ->
     [begin
@@ -169,6 +175,17 @@ a_stack_overflow_says_so_and_ends_the_node(_) ->
      end || {Call, Name, Size} <-
                 [{"fairnif_test_nif:deep(500)", "fairnif_test_nif:deep/1", "131072"},
                  {"fairnif_test_nif:deep_dirty(500)", "fairnif_test_nif:deep_dirty/1", "131072"},
+                 {"fairnif_test_nif:deep_called(50, 2)",
+                  "fairnif_test_nif:deep_called/2 passed to fair_offload, on a dirty CPU",
+                  "320 KiB (+sssdcpu)"},
+                 {"fairnif_test_nif:deep_called(50, 3)",
+                  "fairnif_test_nif:deep_called/2 passed to fair_offload, on a dirty I/O",
+                  "320 KiB (+sssdio)"},
+                 {"fairnif_test_nif:deep_called(50, 1)",
+                  "fairnif_test_nif:deep_called/2 passed to fair_offload, on a normal",
+                  "1024 KiB (+sss)"},
+                 {"fairnif_test_nif:deep_called_enough(500, 2)",
+                  "fairnif_test_nif:deep_called_enough/2 passed to fair_offload", "4194304"},
                  {"fairnif_test_nif:deep_enough(500)", "fairnif_test_nif:deep_enough/1", "4194304"},
                  {"fairnif_test_waits:run(deep_threaded, [500])",
                   "fairnif_test_waits:deep_threaded_nif/1", "131072"}]].
@@ -181,7 +198,7 @@ overflow(Call) ->
 a_mutex_held_and_a_term_kept_across_a_tick_are_reported(_) ->
     Peer = fairnif_test:peer(["+S", "2:2"]),
     Misuses = fun(Call) ->
-                      fairnif_test:call(Peer, fairnif_test_limits, misuses, [Call])
+                      fairnif_test:call(Peer, fairnif_test_limits, rule_violations, [Call])
               end,
     0 = Misuses({holds_mutex, []}),             % not compiled with FAIR_DEBUG
     ok = fairnif_test:call(Peer, fairnif_test_nif, use, [fairnif_test_nif_debug]),

@@ -2,22 +2,25 @@
 %% once, in a process of its own.  Each test in a fresh node with one dirty CPU scheduler, which a
 %% plain NIF holds: so the measurement can't end before the test wants it to.
 -module(fairnif_loading_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([load_ms/0, killed_loader/0, many_loaders/1, half_loaded/0, again/0, early_call/1]).
+-export([load_ms/0, killed_loader/0, many_loaders/1, half_loaded/0, again/0, early_call/1,
+         reloads/1]).
 
 loading_test_() ->
     ok = fairnif_test:build(),
     {timeout, 120,
-     [{"the runtime is loaded and usable while all dirty CPU schedulers are busy",
+     [{"a library compiled for interface 3.0 does what it did",
+       fun fairnif_test_interface_3:check/0},
+      {"the runtime is loaded and usable while all dirty CPU schedulers are busy",
        fun usable_at_once/0},
       {"whoever loads it may be killed, and so may the process that measures", fun killed/0},
       {"what a loader that was killed left undone is done by the next call", fun half_done/0},
       {"fifty that load at once measure once", fun once/0},
       {"the module is loaded anew while the process measures", fun anew/0},
       {"application:stop does not end the process that measures", fun application_stop/0},
+      {"a library that is loaded again and again makes no atoms", fun atoms/0},
       {"a call made right after the load may be long and raise", {timeout, 60, fun early/0}}]}.
 
 usable_at_once() ->
@@ -26,18 +29,19 @@ usable_at_once() ->
     ?debugFmt("loaded in ~.1f ms beside a full dirty CPU pool", [Ms]),
     Info = fairnif_test:call(Peer, fairnif, info, []),
     ?assertMatch(#{slice_ns := 25000, calibration := #{measured := false, slice_ns := 25000,
-                                                       fair_ns := 25000}}, Info),
+                                                       turn_ns := 25000}}, Info),
     ok = fairnif_test:call(Peer, fairnif, configure, []),
     ok = fairnif_test:call(Peer, application, start, [fairnif]),
     open(Peer),
-    #{calibration := #{slice_ns := Slice, fair_ns := Fair, dirty_trip_ns := Trip, mix := Mix}} =
+    #{calibration := #{slice_ns := Slice, turn_ns := Fair, dirty_round_trip_ns := Trip,
+                       mix := Mix}} =
         measured(Peer),
     ?assertEqual(4, length(Mix)),
     fairnif_test:eventually(
       fun() ->
-              maps:with([slice_ns, fair_ns, dirty_trip_ns],
+              maps:with([slice_ns, turn_ns, dirty_round_trip_ns],
                         fairnif_test:call(Peer, fairnif, info, []))
-                  =:= #{slice_ns => Slice, fair_ns => Fair, dirty_trip_ns => Trip}
+                  =:= #{slice_ns => Slice, turn_ns => Fair, dirty_round_trip_ns => Trip}
       end),
     fairnif_test:stop(Peer).
 
@@ -86,6 +90,14 @@ application_stop() ->
     _ = measured(Peer),
     fairnif_test:stop(Peer).
 
+%% Both as an upgrade and anew.
+atoms() ->
+    Peer = peer([]),
+    open(Peer),
+    Before = fairnif_test:call(Peer, ?MODULE, reloads, [3]),
+    ?assertEqual(Before, fairnif_test:call(Peer, ?MODULE, reloads, [20])),
+    fairnif_test:stop(Peer).
+
 %% What is freed in this node is unmapped: who reads it ends it.
 early() ->
     [begin
@@ -106,7 +118,7 @@ killed_loader() ->
     {Pid, Monitor} = spawn_monitor(fun() -> _ = fairnif:load_info(), timer:sleep(infinity) end),
     fairnif_test:eventually(fun() -> persistent_term:get({fairnif, runtime}, none) =/= none end),
     exit(Pid, kill),
-    killed = fairnif_test:down(Monitor, 5000),
+    killed = fairnif_test:down(Monitor),
     ok.
 
 %% As if the loader had been killed before its last step, and before it had read the environment.
@@ -127,7 +139,7 @@ many_loaders(N) ->
     1 = erlang:trace_pattern(MFA, true, [call_count]),
     Monitors = [element(2, spawn_monitor(fun() -> _ = fairnif:info() end))
                 || _ <- lists:seq(1, N)],
-    [normal = fairnif_test:down(Monitor, 10000) || Monitor <- Monitors],
+    [normal = fairnif_test:down(Monitor) || Monitor <- Monitors],
     fairnif_test_probe:pass(dirty_cpu, 1),
     fairnif_test:eventually(
       fun() -> maps:get(measured, maps:get(calibration, fairnif:info())) end),
@@ -143,6 +155,15 @@ again() ->
     {module, fairnif} = code:load_file(fairnif),
     _ = fairnif:load_info(),
     ok.
+
+reloads(N) ->
+    [begin
+         {module, _} = code:load_file(fairnif_test_nif),
+         _ = code:purge(fairnif_test_nif),
+         Anew = Anew andalso code:delete(fairnif_test_nif),
+         code:purge(fairnif_test_nif)
+     end || _ <- lists:seq(1, N), Anew <- [false, true]],
+    erlang:system_info(atom_count).
 
 %% As the module's on_load loads the library, but by who then calls: no call can come sooner.
 early_call(Mode) ->
@@ -164,9 +185,9 @@ is_on_load(_) -> false.
 
 %% Its one dirty CPU scheduler is held.
 peer(Args) ->
-    {ok, Peer, _} = fairnif_lab_peer:control(
+    {ok, Peer, _} = fairnif_check_peer:control(
                       group_leader(),
-                      #{wait_boot => 30000,
+                      #{wait_boot => 300000,
                         args => fairnif_test:erl_args()
                         ++ ["+S", "2:2", "+SDcpu", "1:1" | Args]}),
     {module, _} = fairnif_test:call(Peer, code, ensure_loaded, [fairnif_test_probe]),

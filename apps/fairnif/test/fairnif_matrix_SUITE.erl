@@ -17,22 +17,13 @@
          a_calling_gen_server_changes_its_code_afterwards/1,
          suspending_and_resuming_the_caller_changes_nothing/1]).
 
--define(ATTEMPTS, 8).
+-define(ATTEMPTS, 100).
 
 suite() ->
     [{timetrap, {minutes, 3}}].
 
 all() ->
-    [a_caller_told_to_exit_takes_its_task_along,
-     a_killed_caller_takes_its_task_along,
-     purging_the_module_kills_the_caller_and_drops_the_task,
-     soft_purge_leaves_the_task_alone_and_says_false,
-     a_task_goes_on_in_the_old_code_when_a_new_version_is_loaded,
-     tracing_the_caller_changes_nothing,
-     collecting_the_callers_garbage_moves_nothing_that_the_body_holds,
-     process_info_of_the_caller_answers,
-     a_calling_gen_server_changes_its_code_afterwards,
-     suspending_and_resuming_the_caller_changes_nothing].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),

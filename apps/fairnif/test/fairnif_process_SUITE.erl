@@ -1,10 +1,10 @@
-%% Native processes in nodes of their own: very many, very full mailboxes, killed at any moment,
-%% called from another node, their library loaded anew.
+%% Native processes in nodes of their own: very many, killed at any moment, called from another
+%% node, their library loaded anew.
 -module(fairnif_process_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([ten_thousand_idle_ones_take_12_kib_each/1, a_million_messages_are_received_in_order/1,
-         a_storm_of_kills_leaves_nothing/1, callers_on_another_node_cannot_tell/1,
+-export([ten_thousand_idle_ones_take_12_kib_each/1, a_storm_of_kills_leaves_nothing/1,
+         callers_on_another_node_cannot_tell/1,
          a_second_upgrade_ends_who_has_not_followed/1]).
 -export([idle/1, upgrades/0]).
 
@@ -15,9 +15,7 @@ suite() ->
     [{timetrap, {minutes, 6}}].
 
 all() ->
-    [ten_thousand_idle_ones_take_12_kib_each, a_million_messages_are_received_in_order,
-     a_storm_of_kills_leaves_nothing, callers_on_another_node_cannot_tell,
-     a_second_upgrade_ends_who_has_not_followed].
+    fairnif_test:cases(?MODULE) -- [idle].
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -36,11 +34,6 @@ idle(N) ->
     true = Each =< ?IDLE_MOST,
     {comment, io_lib:format("bytes resident for each: ~b, without hibernation ~b",
                             [Each, Awake])}.
-
-a_million_messages_are_received_in_order(_) ->
-    Ms = in_peer([], mailbox, [counts, 1000000]),
-    ThreadedMs = in_peer([], mailbox, [counts_threaded, 50000]),
-    {comment, io_lib:format("us for each: ~.1f, threaded ~.1f", [Ms / 1000, ThreadedMs / 50])}.
 
 a_storm_of_kills_leaves_nothing(_) ->
     ok = in_peer([], storm, [fairnif_test:env_number("FAIR_STORM", 10) * 20]).

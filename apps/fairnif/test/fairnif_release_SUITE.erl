@@ -1,13 +1,11 @@
 %% fairnif in a release: booted in embedded mode with an author's application (`fairrel', made here
-%% in two versions), upgraded, reloaded; and libraries that do not fit the runtime.
+%% in two versions), upgraded; and libraries that do not fit the runtime.
 -module(fairnif_release_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([a_release_boots_in_embedded_mode_with_an_authors_on_load/1,
          the_environment_is_in_force_when_the_application_has_started/1,
          an_application_is_upgraded_under_its_suspended_tasks/1,
-         module_fairnif_may_be_loaded_again_and_purged/1,
-         many_reloads_of_a_library_in_use_are_possible/1,
          a_library_of_another_interface_does_not_load_and_says_why/1,
          a_library_works_with_the_next_minor_version_of_the_runtime/1,
          a_bad_entry_does_not_load_and_says_why/1]).
@@ -16,14 +14,7 @@ suite() ->
     [{timetrap, {minutes, 5}}].
 
 all() ->
-    [a_release_boots_in_embedded_mode_with_an_authors_on_load,
-     the_environment_is_in_force_when_the_application_has_started,
-     an_application_is_upgraded_under_its_suspended_tasks,
-     module_fairnif_may_be_loaded_again_and_purged,
-     many_reloads_of_a_library_in_use_are_possible,
-     a_library_of_another_interface_does_not_load_and_says_why,
-     a_library_works_with_the_next_minor_version_of_the_runtime,
-     a_bad_entry_does_not_load_and_says_why].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -69,42 +60,6 @@ an_application_is_upgraded_under_its_suspended_tasks(Config) ->
     true = is_mapped(Peer, "fairrel-2"),
     fairnif_test:stop(Peer).
 
-module_fairnif_may_be_loaded_again_and_purged(Config) ->
-    Peer = boot(Config),
-    {1, _} = call(Peer, fairrel, count, [1000]),
-    #{calls := Calls} = call(Peer, fairnif, info, [{fairrel, count, 1}]),
-    Tasks = start_tasks(Peer, 4000000),
-    [begin
-         _ = call(Peer, code, purge, [fairnif]),
-         {module, fairnif} = call(Peer, code, load_file, [fairnif]),
-         fairnif_test:eventually(fun() -> length(call(Peer, fairnif, tasks, [])) =:= 2 end),
-         _ = call(Peer, code, purge, [fairnif_app]),
-         {module, _} = call(Peer, code, load_file, [fairnif_app])
-     end || _ <- [1, 2, 3]],
-    _ = call(Peer, code, purge, [fairnif]),
-    true = call(Peer, code, delete, [fairnif]),
-    _ = call(Peer, code, purge, [fairnif]),
-    {1, _} = call(Peer, fairrel, count, [1000]),        % the runtime is still there
-    {module, fairnif} = call(Peer, code, load_file, [fairnif]),
-    [{1, _} = answer(Peer, Task) || Task <- Tasks],
-    #{calls := More} = call(Peer, fairnif, info, [{fairrel, count, 1}]),
-    true = More >= Calls + 2,
-    #{slice_ns := 123000} = call(Peer, fairnif, info, []),
-    fairnif_test:stop(Peer).
-
-%% The same file again and again, tasks of older instances under way.
-many_reloads_of_a_library_in_use_are_possible(Config) ->
-    Peer = boot(Config),
-    [begin
-         Tasks = start_tasks(Peer, 200000),
-         {module, fairrel} = call(Peer, code, load_file, [fairrel]),
-         {1, _} = call(Peer, fairrel, count, [100]),
-         [{1, _} = answer(Peer, Task) || Task <- Tasks],
-         fairnif_test:eventually(fun() -> call(Peer, code, soft_purge, [fairrel]) end)
-     end || _ <- lists:seq(1, 10)],
-    [] = call(Peer, fairnif, tasks, []),
-    fairnif_test:stop(Peer).
-
 %% One on a normal scheduler, one on a dirty one, both seen at work and with pauses. Where others
 %% have the processors one may be over before the other begins: then longer ones.
 start_tasks(Peer, Us) ->
@@ -133,9 +88,9 @@ call(Peer, Module, Function, Args) ->
 
 boot(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
-    {ok, Peer, _} = fairnif_lab_peer:control(
+    {ok, Peer, _} = fairnif_check_peer:control(
                       group_leader(),
-                      #{wait_boot => 30000,
+                      #{wait_boot => 300000,
                         args => ["-mode", "embedded", "-boot", filename:join(Dir, "release"),
                                  "-config", filename:join(Dir, "sys"), "+S", "2:2"]}),
     Peer.
@@ -202,8 +157,11 @@ a_library_of_another_interface_does_not_load_and_says_why(_) ->
          {Result, Output} = refused(Case),
          expect(Result, ["{error,{load,", "4703"]),
          expect(Output, ["fairnif_test_refused was compiled with fairnif.h of interface " ++ Theirs,
-                         "the loaded runtime has 2.", "compile it again"])
-     end || {Case, Theirs} <- [{other_abi, "99."}, {newer_minor, "2.99"}]].
+                         "the loaded runtime has 3.", "compile it again"])
+     end || {Case, Theirs} <- [{other_abi, "99."}, {newer_minor, "3.99"}]],
+    {Result, Output} = refused(interface_2),
+    expect(Result, ["{error,{load,", "4703"]),
+    expect(Output, ["a fairnif.h that this runtime does not know", "compile it again"]).
 
 %% The library was compiled with the header of this version, options and all; the runtime has a
 %% larger table and larger options. Every body gives the same answers, also when it pauses.
@@ -215,9 +173,10 @@ a_library_works_with_the_next_minor_version_of_the_runtime(_) ->
     [{ok, _} = file:copy(filename:join(Here, File), filename:join(Ebin, File))
      || File <- filelib:wildcard("*.{beam,app}", Here)],
     Peer = fairnif_test:peer(["-pa", Ebin]),
-    #{interface := {2, 99}} = call(Peer, fairnif, info, []),
+    #{interface := {3, 99}} = call(Peer, fairnif, info, []),
     true = lists:prefix(Next, call(Peer, fairnif, path, [fairnif])),
     [] = call(Peer, fairnif_test_cases, wrong, [[yielding, yielding_dirty, auto]]),
+    ok = call(Peer, fairnif_test_interface_3, check, []),
     fairnif_test:stop(Peer).
 
 a_bad_entry_does_not_load_and_says_why(_) ->
@@ -225,9 +184,9 @@ a_bad_entry_does_not_load_and_says_why(_) ->
          {Result, Output} = refused(Case),
          expect(Result, ["{error,{load,", "4704"]),
          expect(Output, ["fairnif_test_refused:f/0", Why])
-     end || {Case, Why} <- [{bad_mode, "unknown mode 13"}, {big_stack, "wants a stack of"},
-                            {small_stack, "wants a stack of 100 bytes"},
-                            {long_slice, "wants slices of 1000001 us"}, {no_body, "no body"}]].
+     end || {Case, Why} <- [{bad_mode, "unknown mode 13"}, {big_stack, "asks for a stack of"},
+                            {small_stack, "asks for a stack of 100 bytes"},
+                            {long_slice, "asks for slices of 1000001 us"}, {no_body, "no body"}]].
 
 %% What load_nif returned, and all that was printed. The function is then what it was before.
 refused(Case) ->

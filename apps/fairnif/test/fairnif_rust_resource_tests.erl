@@ -1,7 +1,6 @@
 %% Fair resources of the Rust crate (rust/tests/nif/src/resources.rs). Skipped where
 %% fairnif_rust_tests are.
 -module(fairnif_rust_resource_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -23,7 +22,8 @@ tests() ->
      {"an author's function ticks and sleeps, and is seen in info", fun steps/0},
      {"a panic in a drop ends nothing, and is counted", fun panics/0},
      {"what is left at a purge is dropped by its own code, and strange to the new one",
-      fun purged/0}].
+      fun purged/0},
+     {"a load that is refused leaves the types that there are to threads at work", fun refused/0}].
 
 %% -- values ------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ settled() ->
 make(F, Args, Times) ->
     Make = fun() -> [apply(?T, F, Args) || _ <- lists:seq(1, Times)] end,
     {_, Monitor} = spawn_monitor(fun() -> exit({made, length(Make())}) end),
-    ?assertEqual({made, Times}, fairnif_test:down(Monitor, 30000)).
+    ?assertEqual({made, Times}, fairnif_test:down(Monitor)).
 
 dropped(Count) ->
     fairnif_test:eventually(
@@ -75,7 +75,7 @@ dropped(Count) ->
                   {Count, Count, _} -> true;
                   Other -> Other
               end
-      end, 30000).
+      end).
 
 garbage() ->
     settled(),
@@ -98,7 +98,7 @@ killed() ->
          receive holds -> ok end,
          timer:sleep(5),
          exit(Pid, kill),
-         ?assertEqual(killed, fairnif_test:down(Monitor, 5000))
+         ?assertEqual(killed, fairnif_test:down(Monitor))
      end || Fun <- [Holder, Caller], _ <- lists:seq(1, 20)],
     dropped(40),
     fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] orelse fairnif:tasks() end).
@@ -107,7 +107,7 @@ threads() ->
     settled(),
     Shared = ?T:short_of_threads(16, 500),
     ?assertEqual(16, ?T:number_of(Shared)),
-    fairnif_test:eventually(fun() -> element(2, ?T:resource_counts()) =:= 8000 end, 30000),
+    fairnif_test:eventually(fun() -> element(2, ?T:resource_counts()) =:= 8000 end),
     ?assertMatch({8001, 8000, _}, ?T:resource_counts()),
     ?assertEqual(16, ?T:number_of(Shared)),
     settled().
@@ -165,7 +165,7 @@ steps() ->
 
 panics() ->
     settled(),
-    Misuses = fun() -> maps:get(misuses, fairnif:info({?T, 'bad cleanup', 1})) end,
+    Misuses = fun() -> maps:get(rule_violations, fairnif:info({?T, 'bad cleanup', 1})) end,
     Before = Misuses(),
     make(bad, [], 10),
     dropped(10),
@@ -194,7 +194,7 @@ purged() ->
                   {5, 3, _} -> true;
                   Other -> {Other, maps:get(resources, fairnif:info())}
               end
-      end, 30000),
+      end),
     ?assert(is_reference(Old) andalso is_reference(New)),
     make(short, [1], 1),
     fairnif_test:eventually(fun() -> element(2, ?T:resource_counts()) >= 4 end),
@@ -204,3 +204,22 @@ purged() ->
 dropped_last() ->
     erlang:garbage_collect(),
     dropped(6).
+
+%% What is kept keeps the library in memory.
+refused() ->
+    settled(),
+    1 = ?T:keep_short(?T:short(1)),
+    true = code:delete(?T),
+    code:purge(?T),
+    persistent_term:put(?T, 77),
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    ?assertEqual({error, on_load_failure}, code:load_file(?T)),
+    ok = logger:set_primary_config(level, Level),
+    persistent_term:erase(?T),
+    timer:sleep(200),
+    {module, ?T} = code:load_file(?T),
+    fairnif_test:eventually(
+      fun() -> Counts = ?T:resource_counts(), element(2, Counts) =:= 1 orelse Counts end),
+    ?assertEqual(1, ?T:let_go_of_shorts()),
+    dropped(2).

@@ -1,7 +1,6 @@
 %% The Rust crate in the VM, beside rustler's functions in one library (rust/tests/nif). Skipped,
 %% aloud, where there is no cargo, or an older one than the crate wants.
 -module(fairnif_rust_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -26,9 +25,11 @@ tests() ->
      {"a future is dropped once, on no normal scheduler, wherever its caller's death finds it",
       fun killed/0},
      {"it waits for times, descriptors, closures and other threads", fun waits/0},
+     {"a crate that knows its thread's stack recurses on it, and on more", fun deep_recursion/0},
      {"a function that is not awaited cannot wait, and drops what it has", fun not_awaited/0},
      {"a body is a process that serves calls and casts", fun process/0},
      {"the process that the guide shows", fun of_the_guide/0},
+     {"a library that is loaded without load_info says what to call", fun forgotten/0},
      {"messages come by tag and in order, or not in time", fun receives/0},
      {"messages are sent to whom a term names", fun sends/0},
      {"Erlang's functions answer and raise as if called here", fun applies/0},
@@ -96,7 +97,7 @@ modes() ->
                   count_awaited, count_no_yield, count_small, 'count another']],
     Large = binary:copy(?BANANAS, 20),
     ?assertEqual(20 * Count, ?T:count(Large, $a)),
-    ?assertMatch(#{yields := Yields, flags := [unwinds], mode := auto, unwinds := 0}
+    ?assertMatch(#{yields := Yields, flags := [cleanup], mode := auto, cleanups := 0}
                      when Yields >= 5, fairnif:info({?T, count, 2})),
     ?assertMatch(#{slice_ns := 50000, stack_size := 65536, max_tasks := 2},
                  fairnif:info({?T, count_small, 2})),
@@ -197,6 +198,10 @@ waits() ->
      || {Place, Kind} <- [{<<"normal">>, 1}, {<<"dirty_cpu">>, 2}, {<<"dirty_io">>, 3},
                           {<<"threaded">>, 0}]].
 
+%% Of 100 MB: crate stacker goes on on stacks of its own before the thread's ends.
+deep_recursion() ->
+    [?assertEqual(100000, fairnif:await(?T:F(100000))) || F <- [digs, digs_threaded], _ <- [1, 2]].
+
 not_awaited() ->
     ?T:reset_guards(),
     ?assertError({fairnif, {not_awaited, {?T, sleeps_unawaited, 1}}}, ?T:sleeps_unawaited(10)),
@@ -230,12 +235,28 @@ process(Nif) ->
 of_the_guide() ->
     [{ok, Page}, {ok, Source}] =
         [file:read_file(filename:join([fairnif_test:source_dir(), "../../..", Path]))
-         || Path <- ["docs/guide/13-rust.md", "rust/tests/nif/src/guide.rs"]],
+         || Path <- ["docs/guide/rust.md", "rust/tests/nif/src/guide.rs"]],
     ?assertNotEqual(nomatch, string:find(Page, ["```rust\n", Source, "```\n"])),
     {ok, Pid} = fairnif_process:start_link(fun ?T:nif_counter/1, [1], []),
     ?assertEqual(4, gen_server:call(Pid, {add, 3})),
     Pid ! nonsense,
     ?assertEqual(ok, gen_server:call(Pid, stop)).
+
+%% In a node of its own: this one has the module.
+forgotten() ->
+    Library = fairnif_test:library(?T),
+    File = filename:join(fairnif_test:source_dir(), "fairnif_test_rust.erl"),
+    {ok, Source} = file:read_file(File),
+    Dir = filename:join(filename:dirname(Library), "forgotten"),
+    ok = filelib:ensure_path(Dir),
+    ok = file:write_file(filename:join(Dir, "fairnif_test_rust.erl"),
+                         re:replace(Source, "fairnif:loaded[(]erlang:load_nif.*",
+                                    ["erlang:load_nif(\"", Library, "\", 0)."])),
+    Stubs = filename:absname(filename:dirname(code:which(fairnif_test_stubs))),
+    Said = os:cmd("cd '" ++ Dir ++ "' && erlc -pa '" ++ Stubs ++ "' fairnif_test_rust.erl && "
+                  "erl -noshell -eval 'code:load_file(fairnif_test_rust), halt().'"),
+    [?assertNotEqual({nomatch, Said}, {string:find(Said, Word), Said})
+     || Word <- ["fairnif_test_rust:", "fairnif:load_info()"]].
 
 quietly(Fun) ->
     #{level := Level} = logger:get_primary_config(),
@@ -322,7 +343,7 @@ many() ->
               (_) -> 600000 = fairnif:await(?T:count_awaited(?BANANAS, $a))
            end,
     Monitors = [element(2, spawn_monitor(fun() -> Call(N) end)) || N <- lists:seq(1, 500)],
-    [?assertEqual(normal, fairnif_test:down(Monitor, 50000)) || Monitor <- Monitors],
+    [?assertEqual(normal, fairnif_test:down(Monitor)) || Monitor <- Monitors],
     ?assertEqual([], fairnif:tasks()).
 
 %% rustler has no upgrade: the old code goes first.  Its call stays, in fairnif:await/1.
@@ -336,7 +357,7 @@ reloaded() ->
          ?assertEqual(3, ?T:count(<<"banana">>, $a)),
          ?assertEqual(1, fairnif:await(?T:sleeps(1)))
      end || _ <- lists:seq(1, 10)],
-    ?assertEqual(3000, fairnif_test:down(Monitor, 30000)).
+    ?assertEqual(3000, fairnif_test:down(Monitor)).
 
 purged() ->
     ?assertNot(?T:loads_again(fairnif:load_info())),

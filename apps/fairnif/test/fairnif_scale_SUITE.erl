@@ -15,10 +15,7 @@ suite() ->
     [{timetrap, {minutes, 6}}].
 
 all() ->
-    [ten_thousand_suspended_tasks_take_16_kib_each_and_leave_nothing,
-     each_of_a_thousand_busy_tasks_is_shown_at_any_moment,
-     with_no_stack_left_to_map_a_call_fails_and_the_node_goes_on,
-     thousands_of_callers_of_equal_work_end_at_about_the_same_time].
+    fairnif_test:cases(?MODULE) -- [suspended].
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),

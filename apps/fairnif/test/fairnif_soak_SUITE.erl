@@ -26,11 +26,7 @@ suite() ->
     [{timetrap, {seconds, 300 + max(3 * seconds(), kills() div 50)}}].
 
 all() ->
-    [a_long_storm_leaves_nothing,
-     kills_at_any_moment_in_any_state_leave_nothing,
-     a_long_storm_of_waits_leaves_nothing,
-     very_many_suspended_tasks_take_little_memory_and_leave_none,
-     very_many_idle_native_processes_take_little_memory].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),

@@ -1,19 +1,16 @@
-%% Ten thousand tasks at once, and a storm of random calls and kills: nothing is left. The storm
-%% lasts FAIR_STORM seconds (default 10); `make soak' has the long form (fairnif_soak_SUITE).
+%% A storm of random calls and kills: nothing is left. It lasts FAIR_STORM seconds (default 10);
+%% `make soak' has the long form (fairnif_soak_SUITE), fairnif_scale_SUITE ten thousand at once.
 -module(fairnif_storm_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([ten_thousand_tasks_at_once_end_and_leave_nothing/1,
-         a_storm_of_calls_kills_and_upgrades_leaves_nothing/1,
+-export([a_storm_of_calls_kills_and_upgrades_leaves_nothing/1,
          a_storm_that_pauses_at_every_tick_leaves_nothing/1]).
 
 suite() ->
     [{timetrap, {seconds, 120 + fairnif_test:env_number("FAIR_STORM", 10)}}].
 
 all() ->
-    [ten_thousand_tasks_at_once_end_and_leave_nothing,
-     a_storm_of_calls_kills_and_upgrades_leaves_nothing,
-     a_storm_that_pauses_at_every_tick_leaves_nothing].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -21,12 +18,6 @@ init_per_suite(Config) ->
 
 end_per_suite(_Config) ->
     ok.
-
-ten_thousand_tasks_at_once_end_and_leave_nothing(_) ->
-    in_peer(fun(Peer) ->
-                    _ = fairnif_test:call(Peer, fairnif_test_storm, crowd, [1000]),
-                    fairnif_test:call(Peer, fairnif_test_storm, crowd, [10000])
-            end).
 
 a_storm_of_calls_kills_and_upgrades_leaves_nothing(_) ->
     Seconds = fairnif_test:env_number("FAIR_STORM", 10),

@@ -41,14 +41,18 @@ init_per_group(Switch, Config) ->
      || File <- filelib:wildcard(filename:join(filename:dirname(code:which(fairnif)), "*"))],
     Library = filename:join([Dir, "priv", "fairnif.so"]),
     Output = os:cmd(lists:flatten(
-                      io_lib:format("make -C '~ts' FAIRNIF_SWITCH=~ts BUILD='~ts/obj' "
+                      io_lib:format("make -C '~ts' FAIRNIF_SWITCH=~ts BUILD='~ts/obj' ~s"
                                     "LIBRARY='~ts' ERTS_INCLUDE_DIR='~ts/usr/include' 2>&1",
                                     [filename:join(fairnif_test:source_dir(), "../c_src"), Switch,
-                                     Dir, Library, code:root_dir()]))),
+                                     Dir, quickly(Switch), Library, code:root_dir()]))),
     case filelib:is_regular(Library) of
         true -> [{switch, Switch}, {ebin, Ebin} | Config];
         false -> error({make, Output})
     end.
+
+%% What is switched is built as users build it.
+quickly(ucontext) -> "";
+quickly(none) -> "OPTIMISE= ".
 
 end_per_group(_Switch, Config) ->
     Config.
@@ -120,7 +124,7 @@ kill_calls() ->
          ok = fairnif_test:eventually(Begun),
          timer:sleep(10),
          exit(Pid, kill),
-         killed = fairnif_test:down(Monitor, 20000),
+         killed = fairnif_test:down(Monitor),
          ok = fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
          Info = fun() -> fairnif:info({fairnif_test_nif, fairnif_test_nif:name(spin, Mode), 3}) end,
          ok = fairnif_test:eventually(fun() -> maps:get(cancels, Info()) =:= 1 end),

@@ -51,7 +51,7 @@ fair::term kept(fair::task &t, int pauses, fair::root &any)
 {
     while (pauses--)
         t.move(fair_where(&t) == FAIR_NORMAL ? FAIR_DIRTY_CPU : FAIR_NORMAL);
-    return any.get();
+    return fair::term(any.get());
 }
 
 std::pair<fair::term, fair::term> twice(fair::task &, fair::term any)
@@ -101,7 +101,7 @@ fair::term count_down(fair::task &t, unsigned n)
     }
     list.reverse();
     list.reverse();
-    return list.get();
+    return fair::term(list.get());
 }
 
 struct point {
@@ -275,7 +275,7 @@ void endless(fair::task &t, const std::string &how)
     }
     if (how == "call") {
         for (;;)
-            t.call(FAIR_THREADED, 1, [] {
+            t.offload(FAIR_THREADED, 1, [] {
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
             });
     }
@@ -453,11 +453,11 @@ std::vector<std::string> calls(fair::task &t)
                             FAIR_THREADED, FAIR_AUTO}) {
         std::string given = "given";
 
-        seen.push_back(t.call(where, 1, [&] { return given + " back"; }));
-        t.call(where, 1, [&] { given = "changed"; });
+        seen.push_back(t.offload(where, 1, [&] { return given + " back"; }));
+        t.offload(where, 1, [&] { given = "changed"; });
         seen.push_back(given);
         try {
-            t.call(where, 1, [&]() -> int { throw std::out_of_range("far"); });
+            t.offload(where, 1, [&]() -> int { throw std::out_of_range("far"); });
         } catch (const std::out_of_range &e) {
             seen.push_back(e.what());
         }
@@ -540,12 +540,12 @@ fair::atom keeper(fair::task &t, std::vector<std::string> kept)
     counted here;
 
     while (auto message = t.receive()) {
-        if (auto request = t.get_cast(*message)) {
+        if (auto request = t.match_cast(*message)) {
             if (auto added = t.try_decode<add>(*request))
                 kept.push_back(std::move(added->second));
             continue;
         }
-        auto call = t.get_call(*message);
+        auto call = t.match_call(*message);
         if (!call)
             continue;
         auto what = t.try_decode<fair::atom>(call->request);
@@ -565,36 +565,6 @@ fair::atom keeper(fair::task &t, std::vector<std::string> kept)
     std::terminate();
 }
 
-/* Of a tag, the rest of the mailbox, both with a timeout; and what came. */
-std::vector<std::string> receives(fair::task &t, fair::root &tag)
-{
-    std::vector<std::string> seen;
-
-    auto see = [&](const std::optional<fair::term> &message) {
-        using pair = std::pair<fair::atom, std::string>;
-
-        seen.push_back(message ? t.decode<pair>(*message).second : "none");
-    };
-    see(t.receive(tag, 0));
-    see(t.receive(fair::atom("first")));
-    see(t.receive(fair::atom("first"), 5));
-    see(t.receive());
-    see(t.receive(5));
-    return seen;
-}
-
-void sends(fair::task &t, fair::root &to, const std::string &text)
-{
-    static const fair::atom mine("mine");
-
-    t.send(to, text);
-    t.send(t.self(), std::make_pair(mine, 1));
-    t.send(to, fair::binary(t, 0));
-    t.send(std::make_pair(fair::atom("nobody"), fair::atom("nonode@nohost")), 1);
-    t.send(fair::atom("nobody"), to);
-    t.send(to, t.receive(mine).value());
-}
-
 /* How Erlang's functions end, and what becomes of it. */
 fair::term applies(fair::task &t, const std::string &how, fair::root &arg)
 {
@@ -611,7 +581,7 @@ fair::term applies(fair::task &t, const std::string &how, fair::root &arg)
     }
     if (how == "link") {
         t.link(arg);
-        return arg.get();
+        return fair::term(arg.get());
     }
     if (how == "caught") {
         try {
@@ -706,33 +676,30 @@ ErlNifFunc nifs[] = {
     FAIR_FN("throws", throws, FAIR_AUTO),
     FAIR_FN("counts", counts, FAIR_NORMAL),
     FAIR_FN("reset", reset, FAIR_NORMAL),
-    FAIR_FN("endless_normal", endless, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_FN("endless_dirty", endless, FAIR_DIRTY_CPU | FAIR_AWAITED),
+    FAIR_FN("endless_normal", endless, FAIR_NORMAL | FAIR_MAY_WAIT),
+    FAIR_FN("endless_dirty", endless, FAIR_DIRTY_CPU | FAIR_MAY_WAIT),
     FAIR_FN("endless_threaded", endless, FAIR_THREADED),
-    FAIR_FN("takes_lock", takes_lock, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_FN("twice_locked", twice_locked, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_FN("unwinds_to_lock", unwinds_to_lock, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_FN("keeper", keeper, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_FN("takes_lock", takes_lock, FAIR_AUTO | FAIR_MAY_WAIT),
+    FAIR_FN("twice_locked", twice_locked, FAIR_AUTO | FAIR_MAY_WAIT),
+    FAIR_FN("unwinds_to_lock", unwinds_to_lock, FAIR_AUTO | FAIR_MAY_WAIT),
+    FAIR_FN("keeper", keeper, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_FN("keeper_threaded", keeper, FAIR_THREADED),
-    FAIR_FN("receives", receives, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_FN("receives_unawaited", receives, FAIR_NORMAL),
-    FAIR_FN("sends", sends, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_FN("applies", applies, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_FN("unwinds_to_receive", unwinds_to_receive, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_FN("applies", applies, FAIR_NORMAL | FAIR_MAY_WAIT),
+    FAIR_FN("unwinds_to_receive", unwinds_to_receive, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_FN("was_guarded", was_guarded, FAIR_NORMAL),
     FAIR_FN("ends", ends, FAIR_AUTO),
     FAIR_FN("catches", catches, FAIR_NORMAL),
     FAIR_FN("unwinds", unwinds, FAIR_NORMAL),
-    FAIR_FN("calls", calls, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_FN("calls", calls, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_FN("new_cell", new_cell, FAIR_NORMAL),
     FAIR_FN("new_other", new_other, FAIR_NORMAL),
     FAIR_FN("new_tended", new_tended, FAIR_NORMAL),
     FAIR_FN("tended_aligned", tended_aligned, FAIR_NORMAL),
     FAIR_FN("add", add, FAIR_NORMAL),
     FAIR_FN("aligned", aligned, FAIR_NORMAL),
-    FAIR_FN_OPTIONS("deep", deep, FAIR_AUTO, 8 << 20),
+    FAIR_FN_OPTIONS("deep", deep, FAIR_AUTO, .stack_size = 8 << 20),
 };
 
 } /* namespace */
 
-FAIR_NIF_INIT(fairnif_test_cpp, nifs, fair::load<>, NULL, fair::upgrade<>, NULL)
+FAIR_NIF_INIT(fairnif_test_cpp, nifs, fair::load<>, fair::upgrade<>, NULL)

@@ -2,80 +2,20 @@
 -module(fairnif_test_cpp).
 
 -compile([export_all, nowarn_export_all]).
+-compile({parse_transform, fairnif_test_stubs}).
+-nifs([int8/1, uint8/1, int16/1, uint16/1, int32/1, uint32/1, int64/1, uint64/1, long_long/1,
+       double/1, float/1, bool/1, atom/1, string/1, view/1, bytes/1, iodata/1, doubled/1, ints/1,
+       bools/1, strings/1, nested/1, tuple/1, pair/1, optional/1, variant/1, map/1, unordered_map/1,
+       copied_strings/1, sized_strings/1, sized_map/1, kept/2, twice/1, atom_name/1, is_ok/1,
+       nothing/0, returns_nothing/0, by_hand/1, count_down/1, turned/1, infinite/0, throws/1,
+       counts/0, reset/0, endless_normal/1, endless_dirty/1, endless_threaded/1, takes_lock/0,
+       twice_locked/0, unwinds_to_lock/0, keeper/1, keeper_threaded/1, applies/2,
+       unwinds_to_receive/0, was_guarded/0, ends/1,
+       catches/2, unwinds/1, calls/0, new_cell/1, new_other/0, new_tended/1, tended_aligned/1,
+       add/2, aligned/1, deep/1]).
 
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
--define(NIF, erlang:nif_error(not_loaded)).
-
 init() ->
-    fairnif:loaded(erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info())).
-
-int8(_) -> ?NIF.
-uint8(_) -> ?NIF.
-int16(_) -> ?NIF.
-uint16(_) -> ?NIF.
-int32(_) -> ?NIF.
-uint32(_) -> ?NIF.
-int64(_) -> ?NIF.
-uint64(_) -> ?NIF.
-long_long(_) -> ?NIF.
-double(_) -> ?NIF.
-float(_) -> ?NIF.
-bool(_) -> ?NIF.
-atom(_) -> ?NIF.
-string(_) -> ?NIF.
-view(_) -> ?NIF.
-bytes(_) -> ?NIF.
-iodata(_) -> ?NIF.
-doubled(_) -> ?NIF.
-ints(_) -> ?NIF.
-bools(_) -> ?NIF.
-strings(_) -> ?NIF.
-nested(_) -> ?NIF.
-tuple(_) -> ?NIF.
-pair(_) -> ?NIF.
-optional(_) -> ?NIF.
-variant(_) -> ?NIF.
-map(_) -> ?NIF.
-unordered_map(_) -> ?NIF.
-copied_strings(_) -> ?NIF.
-sized_strings(_) -> ?NIF.
-sized_map(_) -> ?NIF.
-kept(_, _) -> ?NIF.
-twice(_) -> ?NIF.
-atom_name(_) -> ?NIF.
-is_ok(_) -> ?NIF.
-nothing() -> ?NIF.
-returns_nothing() -> ?NIF.
-by_hand(_) -> ?NIF.
-count_down(_) -> ?NIF.
-turned(_) -> ?NIF.
-infinite() -> ?NIF.
-throws(_) -> ?NIF.
-counts() -> ?NIF.
-reset() -> ?NIF.
-endless_normal(_) -> ?NIF.
-endless_dirty(_) -> ?NIF.
-endless_threaded(_) -> ?NIF.
-takes_lock() -> ?NIF.
-twice_locked() -> ?NIF.
-unwinds_to_lock() -> ?NIF.
-keeper(_) -> ?NIF.
-keeper_threaded(_) -> ?NIF.
-receives(_) -> ?NIF.
-receives_unawaited(_) -> ?NIF.
-sends(_, _) -> ?NIF.
-applies(_, _) -> ?NIF.
-unwinds_to_receive() -> ?NIF.
-was_guarded() -> ?NIF.
-ends(_) -> ?NIF.
-catches(_, _) -> ?NIF.
-unwinds(_) -> ?NIF.
-calls() -> ?NIF.
-new_cell(_) -> ?NIF.
-new_other() -> ?NIF.
-new_tended(_) -> ?NIF.
-tended_aligned(_) -> ?NIF.
-add(_, _) -> ?NIF.
-aligned(_) -> ?NIF.
-deep(_) -> ?NIF.
+    ?FAIRNIF_LOAD(fairnif_test:library(?MODULE)).

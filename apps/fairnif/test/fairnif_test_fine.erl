@@ -2,18 +2,11 @@
 -module(fairnif_test_fine).
 
 -compile([export_all, nowarn_export_all]).
+-compile({parse_transform, fairnif_test_stubs}).
+-nifs([add/2, boxed/1, triangle/1, unboxed/1, ok/1, turned/1, same/1]).
 
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
--define(NIF, erlang:nif_error(not_loaded)).
-
 init() ->
-    fairnif:loaded(erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info())).
-
-add(_, _) -> ?NIF.
-boxed(_) -> ?NIF.
-triangle(_) -> ?NIF.
-unboxed(_) -> ?NIF.
-ok(_) -> ?NIF.
-turned(_) -> ?NIF.
-same(_) -> ?NIF.
+    ?FAIRNIF_LOAD(fairnif_test:library(?MODULE)).

@@ -47,12 +47,14 @@ states(dirty_io) -> [running];
 states(threaded) ->
     [running] ++ [waiting || erlang:system_info(dirty_cpu_schedulers_online) < ?CALLERS];
 states(offloaded) -> [running];
-states(waiting) -> [waiting];
+states(Waits) when Waits =:= waiting; Waits =:= descriptor -> [waiting];
 states(_) -> [queued, running].
 
 %% Endless, or as good as.
 call(offloaded) ->
     fairnif_test_waits:run(offload, [fairnif_test_probe:new_slot(), 60000, x]);
+call(descriptor) ->
+    fairnif_test_wait:wait(fairnif_test_wait:event(0), 1, -1);
 call(waiting) ->
     fairnif_test_waits:run(sleep, [60000]);
 call(Mode) ->

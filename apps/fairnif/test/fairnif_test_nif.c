@@ -70,18 +70,6 @@ static ERL_NIF_TERM nothing(ErlNifEnv *env, int argc,
     return enif_make_atom(env, "ok");
 }
 
-static ERL_NIF_TERM plain_burn(ErlNifEnv *env, int argc,
-                               const ERL_NIF_TERM argv[])
-{
-    unsigned us;
-
-    (void)argc;
-    if (!enif_get_uint(env, argv[0], &us))
-        return enif_make_badarg(env);
-    burn(us);
-    return enif_make_atom(env, "ok");
-}
-
 /* -- loading --------------------------------------------------------------- */
 
 static void object_dtor(ErlNifEnv *env, void *obj)
@@ -164,6 +152,8 @@ static void unload(ErlNifEnv *env, void *priv)
 static const fair_options at_most_two = {.body = spin, .max_tasks = 2};
 static const fair_options large_stack = {.body = deep,
                                          .stack_size = 4 * 1024 * 1024};
+static const fair_options large_called = {.body = deep_called,
+                                          .stack_size = 4 * 1024 * 1024};
 static const fair_options long_slices = {.body = spin, .slice_us = 2000};
 
 static ErlNifFunc nifs[] = {
@@ -172,22 +162,22 @@ static ErlNifFunc nifs[] = {
     {"pretend", 1, pretend, 0},
     {"nothing", 0, nothing, 0},
     {"nothing_dirty", 0, nothing, ERL_NIF_DIRTY_JOB_CPU_BOUND},
-    {"plain_burn", 1, plain_burn, 0},
     FAIR_NIF_OPTIONS("limited", 3, &at_most_two, FAIR_NORMAL),
     FAIR_NIF_OPTIONS("deep_enough", 1, &large_stack, FAIR_AUTO),
     FAIR_NIF_OPTIONS("long_slices", 3, &long_slices, FAIR_NORMAL),
-    FAIR_NIF("spin_unwinding", 3, spin, FAIR_NORMAL | FAIR_UNWINDS),
-    FAIR_NIF("spin_unwinding_dirty", 3, spin, FAIR_DIRTY_CPU | FAIR_UNWINDS),
+    FAIR_NIF("spin_unwinding", 3, spin, FAIR_NORMAL | FAIR_CLEANUP),
+    FAIR_NIF("spin_unwinding_dirty", 3, spin, FAIR_DIRTY_CPU | FAIR_CLEANUP),
     MODES(spin, 3), MODES(never_tick, 1), MODES(ticks, 2), MODES(echo, 1),
     MODES(kinds, 1), MODES(walk, 1), MODES(build, 1), MODES(reverse, 1),
     MODES(bytes, 1), MODES(text, 1), MODES(flip, 1), MODES(garbage, 2),
     MODES(fail, 1), MODES(object, 2), MODES(move, 2), MODES(call, 2),
-    MODES(blocking, 1), MODES(memory, 2), MODES(undefer, 1),
-    MODES(harmonic, 1), MODES(roots, 2),
+    MODES(blocking, 1), MODES(roots, 2),
     FAIR_NIF("deep", 1, deep, FAIR_AUTO),
     FAIR_NIF("deep_dirty", 1, deep, FAIR_DIRTY_CPU),
+    FAIR_NIF("deep_called", 2, deep_called, FAIR_AUTO),
+    FAIR_NIF_OPTIONS("deep_called_enough", 2, &large_called, FAIR_AUTO),
     FAIR_NIF("keeps_term", 1, keeps_term, FAIR_NORMAL),
     FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_NORMAL),
 };
 
-FAIR_NIF_INIT(fairnif_test_nif, nifs, load, NULL, upgrade, unload)
+FAIR_NIF_INIT(fairnif_test_nif, nifs, load, upgrade, unload)

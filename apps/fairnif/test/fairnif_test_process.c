@@ -8,7 +8,6 @@ struct server {
     unsigned kept;              /* a root */
     int timeout_ms;
     unsigned timeouts;
-    fair_bin bin;               /* of the last {hold, Bin} */
 };
 
 static int is(fair_task *t, ERL_NIF_TERM term, const char *name)
@@ -23,18 +22,7 @@ static ERL_NIF_TERM atom(fair_task *t, const char *name)
 
 static ERL_NIF_TERM outcome(fair_task *t, int came, ERL_NIF_TERM term)
 {
-    return enif_make_tuple2(fair_env(t), atom(t, came ? "ok" : "nothing"), term);
-}
-
-static ERL_NIF_TERM sum(fair_task *t, const fair_bin *bin)
-{
-    unsigned long sum = 0;
-
-    for (size_t i = 0; i < bin->size; i++) {
-        sum += bin->data[i];
-        fair_tick(t, 1);
-    }
-    return enif_make_ulong(fair_env(t), sum);
+    return enif_make_tuple2(fair_env(t), atom(t, came > 0 ? "ok" : "nothing"), term);
 }
 
 /* What comes of a request {What, ...}; 0: of {return, Term}, which is in `kept`
@@ -51,16 +39,12 @@ static ERL_NIF_TERM done(fair_task *t, struct server *s, ERL_NIF_TERM request)
     if (is(t, r[0], "echo"))
         return r[1];
     if (is(t, r[0], "keep")) {
-        fair_keep(t, s->kept, r[1]);
+        fair_root_set(t, s->kept, r[1]);
         return atom(t, "ok");
     }
     if (is(t, r[0], "get"))
         return is(t, r[1], "timeouts") ? enif_make_uint(fair_env(t), s->timeouts)
-            : fair_kept(t, s->kept);
-    if (is(t, r[0], "hold"))
-        return fair_get_bin(t, r[1], &s->bin) ? atom(t, "ok") : atom(t, "no");
-    if (is(t, r[0], "sum"))
-        return sum(t, &s->bin);
+            : fair_root_get(t, s->kept);
     if (is(t, r[0], "work") && fair_get_int(t, r[1], &number)) {
         for (int i = 0; i < number && !fair_cancelled(t); i++)
             fair_tick(t, 1);
@@ -69,7 +53,7 @@ static ERL_NIF_TERM done(fair_task *t, struct server *s, ERL_NIF_TERM request)
     if (is(t, r[0], "timeout") && fair_get_int(t, r[1], &s->timeout_ms))
         return atom(t, "ok");
     if (is(t, r[0], "sleep") && fair_get_int(t, r[1], &number)) {
-        fair_wait(t, -1, 0, number);
+        fair_sleep(t, number);
         return atom(t, "ok");
     }
     if (is(t, r[0], "tagged") && n == 3 && fair_get_int(t, r[2], &number)) {
@@ -77,8 +61,9 @@ static ERL_NIF_TERM done(fair_task *t, struct server *s, ERL_NIF_TERM request)
         return outcome(t, n, term);
     }
     if (is(t, r[0], "apply") && n == 4
-        && fair_get_atom(t, r[1], module, sizeof module)
-        && fair_get_atom(t, r[2], function, sizeof function)) {
+        && fair_get_atom(t, r[1], module, sizeof module, FAIR_UTF8)
+        && fair_get_atom(t, r[2], function, sizeof function,
+                         FAIR_UTF8)) {
         n = fair_apply(t, module, function, r[3], &term);
         return outcome(t, n, term);
     }
@@ -91,17 +76,11 @@ static ERL_NIF_TERM done(fair_task *t, struct server *s, ERL_NIF_TERM request)
         return outcome(t, n, term);
     }
     if (is(t, r[0], "link"))
-        return atom(t, fair_link(t, r[1]) ? "ok" : "no");
+        return atom(t, fair_link(t, r[1]) > 0 ? "ok" : "no");
     if (is(t, r[0], "self"))
         return fair_self(t);
-    if (is(t, r[0], "where"))
-        return enif_make_int(fair_env(t), fair_where(t));
-    if (is(t, r[0], "move") && fair_get_int(t, r[1], &number)) {
-        fair_move(t, (enum fair_mode)number);
-        return enif_make_int(fair_env(t), fair_where(t));
-    }
     if (is(t, r[0], "return")) {
-        fair_keep(t, s->kept, r[1]);
+        fair_root_set(t, s->kept, r[1]);
         return 0;
     }
     return atom(t, "what");
@@ -112,30 +91,32 @@ static ERL_NIF_TERM server(fair_task *t)
 {
     struct server s = {.timeout_ms = -1};
 
-    s.kept = fair_root(t, fair_arg(t, 0));
+    s.kept = fair_root_new(t, fair_arg(t, 0));
     for (;;) {
         ERL_NIF_TERM message, from, request, answer;
         unsigned root;
 
-        if (!fair_receive(t, s.timeout_ms, &message)) {
-            if (fair_cancelled(t))
-                return message;
+        int came = fair_receive(t, s.timeout_ms, &message);
+
+        if (came == -ECANCELED)
+            return message;
+        if (came == -ETIMEDOUT) {
             s.timeouts++;
             s.timeout_ms = -1;
             continue;
         }
-        if (!fair_get_call(t, message, &from, &request)) {
+        if (!fair_match_call(t, message, &from, &request)) {
             fair_list_push(t, s.kept, message);
             continue;
         }
-        root = fair_root(t, from);
+        root = fair_root_new(t, from);
         answer = done(t, &s, request);
         if (!answer) {
-            fair_reply(t, fair_kept(t, root), atom(t, "ok"));
-            return fair_kept(t, s.kept);
+            fair_reply(t, fair_root_get(t, root), atom(t, "ok"));
+            return fair_root_get(t, s.kept);
         }
-        fair_reply(t, fair_kept(t, root), answer);
-        fair_unroot(t, root);
+        fair_reply(t, fair_root_get(t, root), answer);
+        fair_root_drop(t, root);
     }
 }
 
@@ -145,37 +126,16 @@ static ERL_NIF_TERM raises(fair_task *t)
     ERL_NIF_TERM message, from, request;
 
     fair_receive(t, -1, &message);
-    if (fair_get_call(t, message, &from, &request)) {
+    if (fair_match_call(t, message, &from, &request)) {
         fair_reply(t, from, atom(t, "it"));
         return fair_raise(t, request);
     }
     return fair_badarg(t);
 }
 
-/* Receives N messages, for which it does nothing, and returns how many. */
-static ERL_NIF_TERM counts(fair_task *t)
-{
-    ERL_NIF_TERM message;
-    int n = 0, all;
-
-    if (!fair_get_int(t, fair_arg(t, 0), &all))
-        return fair_badarg(t);
-    while (n < all && fair_receive(t, -1, &message))
-        n++;
-    return enif_make_int(fair_env(t), n);
-}
-
 static ERL_NIF_TERM at_once(fair_task *t)
 {
     return fair_arg(t, 0);
-}
-
-static ERL_NIF_TERM not_awaited(fair_task *t)
-{
-    ERL_NIF_TERM message;
-
-    fair_receive(t, 0, &message);
-    return message;
 }
 
 static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
@@ -186,19 +146,16 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("normal", 1, server, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_NIF("auto", 1, server, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("dirty_cpu", 1, server, FAIR_DIRTY_CPU | FAIR_AWAITED),
-    FAIR_NIF("dirty_io", 1, server, FAIR_DIRTY_IO | FAIR_AWAITED),
-    FAIR_NIF("no_yield", 1, server, FAIR_NORMAL | FAIR_NO_YIELD | FAIR_AWAITED),
-    FAIR_NIF("unwinds", 1, server, FAIR_NORMAL | FAIR_UNWINDS | FAIR_AWAITED),
+    FAIR_NIF("normal", 1, server, FAIR_NORMAL | FAIR_MAY_WAIT),
+    FAIR_NIF("auto", 1, server, FAIR_AUTO | FAIR_MAY_WAIT),
+    FAIR_NIF("dirty_cpu", 1, server, FAIR_DIRTY_CPU | FAIR_MAY_WAIT),
+    FAIR_NIF("dirty_io", 1, server, FAIR_DIRTY_IO | FAIR_MAY_WAIT),
+    FAIR_NIF("no_yield", 1, server, FAIR_NORMAL | FAIR_NO_YIELD | FAIR_MAY_WAIT),
+    FAIR_NIF("unwinds", 1, server, FAIR_NORMAL | FAIR_CLEANUP | FAIR_MAY_WAIT),
     FAIR_NIF("threaded", 1, server, FAIR_THREADED),
-    FAIR_NIF("raises", 0, raises, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_NIF("raises", 0, raises, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_NIF("raises_threaded", 0, raises, FAIR_THREADED),
-    FAIR_NIF("counts", 1, counts, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_NIF("counts_threaded", 1, counts, FAIR_THREADED),
-    FAIR_NIF("at_once", 1, at_once, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_NIF("not_awaited", 0, not_awaited, FAIR_NORMAL),
+    FAIR_NIF("at_once", 1, at_once, FAIR_NORMAL | FAIR_MAY_WAIT),
 };
 
-FAIR_NIF_INIT(fairnif_test_process, nifs, NULL, NULL, upgrade, NULL)
+FAIR_NIF_INIT(fairnif_test_process, nifs, NULL, upgrade, NULL)

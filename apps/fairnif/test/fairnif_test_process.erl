@@ -2,27 +2,15 @@
 -module(fairnif_test_process).
 
 -compile([export_all, nowarn_export_all]).
+-compile({parse_transform, fairnif_test_stubs}).
+-nifs([normal/1, auto/1, dirty_cpu/1, dirty_io/1, no_yield/1, unwinds/1, threaded/1, raises/0,
+       raises_threaded/0, at_once/1]).
 
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
--define(NIF, erlang:nif_error(not_loaded)).
-
 init() ->
-    fairnif:loaded(erlang:load_nif(fairnif_test:library(?MODULE), fairnif:load_info())).
-
-normal(_Kept) -> ?NIF.
-auto(_Kept) -> ?NIF.
-dirty_cpu(_Kept) -> ?NIF.
-dirty_io(_Kept) -> ?NIF.
-no_yield(_Kept) -> ?NIF.
-unwinds(_Kept) -> ?NIF.
-threaded(_Kept) -> ?NIF.
-raises() -> ?NIF.
-raises_threaded() -> ?NIF.
-counts(_N) -> ?NIF.
-counts_threaded(_N) -> ?NIF.
-at_once(_Reason) -> ?NIF.
-not_awaited() -> ?NIF.
+    ?FAIRNIF_LOAD(fairnif_test:library(?MODULE)).
 
 modes() ->
     [normal, auto, dirty_cpu, dirty_io, no_yield, unwinds, threaded].
@@ -47,26 +35,13 @@ idle(N, Options) ->
 
 kill(Pids) ->
     _ = [exit(P, kill) || P <- Pids],
-    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end, 60000),
+    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
     fairnif_test:eventually(fun() -> not lists:any(fun is_process_alive/1, Pids) end).
 
 resident() ->
     {ok, Text} = file:read_file("/proc/self/status"),
     {match, [Kb]} = re:run(Text, "VmRSS:\\s+(\\d+)", [{capture, all_but_first, list}]),
     list_to_integer(Kb) * 1024.
-
-%% @doc N messages in the mailbox of a process that counts them: ms.
-mailbox(Nif, N) ->
-    Pid = spawn(fun() ->
-                        receive go -> ok end,
-                        exit(fairnif:await(?MODULE:Nif(N)))
-                end),
-    M = monitor(process, Pid),
-    _ = [Pid ! {message, I} || I <- lists:seq(1, N)],
-    T = erlang:monotonic_time(millisecond),
-    Pid ! go,
-    receive {'DOWN', M, process, Pid, N} -> ok end,
-    erlang:monotonic_time(millisecond) - T.
 
 %% @doc So many native processes at work, each killed at some moment.
 storm(N) ->

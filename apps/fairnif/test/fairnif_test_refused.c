@@ -34,4 +34,4 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
     return 0;
 }
 
-FAIR_NIF_INIT(fairnif_test_refused, nifs, NULL, NULL, upgrade, NULL)
+FAIR_NIF_INIT(fairnif_test_refused, nifs, NULL, upgrade, NULL)

@@ -31,4 +31,4 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("count_dirty", 1, count, FAIR_DIRTY_CPU),
 };
 
-FAIR_NIF_INIT(fairrel, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(fairrel, nifs, NULL, NULL, NULL)

@@ -43,22 +43,22 @@ callers(N, Fun, Ready) ->
     After = resident(),
     _ = [exit(Pid, kill) || Pid <- Pids],
     fairnif_test:eventually(
-      fun() -> erlang:system_info(process_count) =< Processes + 10 end, 60000),
-    fairnif_test:eventually(fun() -> in_use() =:= 0 orelse in_use() end, 60000),
+      fun() -> erlang:system_info(process_count) =< Processes + 10 end),
+    fairnif_test:eventually(fun() -> in_use() =:= 0 orelse in_use() end),
     T2 = erlang:monotonic_time(millisecond),
     Each = maps:map(fun(Kind, Bytes) -> (Bytes - maps:get(Kind, Before)) div N end, After),
     Each#{start_ms => T1 - T0, kill_ms => T2 - T1}.
 
 %% All have begun, so that all but those that run now have given way; then it is asked of each.
 all_paused(N) ->
-    fairnif_test:eventually(fun() -> in_use() >= N orelse in_use() end, 100000),
+    fairnif_test:eventually(fun() -> in_use() >= N orelse in_use() end),
     fairnif_test:eventually(
       fun() ->
               case length([paused || #{yields := Yields} <- fairnif:tasks(), Yields > 0]) of
                   N -> true;
                   Other -> Other
               end
-      end, 60000).
+      end).
 
 in_use() ->
     #{stacks_mapped := Mapped, stacks_idle := Idle} = fairnif:info(),
@@ -92,12 +92,12 @@ fill(More) ->
     Under = maps:to_list(maps:without(maps:keys(Refused), Callers)),
     {Doomed, Rest} = lists:split(length(Under) div 2, Under),
     _ = [exit(Pid, kill) || {_, Pid} <- Doomed],
-    Killed = [fairnif_test:down(Monitor, 60000) || {Monitor, _} <- Doomed],
-    fairnif_test:eventually(fun() -> in_use() =:= length(Rest) orelse in_use() end, 60000),
+    Killed = [fairnif_test:down(Monitor) || {Monitor, _} <- Doomed],
+    fairnif_test:eventually(fun() -> in_use() =:= length(Rest) orelse in_use() end),
     Afterwards = call_again(),
     ?PROBE:finish(Slot),
-    Answered = [fairnif_test:down(Monitor, 60000) || {Monitor, _} <- Rest],
-    fairnif_test:eventually(fun() -> in_use() =:= 0 orelse in_use() end, 60000),
+    Answered = [fairnif_test:down(Monitor) || {Monitor, _} <- Rest],
+    fairnif_test:eventually(fun() -> in_use() =:= 0 orelse in_use() end),
     #{guard => Guard, limit => Limit, refused => tally(maps:values(Refused)),
       at_limit => AtLimit, killed => tally(Killed), call_after_kills => Afterwards,
       rest => tally(Answered), slot => ?PROBE:slot(Slot)}.
@@ -133,7 +133,7 @@ vm_works() ->
                                      ok = ?MOD:nothing_dirty(),
                                      exit(byte_size(Binary))
                              end, [monitor, {priority, high}])) || N <- lists:seq(1, 8)],
-    lists:usort([fairnif_test:down(Monitor, 60000) || Monitor <- Monitors]) =:= [1 bsl 25].
+    lists:usort([fairnif_test:down(Monitor) || Monitor <- Monitors]) =:= [1 bsl 25].
 
 call_again() ->
     try ?MOD:ticks_auto(1, 1) catch error:Reason -> Reason end.

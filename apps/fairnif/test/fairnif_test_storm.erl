@@ -2,46 +2,11 @@
 %% while the module is upgraded again and again. Runs inside a peer node.
 -module(fairnif_test_storm).
 
--export([crowd/1, blow/2, kill/3, resident/0]).
+-export([blow/2, kill/3, resident/0, settled/1]).
 
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
 -define(AT_ONCE, 300).
-
-%% @doc N endless calls at once, in all modes that can be; half of them are killed, the others asked
-%% to finish. Returns what could be seen while all were there.
-crowd(N) ->
-    rand:seed(exsss, N),
-    process_flag(priority, high),               % N others are about to take all the time
-    Slot = ?PROBE:new_slot(),
-    Before = left(),
-    Callers = [element(2, spawn_monitor(fun() -> in_crowd(I, Slot) end)) || I <- lists:seq(1, N)],
-    fairnif_test:eventually(
-      fun() ->
-              timer:sleep(200),
-              put(tasks, fairnif:tasks()),
-              length(get(tasks)) >= N * 9 div 10 orelse length(get(tasks))
-      end, 30000),
-    Tasks = erase(tasks),
-    #{stacks_mapped := Mapped} = fairnif:info(),
-    [exit(Owner, kill) || #{owner := Owner} <- Tasks, rand:uniform(2) =:= 1],
-    ?PROBE:finish(Slot),
-    Ends = [fairnif_test:down(Monitor, 30000) || Monitor <- Callers],
-    [] = [End || End <- Ends, End =/= killed, End =/= answered],
-    settle(Before),
-    #{begun := Begun, ended := Begun, disorder := 0} = ?PROBE:slot(Slot),
-    #{tasks => length(Tasks), stacks => Mapped, begun => Begun,
-      killed => length([killed || killed <- Ends])}.
-
-in_crowd(N, Slot) ->
-    %% fairnif:tasks/0 needs a dirty I/O scheduler that is not taken for good.
-    Modes = [yielding, dirty_cpu, yielding_dirty, auto],
-    Mode = case N of
-               1 -> dirty_io;
-               _ -> lists:nth(1 + N rem length(Modes), Modes)
-           end,
-    {N, _} = ?MOD:run(spin, Mode, [Slot, 0, N]),
-    exit(answered).
 
 %% @doc For so many seconds, with so many upgrades at most (infinity is more than any number).
 %% Returns how many calls ended how.
@@ -182,8 +147,10 @@ upgrade(N, Most) ->
 
 left() ->
     [erlang:garbage_collect(Pid) || Pid <- processes()],
-    #{stacks_mapped := Mapped, stacks_idle := Idle} = fairnif:info(),
+    #{stacks_mapped := Mapped, stacks_idle := Idle, jobs_queued := Queued,
+      jobs_waiting_for_room := Waiting, threads_busy := Busy} = fairnif:info(),
     #{tasks => length(fairnif:tasks()), in_use => Mapped - Idle, mapped => Mapped,
+      queued => Queued + Waiting, busy => Busy,
       objects => maps:get(objects, ?PROBE:alive()), processes => length(processes()),
       memory => erlang:memory()}.
 
@@ -195,17 +162,25 @@ resident() ->
                          {match, [KiB]} <- [re:run(Status, Name ++ ":\\s*(\\d+) kB",
                                                    [{capture, all_but_first, binary}])]]).
 
-%% Everything is as it was: tasks, stacks, objects, processes at once; memory within some MB, since
-%% allocators and counters keep theirs.
+%% @doc Fun's value; nothing of what it has done is left.
+settled(Fun) ->
+    ok = fairnif_test:calibrated(),
+    Before = left(),
+    Value = Fun(),
+    settle(Before),
+    Value.
+
+%% Everything is as it was: tasks, stacks, jobs, objects, processes at once; memory within some MB,
+%% since allocators and counters keep theirs.
 settle(Before) ->
     fairnif_test:eventually(
       fun() ->
               After = left(),
-              Same = [tasks, in_use, objects, processes],
+              Same = [tasks, in_use, queued, busy, objects, processes],
               maps:with(Same, After) =:= maps:with(Same, Before)
                   andalso grown(Before, After) =:= [] andalso maps:get(mapped, After) < 1200
                   orelse {before, Before, later, After}
-      end, 10000).
+      end).
 
 grown(#{memory := Before}, #{memory := After}) ->
     [{Kind, Bytes - proplists:get_value(Kind, Before)}

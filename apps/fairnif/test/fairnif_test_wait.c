@@ -33,7 +33,8 @@ static ERL_NIF_TERM wait_body(fair_task *t)
     if (!get_fd(t, 0, &fd))
         return enif_make_atom(fair_env(t), "closed");
     ms = fair_wait(t, fd, events, ms);
-    return enif_make_int(fair_env(t), ms);
+    return ms == 0 ? fair_badarg(t)     /* it has no such answer */
+        : enif_make_int(fair_env(t), ms == -ETIMEDOUT ? 0 : ms);
 }
 
 /* take(Fd, N) -> N: waits for an eventfd and takes one off it, so often. */
@@ -56,21 +57,6 @@ static ERL_NIF_TERM take(fair_task *t)
     return enif_make_uint(fair_env(t), done);
 }
 
-/* sleeps(N, Ms) -> N: so often, one after the other. */
-static ERL_NIF_TERM sleeps(fair_task *t)
-{
-    unsigned n;
-    int ms;
-
-    if (!fair_get_uint(t, fair_arg(t, 0), &n)
-        || !fair_get_int(t, fair_arg(t, 1), &ms))
-        return fair_badarg(t);
-    for (unsigned i = 0; i < n; i++)
-        if (fair_wait(t, -1, 0, ms) != 0)
-            return fair_badarg(t);
-    return enif_make_uint(fair_env(t), n);
-}
-
 /* term(Fd) -> the runtime's from now on, or none */
 static ERL_NIF_TERM term(fair_task *t)
 {
@@ -79,7 +65,7 @@ static ERL_NIF_TERM term(fair_task *t)
 
     if (!fair_get_int(t, fair_arg(t, 0), &fd))
         return fair_badarg(t);
-    made = fair_make_fd(t, fd);
+    made = fair_adopt_fd(t, fd);
     return made ? made : enif_make_atom(fair_env(t), "none");
 }
 
@@ -98,40 +84,6 @@ static ERL_NIF_TERM shut(fair_task *t)
 {
     return enif_make_atom(fair_env(t), fair_close_fd(t, fair_arg(t, 0)) ? "true"
         : "false");
-}
-
-/* shut_used(Term) -> {Shut, Wait, Got, Errno of fcntl}: closed by the task that
- * has it, which goes on having it. */
-static ERL_NIF_TERM shut_used(fair_task *t)
-{
-    int fd, shuts, waits, gets, again;
-
-    if (!fair_get_fd(t, fair_arg(t, 0), &fd))
-        return fair_badarg(t);
-    shuts = fair_close_fd(t, fair_arg(t, 0));
-    waits = fair_wait(t, fd, FAIR_READ, 0);
-    gets = fair_get_fd(t, fair_arg(t, 0), &again);
-    return enif_make_tuple4(fair_env(t), enif_make_int(fair_env(t), shuts),
-                            enif_make_int(fair_env(t), waits),
-                            enif_make_int(fair_env(t), gets),
-                            enif_make_int(fair_env(t), fcntl(fd, F_GETFD) < 0));
-}
-
-/* waits_in_turn(A, B) -> {Ready, Ready}: two descriptors one after the other,
- * with a root and an argument that live on. */
-static ERL_NIF_TERM waits_in_turn(fair_task *t)
-{
-    int a, b, first, second;
-    unsigned root;
-
-    if (!get_fd(t, 0, &a) || !get_fd(t, 1, &b))
-        return fair_badarg(t);
-    root = fair_root(t, fair_arg(t, 2));
-    first = fair_wait(t, a, FAIR_READ, -1);
-    second = fair_wait(t, b, FAIR_READ, -1);
-    return enif_make_tuple4(fair_env(t), enif_make_int(fair_env(t), first),
-                            enif_make_int(fair_env(t), second),
-                            fair_arg(t, 2), fair_kept(t, root));
 }
 
 /* -- plain NIFs ----------------------------------------------------------- */
@@ -235,25 +187,20 @@ static ERL_NIF_TERM close_fd(ErlNifEnv *env, int argc,
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("nif_wait", 3, wait_body, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("nif_wait_yielding", 3, wait_body, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_NIF("nif_wait", 3, wait_body, FAIR_AUTO | FAIR_MAY_WAIT),
+    FAIR_NIF("nif_wait_yielding", 3, wait_body, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_NIF("nif_wait_normal", 3, wait_body,
-             FAIR_NORMAL | FAIR_NO_YIELD | FAIR_AWAITED),
+             FAIR_NORMAL | FAIR_NO_YIELD | FAIR_MAY_WAIT),
     FAIR_NIF("nif_wait_dirty_cpu", 3, wait_body,
-             FAIR_DIRTY_CPU | FAIR_NO_YIELD | FAIR_AWAITED),
+             FAIR_DIRTY_CPU | FAIR_NO_YIELD | FAIR_MAY_WAIT),
     FAIR_NIF("nif_wait_dirty_io", 3, wait_body,
-             FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_AWAITED),
+             FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_MAY_WAIT),
     FAIR_NIF("nif_wait_threaded", 3, wait_body, FAIR_THREADED),
-    FAIR_NIF("nif_take", 2, take, FAIR_AUTO | FAIR_AWAITED),
+    FAIR_NIF("nif_take", 2, take, FAIR_AUTO | FAIR_MAY_WAIT),
     FAIR_NIF("nif_take_threaded", 2, take, FAIR_THREADED),
-    FAIR_NIF("nif_sleeps", 2, sleeps, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("nif_sleeps_threaded", 2, sleeps, FAIR_THREADED),
-    FAIR_NIF("nif_waits_in_turn", 3, waits_in_turn, FAIR_AUTO | FAIR_AWAITED),
-    FAIR_NIF("nif_waits_in_turn_threaded", 3, waits_in_turn, FAIR_THREADED),
     FAIR_NIF("term", 1, term, FAIR_AUTO),
     FAIR_NIF("number", 1, number, FAIR_AUTO),
     FAIR_NIF("shut", 1, shut, FAIR_AUTO),
-    FAIR_NIF("shut_used", 1, shut_used, FAIR_AUTO | FAIR_AWAITED),
     {"version", 0, version, 0},
     {"event", 1, event, 0},
     {"pair", 0, pair, 0},
@@ -264,4 +211,4 @@ static ErlNifFunc nifs[] = {
     {"close_fd", 1, close_fd, 0},
 };
 
-FAIR_NIF_INIT(fairnif_test_wait, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(fairnif_test_wait, nifs, NULL, NULL, NULL)

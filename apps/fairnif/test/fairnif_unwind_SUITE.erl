@@ -10,9 +10,7 @@ suite() ->
     [{timetrap, {minutes, 2}}].
 
 all() ->
-    [gdb_shows_the_body_and_the_scheduler_that_runs_it,
-     perf_shows_the_body_and_the_scheduler_that_runs_it,
-     gdb_shows_what_fair_call_runs_and_the_body_that_called_it].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),

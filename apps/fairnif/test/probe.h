@@ -20,7 +20,7 @@ struct slot {
     _Atomic long end_ns;        /* when `ended` was counted */
     _Atomic long cleaned;       /* bodies that cleaned up, cancelled */
     _Atomic long cleaned_normal;    /* of them on a normal scheduler */
-    _Atomic long works;         /* functions given to fair_call: returned */
+    _Atomic long works;         /* functions given to fair_offload: returned */
     _Atomic long work_ns;       /* when the last of them did */
 };
 

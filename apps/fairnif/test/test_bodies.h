@@ -88,7 +88,7 @@ static struct slot *count_ends(fair_task *t, unsigned arg)
 
 /* -- time ------------------------------------------------------------------ */
 
-/* A body with FAIR_UNWINDS: all that it would have to let go of is this.  Where
+/* A body with FAIR_CLEANUP: all that it would have to let go of is this.  Where
  * a node halts it must not come to it. */
 static ERL_NIF_TERM clean_up(fair_task *t, struct slot *s)
 {
@@ -108,7 +108,8 @@ static ERL_NIF_TERM spin(fair_task *t)
     struct slot *s;
     unsigned long us;
     long end;
-    fair_bin bin, arg;
+    fair_bytes arg;
+    fair_bin bin;
     char *memory;
     unsigned root;
 
@@ -120,19 +121,18 @@ static ERL_NIF_TERM spin(fair_task *t)
         return fair_enomem(t);
     memset(memory, 1, 1000);
     memset(bin.data, 2, 3000);
-    if (!fair_get_bin(t, fair_arg(t, 2), &arg))
+    if (!fair_get_bytes(t, fair_arg(t, 2), &arg))
         arg.size = 0;
-    root = fair_root(t, fair_arg(t, 2));
+    root = fair_root_new(t, fair_arg(t, 2));
     end = us ? probe_now() + (long)us * 1000 : INT64_MAX;
     while (!s->finish && probe_now() < end) {
         work(1000);
-        fair_tick(t, 1000);
-        if (fair_cancelled(t))
+        if (fair_tick(t, 1000) < 0)
             return clean_up(t, s);
     }
     if (memory[999] != 1 || bin.data[2999] != 2
         || (arg.size > 0 && arg.data[arg.size - 1] == 255)
-        || !enif_is_identical(fair_arg(t, 2), fair_kept(t, root)))
+        || !enif_is_identical(fair_arg(t, 2), fair_root_get(t, root)))
         return fair_badarg(t);
     return enif_make_tuple2(fair_env(t), fair_arg(t, 2),
                             enif_make_uint64(fair_env(t), fair_yields(t)));
@@ -190,8 +190,8 @@ static ERL_NIF_TERM kinds(fair_task *t)
 {
     int i; unsigned u; long l; unsigned long ul;
     ErlNifSInt64 i64; ErlNifUInt64 u64; double d; ErlNifPid pid;
-    char name[256]; void *obj; size_t length;
-    unsigned list = fair_root(t, enif_make_list(fair_env(t), 0));
+    char name[1021]; void *obj; size_t length;
+    unsigned list = fair_root_new(t, enif_make_list(fair_env(t), 0));
 
 #define SEEN(NAME, MAKE, VALUE)                                             \
     if (fair_get_##NAME(t, fair_arg(t, 0), &(VALUE)))                       \
@@ -206,7 +206,7 @@ static ERL_NIF_TERM kinds(fair_task *t)
 #undef SEEN
     if (enif_get_local_pid(fair_env(t), fair_arg(t, 0), &pid))
         seen(t, list, "pid", enif_make_pid(fair_env(t), &pid));
-    if (fair_get_atom(t, fair_arg(t, 0), name, sizeof name))
+    if (fair_get_atom(t, fair_arg(t, 0), name, sizeof name, FAIR_UTF8))
         seen(t, list, "atom",
              enif_make_string(fair_env(t), name, ERL_NIF_LATIN1));
     if (fair_get_resource(t, fair_arg(t, 0), probe->object_type, &obj))
@@ -215,7 +215,7 @@ static ERL_NIF_TERM kinds(fair_task *t)
     if (fair_get_list_length(t, fair_arg(t, 0), &length))
         seen(t, list, "length", enif_make_ulong(fair_env(t), length));
     fair_tick(t, 1);
-    return fair_kept(t, list);
+    return fair_root_get(t, list);
 }
 
 /* walk(List) -> {Length, SumOfItsIntegers} */
@@ -229,14 +229,14 @@ static ERL_NIF_TERM walk(fair_task *t)
 
     if (!fair_get_list_length(t, fair_arg(t, 0), &length))
         return fair_badarg(t);
-    list = fair_root(t, fair_arg(t, 0));
+    list = fair_root_new(t, fair_arg(t, 0));
     while (fair_list_next(t, list, &head)) {
         if (enif_get_int64(fair_env(t), head, &value))
             sum = (ErlNifSInt64)((uint64_t)sum + (uint64_t)value);
         n++;
         fair_tick(t, 1);
     }
-    if (n != length || !enif_is_empty_list(fair_env(t), fair_kept(t, list)))
+    if (n != length || !enif_is_empty_list(fair_env(t), fair_root_get(t, list)))
         return ok(t);
     return enif_make_tuple2(fair_env(t), enif_make_ulong(fair_env(t), n),
                             enif_make_int64(fair_env(t), sum));
@@ -245,7 +245,7 @@ static ERL_NIF_TERM walk(fair_task *t)
 /* build(N) -> lists:seq(1, N) */
 static ERL_NIF_TERM build(fair_task *t)
 {
-    unsigned n, list = fair_root(t, enif_make_list(fair_env(t), 0));
+    unsigned n, list = fair_root_new(t, enif_make_list(fair_env(t), 0));
 
     if (!fair_get_uint(t, fair_arg(t, 0), &n) || n > 10000000)
         return fair_badarg(t);
@@ -255,7 +255,7 @@ static ERL_NIF_TERM build(fair_task *t)
     }
     if (!fair_list_reverse(t, list))
         return fair_badarg(t);
-    return fair_kept(t, list);
+    return fair_root_get(t, list);
 }
 
 /* roots(N, Term) -> [{1, Term}, ..., {N, Term}]: each in a root of its own */
@@ -267,7 +267,7 @@ static ERL_NIF_TERM roots(fair_task *t)
     if (!fair_get_uint(t, fair_arg(t, 0), &n) || n > 10000)
         return fair_badarg(t);
     for (unsigned i = 1; i <= n; i++) {
-        unsigned root = fair_root(t, enif_make_tuple2(
+        unsigned root = fair_root_new(t, enif_make_tuple2(
             fair_env(t), enif_make_uint(fair_env(t), i), fair_arg(t, 1)));
 
         first = i == 1 ? root : first;
@@ -275,32 +275,32 @@ static ERL_NIF_TERM roots(fair_task *t)
     }
     list = enif_make_list(fair_env(t), 0);
     for (unsigned i = n; i > 0; i--)
-        list = enif_make_list_cell(fair_env(t), fair_kept(t, first + i - 1),
+        list = enif_make_list_cell(fair_env(t), fair_root_get(t, first + i - 1),
                                    list);
     if (n > 0)
-        fair_unroot(t, first);
+        fair_root_drop(t, first);
     return list;
 }
 
 /* reverse(List) */
 static ERL_NIF_TERM reverse(fair_task *t)
 {
-    unsigned list = fair_root(t, fair_arg(t, 0));
+    unsigned list = fair_root_new(t, fair_arg(t, 0));
 
     if (!fair_list_reverse(t, list))
         return fair_badarg(t);
-    return fair_kept(t, list);
+    return fair_root_get(t, list);
 }
 
 /* bytes(Iolist) -> Binary */
 static ERL_NIF_TERM bytes(fair_task *t)
 {
-    fair_bin bin;
+    fair_bytes bin;
 
     if (!fair_get_iolist(t, fair_arg(t, 0), &bin))
         return fair_badarg(t);
     fair_tick(t, 1);
-    return fair_make_bin(t, &bin);
+    return fair_make_bytes(t, &bin);
 }
 
 /* text(String) -> Binary, with its final zero */
@@ -310,7 +310,7 @@ static ERL_NIF_TERM text(fair_task *t)
     size_t length;
     fair_bin bin;
 
-    if (!fair_get_string(t, fair_arg(t, 0), &chars, &length))
+    if (!fair_get_string(t, fair_arg(t, 0), &chars, &length, FAIR_UTF8))
         return fair_badarg(t);
     if (!fair_new_bin(t, length + 1, &bin))
         return fair_enomem(t);
@@ -325,9 +325,10 @@ static ERL_NIF_TERM text(fair_task *t)
 /* flip(Binary): all bits turned, by way of a binary that grows as it goes */
 static ERL_NIF_TERM flip(fair_task *t)
 {
-    fair_bin in, out, part;
+    fair_bytes in, part;
+    fair_bin out;
 
-    if (!fair_get_bin(t, fair_arg(t, 0), &in))
+    if (!fair_get_bytes(t, fair_arg(t, 0), &in))
         return fair_badarg(t);
     if (!fair_new_bin(t, 0, &out))
         return fair_enomem(t);
@@ -337,8 +338,8 @@ static ERL_NIF_TERM flip(fair_task *t)
             return fair_enomem(t);
         for (size_t k = i; k < i + n; k++)
             out.data[k] = (unsigned char)~in.data[k];
-        if (fair_get_bin(t, fair_arg(t, 0), &part))
-            fair_release_bin(t, &part);
+        if (fair_get_bytes(t, fair_arg(t, 0), &part))
+            fair_release_bytes(t, &part);
         fair_tick(t, n);
     }
     return fair_make_bin(t, &out);
@@ -402,12 +403,12 @@ static ERL_NIF_TERM move(fair_task *t)
         FAIR_DIRTY_CPU, FAIR_NORMAL, FAIR_DIRTY_IO, FAIR_DIRTY_CPU,
         FAIR_DIRTY_IO, FAIR_NORMAL, FAIR_NORMAL
     };
-    unsigned rounds, seen = fair_root(t, enif_make_list(fair_env(t), 0));
+    unsigned rounds, seen = fair_root_new(t, enif_make_list(fair_env(t), 0));
 
     if (!fair_get_uint(t, fair_arg(t, 0), &rounds) || rounds > 1000)
         return fair_badarg(t);
     while (rounds-- > 0) {
-        fair_keep(t, seen, enif_make_list(fair_env(t), 0));
+        fair_root_set(t, seen, enif_make_list(fair_env(t), 0));
         for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
             fair_move(t, places[i]);
             fair_list_push(t, seen, enif_make_atom(fair_env(t),
@@ -416,7 +417,7 @@ static ERL_NIF_TERM move(fair_task *t)
             fair_tick(t, 1000);
         }
     }
-    return enif_make_tuple2(fair_env(t), fair_arg(t, 1), fair_kept(t, seen));
+    return enif_make_tuple2(fair_env(t), fair_arg(t, 1), fair_root_get(t, seen));
 }
 
 struct errand {
@@ -434,7 +435,7 @@ static void run_errand(void *arg)
     burn(e->us);
 }
 
-/* call(Us, Units): fair_call of Us microseconds -> where it ran */
+/* call(Us, Units): fair_offload of Us microseconds -> where it ran */
 static ERL_NIF_TERM call(fair_task *t)
 {
     struct errand *e = fair_alloc(t, sizeof *e);
@@ -445,12 +446,12 @@ static ERL_NIF_TERM call(fair_task *t)
         || us > 1000000)
         return fair_badarg(t);
     e->us = us;
-    fair_call(t, FAIR_AUTO, units, run_errand, e);
+    fair_offload(t, FAIR_AUTO, units, run_errand, e);
     fair_tick(t, 1);
     return enif_make_int(fair_env(t), e->thread);
 }
 
-/* blocking(Us): the same with fair_call in FAIR_DIRTY_IO */
+/* blocking(Us): the same with fair_offload in FAIR_DIRTY_IO */
 static ERL_NIF_TERM blocking(fair_task *t)
 {
     struct errand e = {0, 0};           /* on the task's own stack */
@@ -459,67 +460,11 @@ static ERL_NIF_TERM blocking(fair_task *t)
     if (!fair_get_uint(t, fair_arg(t, 0), &us) || us > 1000000)
         return fair_badarg(t);
     e.us = us;
-    fair_call(t, FAIR_DIRTY_IO, 0, run_errand, &e);
+    fair_offload(t, FAIR_DIRTY_IO, 0, run_errand, &e);
     return enif_make_int(fair_env(t), e.thread);
 }
 
-/* -- memory ---------------------------------------------------------------- */
-
-/* memory(Blocks, Size) -> Blocks: allocated, grown, half of them freed; what
- * is too large is refused */
-static ERL_NIF_TERM memory(fair_task *t)
-{
-    unsigned blocks, size, good = 0;
-    unsigned char **block;
-
-    if (!fair_get_uint(t, fair_arg(t, 0), &blocks)
-        || !fair_get_uint(t, fair_arg(t, 1), &size)
-        || blocks > 100000 || size > 1000)
-        return fair_badarg(t);
-    if (fair_alloc(t, SIZE_MAX) || fair_alloc(t, SIZE_MAX - 8)
-        || fair_realloc(t, NULL, SIZE_MAX - 16))
-        return fair_raise(t, enif_make_atom(fair_env(t), "too_good"));
-    block = fair_alloc(t, blocks * sizeof *block);
-    for (unsigned i = 0; i < blocks; i++) {
-        block[i] = fair_alloc(t, size + 1);
-        if (!block[i])
-            return fair_enomem(t);
-        memset(block[i], (int)(i & 127), size + 1);
-        fair_tick(t, size + 1);
-    }
-    for (unsigned i = 0; i < blocks; i++) {
-        block[i] = fair_realloc(t, block[i], 2 * size + 2);
-        if (block[i][size] == (i & 127))
-            good++;
-        if (i % 2)
-            fair_free(t, block[i]);
-        fair_tick(t, size + 1);
-    }
-    return enif_make_uint(fair_env(t), good);
-}
-
-static void bump(void *counter)
-{
-    ++*(int *)counter;
-}
-
-/* undefer(Slot): of 20 defers 10 are taken back -> {TakenBack, Ran} */
-static ERL_NIF_TERM undefer(fair_task *t)
-{
-    int *counter = fair_alloc(t, sizeof *counter), taken = 0;
-
-    if (!counter || !count_ends(t, 0))
-        return fair_badarg(t);
-    *counter = 0;
-    for (int i = 0; i < 20; i++)
-        fair_defer(t, bump, counter);
-    fair_tick(t, 1);
-    for (int i = 0; i < 30; i++)
-        taken += fair_undefer(t, bump, counter);
-    taken += 100 * fair_undefer(t, third, NULL);
-    return enif_make_tuple2(fair_env(t), enif_make_int(fair_env(t), taken),
-                            enif_make_int(fair_env(t), *counter));
-}
+/* -- stacks ---------------------------------------------------------------- */
 
 /* Frames of 32 KiB, each larger than a page. */
 static __attribute__((noinline)) unsigned frames(fair_task *t, unsigned depth)
@@ -527,7 +472,8 @@ static __attribute__((noinline)) unsigned frames(fair_task *t, unsigned depth)
     volatile unsigned char frame[32 * 1024];
 
     frame[0] = (unsigned char)depth;
-    fair_tick(t, 100);
+    if (t)
+        fair_tick(t, 100);
     if (depth > 1)
         frame[1] = (unsigned char)frames(t, depth - 1);
     return depth + (frame[0] != (unsigned char)depth);
@@ -543,19 +489,22 @@ static ERL_NIF_TERM deep(fair_task *t)
     return enif_make_uint(fair_env(t), frames(t, depth));
 }
 
-/* harmonic(N) -> the N-th harmonic number: floats live across pauses */
-static ERL_NIF_TERM harmonic(fair_task *t)
+static void burrow(void *depth)
 {
-    unsigned n;
-    double sum = 0;
+    *(unsigned *)depth = frames(NULL, *(unsigned *)depth);
+}
 
-    if (!fair_get_uint(t, fair_arg(t, 0), &n) || n > 10000000)
+/* deep_called(Frames, Mode) -> Frames: the same by a fair_offload in that mode */
+static ERL_NIF_TERM deep_called(fair_task *t)
+{
+    unsigned depth;
+    int mode;
+
+    if (!fair_get_uint(t, fair_arg(t, 0), &depth) || depth < 1
+        || !fair_get_int(t, fair_arg(t, 1), &mode))
         return fair_badarg(t);
-    for (unsigned i = n; i > 0; i--) {
-        sum += 1.0 / i;
-        fair_tick(t, 1);
-    }
-    return enif_make_double(fair_env(t), sum);
+    fair_offload(t, (enum fair_mode)mode, 1, burrow, &depth);
+    return enif_make_uint(fair_env(t), depth);
 }
 
 /* -- bodies that break the rules ------------------------------------------- */

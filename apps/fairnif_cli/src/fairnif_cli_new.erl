@@ -1,7 +1,8 @@
 %% The command `fairnif new': writes a project with a NIF on fairnif.
 %%
-%% The project is a folder of priv/templates, a working one named my_nif: copied, with the name put
-%% in and the dependencies on fairnif filled in. It never writes into a directory that was there.
+%% The project is two folders of priv/templates, of its build tool and of its language, which make a
+%% working one named my_nif: copied, with the name put in and the dependencies on fairnif filled
+%% in. It never writes into a directory that was there.
 -module(fairnif_cli_new).
 
 -include_lib("kernel/include/file.hrl").
@@ -16,12 +17,12 @@
 -define(PLACEHOLDER, "my_nif").
 %% The same as a module of Elixir.
 -define(MODULE_PLACEHOLDER, "MyNif").
--define(APPS, [fairnif, fairnif_lab, rebar3_fairnif]).
+-define(APPS, [fairnif, fairnif_check, rebar3_fairnif]).
 %% Some file systems take no longer names, with what is put after them.
 -define(LONGEST, 100).
 
 %% @doc The command.
--spec command() -> fairnif_lab_cli:command().
+-spec command() -> fairnif_check_cli:command().
 command() ->
     #{name => "new", args => "NAME [--elixir] [--cpp|--rust] [--fairnif git|hex|DIR]",
       about => "writes a new project with a NIF on fairnif",
@@ -39,16 +40,16 @@ source("hex") -> hex;
 source(Dir) ->
     case is_checkout(Dir) of
         true -> {checkout, filename:absname(Dir)};
-        false -> fairnif_lab_cli_text:usage("`--fairnif' takes git, hex, or the directory of a "
+        false -> fairnif_check_cli_text:usage("`--fairnif' takes git, hex, or the directory of a "
                                             "checkout of fairnif; `~ts' is none of them", [Dir])
     end.
 
 new(Opts, [Name]) ->
     run(Name, Opts);
 new(_, []) ->
-    fairnif_lab_cli_text:usage("new needs a name, that of the application", []);
+    fairnif_check_cli_text:usage("new needs a name, that of the application", []);
 new(_, [_, Arg | _]) ->
-    fairnif_lab_cli_text:usage("new takes one name: what is `~ts'?", [Arg]).
+    fairnif_check_cli_text:usage("new takes one name: what is `~ts'?", [Arg]).
 
 %% Writes the project `Name' into the current directory and says what to do with it. Exit code
 %% 0, or 1 when something could not be written; then nothing is left of it.
@@ -56,18 +57,18 @@ run(Name, Opts) ->
     Kind = maps:get(template, Opts, rebar3),
     case valid(Name, Kind) of
         ok -> ok;
-        {error, Why} -> fairnif_lab_cli_text:usage("`~ts' cannot be the project's name: ~ts",
+        {error, Why} -> fairnif_check_cli_text:usage("`~ts' cannot be the project's name: ~ts",
                                                    [Name, Why])
     end,
     Language = maps:get(language, Opts, c),
-    Templates = [template(Kind) | [template(Language, Kind) || Language =/= c]],
     Source = maps:get(fairnif, Opts, default_source()),
+    Fillings = fillings(Name, Kind, Language, Source),
     %% Making it is also the test whether it is there: nobody comes between.
     case file:make_dir(Name) of
         ok ->
             try
-                Files = [write(Template, File, Name, Language, Source)
-                         || {File, Template} <- files(Templates)],
+                Files = [write(Template, File, Name, Fillings)
+                         || {File, Template} <- files(templates(Kind, Language))],
                 Links = [L || Kind =:= rebar3, L <- links(Source)],
                 [symlink(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
                 io:format("~ts~n", [done(Name, Files, Links)]),
@@ -75,13 +76,13 @@ run(Name, Opts) ->
             catch
                 throw:{cannot_write, File, Reason} ->
                     _ = file:del_dir_r(Name),
-                    fairnif_lab_cli_text:complain(cannot_write(File, Reason)),
+                    fairnif_check_cli_text:complain(cannot_write(File, Reason)),
                     1
             end;
         {error, eexist} ->
-            fairnif_lab_cli_text:usage("`~ts' is there already; nothing was written", [Name]);
+            fairnif_check_cli_text:usage("`~ts' is there already; nothing was written", [Name]);
         {error, Reason} ->
-            fairnif_lab_cli_text:complain(cannot_write(Name, Reason)),
+            fairnif_check_cli_text:complain(cannot_write(Name, Reason)),
             1
     end.
 
@@ -91,8 +92,8 @@ valid(Name, Kind) ->
     Checks = [{fun has_form/1,
                "a name is a lower-case letter, then lower-case letters, digits and _"},
               {fun is_short/1, "it is too long"},
-              {fun is_no_word/1, "it is a reserved word of Erlang's"},
-              {fun is_free/1, "Erlang/OTP or fairnif has something of that name"}]
+              {fun is_no_word/1, "it is a reserved word of Erlang"},
+              {fun is_free/1, "Erlang/OTP or fairnif uses that name"}]
         ++ [{fun is_free_in_elixir/1, "Elixir has a module of that name"} || Kind =:= elixir],
     valid_by(Checks, Name).
 
@@ -137,38 +138,30 @@ followed(Path) ->
 
 %% ---- templates ----
 
-template(Kind) ->
-    template("", Kind).
+%% A language's own on top of its elder's.
+templates(Kind, Language) ->
+    [filename:join([code:priv_dir(fairnif_cli), "templates", Name])
+     || Name <- [Kind] ++ [c || Language =:= cpp] ++ [Language]].
 
-%% What is different in another language than C.
-template(Language, Kind) ->
-    Dir = filename:join([code:priv_dir(fairnif_cli), "templates", Language, Kind]),
-    filelib:is_dir(Dir)
-        orelse fairnif_lab_cli_text:usage("there is no template for ~ts projects", [Kind]),
-    Dir.
-
-%% A later template's files stand for those of the same name, whatever their extension, and where it
-%% has a folder of sources of its own, for all in the other one.
+%% A later template's files stand for those of the same name, whatever their extension.
 files(Templates) ->
     lists:foldl(fun(Template, Before) ->
                         Files = [{File, Template} || File <- filelib:wildcard("**", Template),
                                                      is_file(Template, File)],
                         Names = [filename:rootname(File) || {File, _} <- Files],
-                        Own = filelib:is_dir(filename:join(Template, sources(rust))),
                         [Old || {File, _} = Old <- Before,
-                                not lists:member(filename:rootname(File), Names),
-                                not (Own andalso lists:prefix(sources(c), File))] ++ Files
+                                not lists:member(filename:rootname(File), Names)] ++ Files
                 end, [], Templates).
 
 is_file(Template, File) ->
     filelib:is_regular(filename:join(Template, File)).
 
-write(Template, File, Name, Language, Source) ->
+write(Template, File, Name, Fillings) ->
     {ok, Text} = file:read_file(filename:join(Template, File)),
     {ok, #file_info{mode = Mode}} = file:read_file_info(filename:join(Template, File)),
     To = filename:join(Name, target(File, Name)),
     must(To, filelib:ensure_dir(To)),
-    must(To, file:write_file(To, fill(Text, Name, Language, Source))),
+    must(To, file:write_file(To, fill(Text, Fillings))),
     must(To, file:change_mode(To, Mode)),
     To.
 
@@ -181,20 +174,43 @@ target(File, Name) ->
              end || Part <- filename:split(File)],
     lists:flatten(string:replace(filename:join(Parts), ?PLACEHOLDER, Name, all)).
 
-%% The names first: a path may happen to hold a placeholder.
-fill(Text, Name, Language, Source) ->
-    Filled = [{"{{source}}", body_of(Language)}, {"{{language}}", written(Language)},
-              {?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
-              {"{{version}}", version()}, {"{{from}}", from(Source)},
-              {"{{nif}}", nif(Language)}, {"{{sources}}", sources(Language)},
-              {"{{crate}}", crate(Source)}]
-        ++ [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS],
+fill(Text, Fillings) ->
     unicode:characters_to_binary(
-      lists:foldl(fun({From, To}, T) -> string:replace(T, From, To, all) end, Text, Filled)).
+      lists:foldl(fun({From, To}, T) -> string:replace(T, From, To, all) end, Text, Fillings)).
+
+%% The names first: a path may happen to hold a placeholder.
+fillings(Name, Kind, Language, Source) ->
+    [{"{{source}}", body_of(Language)}, {"{{language}}", written(Language)},
+     {"{{module}}", module(Kind)},
+     {?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
+     {"{{version}}", version()}, {"{{from}}", from(Source)},
+     {"{{count}}", count(Kind, Language)}, {"{{nif}}", nif(Language)},
+     {"{{sources}}", sources(Language)},
+     {"{{crate}}", crate(Source)}]
+        ++ [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS].
+
+%% That the library belongs to.
+module(rebar3) -> ?PLACEHOLDER;
+module(elixir) -> "Elixir." ?MODULE_PLACEHOLDER.
 
 %% The function that is registered: in C++ there is one in Erlang around it.
 nif(cpp) -> "nif_count";
 nif(_) -> "count".
+
+count(rebar3, cpp) ->
+    "count(Binary, Byte) ->\n"
+    "    fairnif:with_error_info(fun nif_count/2, [Binary, Byte]).\n\n"
+    "nif_count(_Binary, _Byte) ->\n"
+    "    erlang:nif_error(not_loaded).";
+count(rebar3, _) ->
+    "count(_Binary, _Byte) ->\n"
+    "    erlang:nif_error(not_loaded).";
+count(elixir, cpp) ->
+    "def count(binary, byte), do: :fairnif.with_error_info(&nif_count/2, [binary, byte])\n\n"
+    "  @doc false\n"
+    "  defnif nif_count(binary, byte)";
+count(elixir, _) ->
+    "defnif count(binary, byte)".
 
 sources(rust) -> "native";
 sources(_) -> "c_src".
@@ -239,8 +255,8 @@ dependency(App, _) ->
                   [App, ?REPOSITORY, ?BRANCH, App]).
 
 version() ->
-    _ = application:load(fairnif_lab),
-    {ok, Version} = application:get_key(fairnif_lab, vsn),
+    _ = application:load(fairnif_check),
+    {ok, Version} = application:get_key(fairnif_check, vsn),
     Version.
 
 %% The same for mix.exs, in which a checkout counts only where it is.

@@ -1,7 +1,6 @@
 %% What `fairnif new' writes and refuses. That what it writes builds and passes is tested from a
-%% clean clone: tools/stranger_test.
+%% clean clone: tools/install_test.
 -module(fairnif_cli_new_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -14,7 +13,7 @@ an_application_may_not_be_called_that_test_() ->
     [{Name, ?_assertMatch({error, _}, fairnif_cli_new:valid(Name, Kind))}
      || Kind <- [rebar3, elixir],
         Name <- ["", "Beans", "1st", "_x", "with-dash", "a/b", "..", "beans\n", "bohnen\x{e4}",
-                 "receive", "maybe", "lists", "crypto", "ssl", "fairnif", "fairnif_lab",
+                 "receive", "maybe", "lists", "crypto", "ssl", "fairnif", "fairnif_check",
                  lists:duplicate(101, $a)]].
 
 %% Elixir's own, where Elixir is.
@@ -28,18 +27,15 @@ a_mix_project_may_not_be_called_as_a_module_of_elixir_test_() ->
      || Name <- ["enum", "mix"]].
 
 a_project_is_written_with_its_name_everywhere_test_() ->
-    [{lists:concat(Flags),
-      fun() ->
-              in_a_directory(
-                fun() ->
-                        0 = new(["two_beans", "--fairnif", "git" | Flags]),
-                        Files = written("two_beans"),
-                        ?assertEqual([], Named -- Files),
-                        [?assertEqual({File, nomatch}, {File, binary:match(read(File), Left)})
-                         || File <- Files, Left <- [<<"my_nif">>, <<"MyNif">>, <<"{{f">>,
-                                                    <<"{{r">>, <<"{{v">>]]
-                end)
-      end}
+    [in_a_project(
+       Flags,
+       fun() ->
+               Files = written("two_beans"),
+               ?assertEqual([], Named -- Files),
+               [?assertEqual({File, nomatch}, {File, binary:match(read(File), Left)})
+                || File <- Files, Left <- [<<"my_nif">>, <<"MyNif">>
+                                           | [<<"{{", C>> || C <- "cflmnrsv"]]]
+       end)
      || {Flags, Named} <-
             [{Kind ++ Language, Files ++ Sources ++ common()}
              || {Language, Sources} <-
@@ -64,19 +60,90 @@ a_mix_project_has_the_name_of_its_module_test() ->
 
 %% Libraries come after the objects that need them: a linker with --as-needed drops them otherwise.
 ldlibs_end_the_link_line_test_() ->
-    [{lists:concat(Flags),
-      fun() ->
-              in_a_directory(
-                fun() ->
-                        0 = new(["two_beans", "--fairnif", "git" | Flags]),
-                        Printed = os:cmd("MIX_APP_PATH=/nowhere make -n -C two_beans/c_src "
-                                         "FAIRNIF=/nowhere FAIRNIF_INCLUDE_DIR=/nowhere "
-                                         "ERTS_INCLUDE_DIR=/nowhere LDLIBS=-lfirst\\ -lsecond"),
-                        ?assertMatch({match, _},
-                                     re:run(Printed, "-shared -o .*[.]o -lfirst -lsecond\n"))
-                end)
-      end}
-     || Flags <- [[], ["--elixir"], ["--cpp"], ["--elixir", "--cpp"]]].
+    [in_a_project(
+       Flags,
+       fun() ->
+               Printed = os:cmd(["MIX_APP_PATH=/nowhere make -n -C two_beans/c_src ", headers(),
+                                 " ERTS_INCLUDE_DIR=/nowhere LDLIBS=-lfirst\\ -lsecond"]),
+               ?assertMatch({match, _}, re:run(Printed, "-shared -o .*[.]o -lfirst -lsecond\n"))
+       end) || Flags <- [[], ["--elixir"], ["--cpp"], ["--elixir", "--cpp"]]].
+
+what_it_calls_of_fairnif_is_there_test_() ->
+    [in_a_project(
+       Flags,
+       fun() ->
+               Written = [element(2, file:read_file(File))
+                          || File <- filelib:wildcard("two_beans/{src,lib}/*.{erl,ex}")],
+               Called = case re:run(Written, "\\bfairnif[:.]([a-z_]+)[(]",
+                                    [global, {capture, all_but_first, list}]) of
+                            {match, Names} -> lists:append(Names);
+                            nomatch -> []
+                        end,
+               ?assertEqual([], Called -- [atom_to_list(Name) || {Name, _}
+                                                    <- fairnif:module_info(exports)])
+       end) || Flags <- [["--cpp"], ["--elixir", "--cpp"]]].
+
+%% Nothing but the place of fairnif.mk says where fairnif.h is, also when there are dependencies to
+%% include after it.
+a_changed_source_is_compiled_again_test_() ->
+    {timeout, 120,
+     fun() ->
+             in_a_directory(
+               fun() ->
+                       0 = new(["beans", "--fairnif", "git"]),
+                       Make = ["make -s -C beans/c_src REBAR_DEPS_DIR=", repository(), "/apps && "],
+                       Change = "touch beans/c_src/beans.c && ",
+                       ?assertEqual("twice", os:cmd([Make, Change, Make, "printf twice"]))
+               end)
+     end}.
+
+%% An argument kept over a tick, for the runtime and for the VM. `make test' runs the tests of both
+%% builds.
+its_tests_see_a_kept_term_in_the_debug_build_test_() ->
+    [{lists:flatten(lists:join(" ", Language ++ [What, Build])),
+      {timeout, 120,
+       fun() ->
+               in_a_directory(
+                 fun() ->
+                         0 = new(["beans", "--fairnif", "git" | Language]),
+                         [replace(Source, Before, After) || {Before, After} <- Change],
+                         ?assertMatch({_, {match, _}}, passes(Build, Verdict))
+                 end)
+       end}}
+     || {Language, Source, What, Change} <-
+            [{[], "beans/c_src/beans.c", "right", []},
+             {[], "beans/c_src/beans.c", "fair_",
+              [{"    if (!fair_get_bytes(t, fair_arg(t, 0), &in)",
+                "    ERL_NIF_TERM a = fair_arg(t, 0); fair_tick(t, 1);\n"
+                "    if (!fair_get_bytes(t, a, &in)"}]},
+             {[], "beans/c_src/beans.c", "enif_",
+              [{"    ErlNifUInt64 found = 0;\n",
+                "    ErlNifUInt64 found = 0;\n"
+                "    ERL_NIF_TERM a = fair_arg(t, 0); fair_tick(t, 1);\n"
+                "    if (!enif_is_binary(fair_env(t), a)) return fair_badarg(t);\n"}]},
+             {["--cpp"], "beans/c_src/beans.cpp", "enif_",
+              [{"    size_t found = 0;\n",
+                "    size_t found = 0;\n"
+                "    ERL_NIF_TERM a = fair_arg(&t, 0); t.tick(1);\n"
+                "    if (!enif_is_binary(fair_env(&t), a)) return 0;\n"}]}],
+        {Build, Verdict} <- [{"", "passed"},
+                             {"FAIR_DEBUG=1", case Change of [] -> "passed"; _ -> "failed" end}]].
+
+replace(File, Before, After) ->
+    {ok, Text} = file:read_file(File),
+    [Left, Right] = string:split(Text, Before),
+    ok = file:write_file(File, [Left, After, Right]).
+
+passes(Build, Verdict) ->
+    Fairnif = ["-pa ", code:lib_dir(fairnif), "/ebin"],
+    Said = os:cmd(["cd beans && mkdir -p ebin && make -s -C c_src ", headers(), " ", Build,
+                   " && erlc ", Fairnif, " -o ebin src/*.erl test/beans_tests.erl && erl -noshell "
+                   "-pa ebin ", Fairnif, " -eval 'R = eunit:test(beans_tests), "
+                   "io:put_chars(case R of ok -> \"passed\"; _ -> \"failed\" end), halt().'"]),
+    {Said, re:run(Said, Verdict ++ "$")}.
+
+headers() ->
+    ["FAIRNIF_INCLUDE_DIR=", filename:absname(fairnif:include_dir())].
 
 a_mix_project_names_the_checkout_that_wrote_it_test() ->
     in_a_directory(
@@ -99,7 +166,7 @@ each_source_is_named_in_rebar_config_as_rebar3_wants_it_test_() ->
               in_a_directory(
                 fun() ->
                         0 = new(["beans", "--fairnif", Source]),
-                        ?assertEqual([fairnif, fairnif_lab, rebar3_fairnif],
+                        ?assertEqual([fairnif, fairnif_check, rebar3_fairnif],
                                      [element(1, D) || D <- Deps("beans/rebar.config")]),
                         [?assertEqual(Kind, kind(D)) || D <- Deps("beans/rebar.config")],
                         ?assertEqual(Linked, filelib:wildcard("beans/_checkouts/*/rebar.config"))
@@ -110,7 +177,7 @@ each_source_is_named_in_rebar_config_as_rebar3_wants_it_test_() ->
              {"hex", requirement, []},
              {repository(), git_subdir,
               ["beans/_checkouts/" ++ App ++ "/rebar.config"
-               || App <- ["fairnif", "fairnif_lab", "rebar3_fairnif"]]}]].
+               || App <- ["fairnif", "fairnif_check", "rebar3_fairnif"]]}]].
 
 without_a_choice_it_links_to_the_checkout_that_wrote_it_test() ->
     in_a_directory(
@@ -150,29 +217,6 @@ a_wrong_command_line_is_exit_code_2_and_writes_nothing_test_() ->
       end}
      || Args <- [[], ["a", "b"], ["Beans"], ["beans", "--fairnif", "/nowhere"],
                  ["beans", "--fairnif"], ["beans", "--size", "1k"]]].
-
-both_templates_have_the_same_body_test() ->
-    [begin
-         [Erlang, Elixir] =
-             [begin
-                  File = filename:join([code:priv_dir(fairnif_cli), "templates", Language, Kind,
-                                        Source]),
-                  {ok, Text} = file:read_file(File),
-                  Text
-              end || Kind <- ["rebar3", "elixir"]],
-         ?assertEqual(binary:replace(Elixir, <<"(Elixir.MyNif,">>, <<"(my_nif,">>), Erlang)
-     end || {Language, Source} <- [{"", "c_src/my_nif.c"}, {"cpp", "c_src/my_nif.cpp"}]].
-
-both_templates_have_the_same_crate_test() ->
-    [begin
-         [Erlang, Elixir] =
-             [begin
-                  Dir = filename:join([code:priv_dir(fairnif_cli), "templates", "rust", Kind]),
-                  {ok, Text} = file:read_file(filename:join([Dir, "native", File])),
-                  Text
-              end || Kind <- ["rebar3", "elixir"]],
-         ?assertEqual(binary:replace(Elixir, <<"\"Elixir.MyNif\"">>, <<"\"my_nif\"">>), Erlang)
-     end || File <- ["Cargo.toml", "src/lib.rs"]].
 
 %% ---- help ----
 
@@ -219,6 +263,16 @@ relative(File, Dir) ->
 repository() ->
     lists:foldl(fun(_, Dir) -> filename:dirname(Dir) end, filename:absname(?FILE),
                 lists:seq(1, 4)).
+
+%% A test, called as the flags are, beside a new project `two_beans' with them.
+in_a_project(Flags, Fun) ->
+    {lists:concat(Flags),
+     fun() ->
+             in_a_directory(fun() ->
+                                    0 = new(["two_beans", "--fairnif", "git" | Flags]),
+                                    Fun()
+                            end)
+     end}.
 
 in_a_directory(Fun) ->
     {ok, Here} = file:get_cwd(),

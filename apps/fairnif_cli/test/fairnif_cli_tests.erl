@@ -14,34 +14,34 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["demo", "--size=0"], "at least 1"},
              {["demo", "--colour", "red"], "`--colour' is not an option"},
              {["demo", "more"], "no `more'"},
-             {["lab", "nothing"], "no experiment `nothing'"},
-             {["lab", "exor", "levenshtein"], "no `levenshtein'"},
+             {["experiment", "nothing"], "no experiment `nothing'"},
+             {["experiment", "exor", "levenshtein"], "no `levenshtein'"},
              {["demo", "--json", "/nowhere/at/all.json"], "cannot write"},
              {["demo", "--html", "/nowhere/at/all.html"], "cannot write"},
-             {["lab", "exor", "--html", "-"], "needs the name of a file"},
+             {["experiment", "exor", "--html", "-"], "needs the name of a file"},
              {["report"], "needs `--html FILE'"},
              {["report", "--html", "/tmp/x.html"], "needs a file that --json has written"},
              {["report", "a", "b", "c", "--html", "/tmp/x.html"], "what is `c'"},
              {["version", "--size", "1"], "not an option"},
              {["version", "more"], "no `more'"},
              {["help", "frobnicate"], "no command `frobnicate'"},
-             {["help", "demo", "lab"], "what is `lab'"},
+             {["help", "demo", "experiment"], "what is `experiment'"},
              {["demo", "--quick"], "`--quick' is not an option of this command"},
-             {["lab", "exor", "--quick=yes"], "takes no value"},
-             {["lab", "exor", "--quick", "--full"], "contradicts"},
-             {["lab", "--quick"], "takes no option"},
-             {["lab", "reductions", "--size", "1k"],
+             {["experiment", "exor", "--quick=yes"], "takes no value"},
+             {["experiment", "exor", "--quick", "--full"], "contradicts"},
+             {["experiment", "--quick"], "takes no option"},
+             {["experiment", "reductions", "--size", "1k"],
               "`--size' is not an option of the experiment `reductions'"}]].
 
 what_is_too_large_for_this_machine_is_exit_3_test() ->
-    {Code, Complaint} = run(["lab", "exor", "--size", "999999g"]),
+    {Code, Complaint} = run(["experiment", "exor", "--size", "999999g"]),
     ?assertEqual(3, Code),
     ?assertNotEqual(nomatch, string:find(Complaint, "smaller size")).
 
 help_version_and_the_list_of_experiments_are_exit_0_test_() ->
     [?_assertMatch({0, ""}, run(Args))
      || Args <- [["help"], ["--help"], ["-h"], ["version"], ["--version"],
-                 ["lab"]]].
+                 ["experiment"]]].
 
 every_command_explains_itself_and_each_of_its_options_test_() ->
     [{Name, fun() ->
@@ -55,8 +55,8 @@ every_command_explains_itself_and_each_of_its_options_test_() ->
             end}
      || {Name, Options} <-
             [{"demo", ["--size", "--json", "--html"]},
-             {"check", [Option || {Option, _, _, _, _} <- options(fairnif_lab_cli_check)]},
-             {"lab", ["--quick", "--full", "--size", "--json", "--html"]},
+             {"check", [Option || {Option, _, _, _, _} <- options(fairnif_check_command)]},
+             {"experiment", ["--quick", "--full", "--size", "--json", "--html"]},
              {"report", ["--html"]},
              {"new", ["--elixir", "--cpp", "--rust", "--fairnif"]},
              {"watch", [Option || {Option, _, _, _, _} <- options(fairnif_cli_watch)]},
@@ -74,10 +74,10 @@ options_in(Help) ->
     end.
 
 said(Args) ->
-    fairnif_lab_said:said(fairnif_cli, Args).
+    fairnif_check_said:said(fairnif_cli, Args).
 
 says(Code, Args, Part) ->
-    fairnif_lab_said:says(fairnif_cli, Code, Args, Part).
+    fairnif_check_said:says(fairnif_cli, Code, Args, Part).
 
 run(Args) ->
-    fairnif_lab_said:run(fairnif_cli, Args).
+    fairnif_check_said:run(fairnif_cli, Args).

@@ -5,7 +5,7 @@
 %% ---- usage: exit 2, before anything is connected to ----
 
 what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
-    [{string:join(Args, " "), fairnif_lab_said:says(fairnif_cli, 2, ["watch" | Args], Part)}
+    [{string:join(Args, " "), fairnif_check_said:says(fairnif_cli, 2, ["watch" | Args], Part)}
      || {Args, Part} <-
             [{[], "watch needs the name of a node"},
              {["a@b@c"], "`a@b@c' is not the name of a node"},
@@ -20,8 +20,8 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
              {["a@b", "--once", "--plain"], "`--once' contradicts `--plain'"},
              {["a@b", "--warn", "50ms", "--error", "20ms"], "`--error' must be at least warn_ms"},
              {["a@b", "--warn", "90s"], "`--warn' must be an integer from 1 to 60000 (ms)"},
-             {["a@b", "--http", "0.0.0.0:80"], "`--token' must be a token, since the page is not"},
-             {["a@b", "--http", "80", "--token", "short"], "`--token' must be none, or a binary"},
+             {["a@b", "--http", "0.0.0.0:80"], "that needs a token (http_token, or --token)"},
+             {["a@b", "--http", "80", "--token", "short"], "a token is 16 to 256 letters"},
              {["a@b", "--cookie", "c", "--cookie-file", "f"],
               "`--cookie' contradicts `--cookie-file'"},
              {["a@b", "--cookie-file", "/nowhere/at/all"], "cannot read /nowhere/at/all"},

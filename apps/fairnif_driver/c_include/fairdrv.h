@@ -1,9 +1,9 @@
 /*
  * fairdrv.h - port drivers that share the BEAM.
  *
- * A driver written against this header can put work of one of its callbacks
- * off: to a thread of the runtime's pool, or to a later turn of the port on a
- * normal scheduler.  No scheduler is held meanwhile.
+ * A driver written with this header can postpone the work of a callback: to a
+ * thread of the runtime's pool, or to later turns of the port on a normal
+ * scheduler.  No scheduler is blocked meanwhile.
  *
  *     #include <fairdrv.h>
  *
@@ -33,22 +33,22 @@
  *     Port = open_port({spawn_driver, "squeeze"}, [binary]),
  *     fairnif_driver:control(Port, 1, Data)
  *
- * Nothing is linked: fairnif_driver:load/2 hands the runtime over.
+ * The driver links nothing: fairnif_driver:load/2 passes it the runtime.
  *
- * THE RULES.  The callbacks of one port never run two at a time, on whatever
- * threads they run: what comes while one that was put off waits or runs is put
- * behind it.  (Not so ready_input and ready_output, which the VM would call
- * again and again; and erlang:port_control and port_call, which cannot wait,
- * raise badarg then.)  On a thread only these functions of erl_driver.h may
- * be called: those on memory and binaries, erl_drv_output_term,
- * erl_drv_send_term, erl_drv_monotonic_time and its kin, and those on mutexes
- * and other things of threads.
+ * THE RULES.  The callbacks of one port never run at the same time, on whatever
+ * threads they run: while a postponed one waits or runs, others are queued
+ * behind it.  (Except ready_input and ready_output, which the VM would call
+ * repeatedly; erlang:port_control and port_call, which cannot wait, raise
+ * badarg then.)  On a thread only these functions of erl_driver.h may be
+ * called: those for memory and binaries, erl_drv_output_term,
+ * erl_drv_send_term, erl_drv_monotonic_time and the like, and those for mutexes
+ * and other objects of threads.
  *
- * When the port closes, what waits is not begun any more and fair_drv_tick
- * answers 1 in what runs, which is expected to return then.  `stop` is called
- * when it has.
+ * When the port closes, callbacks that wait are not begun any more.  In one
+ * that runs fair_drv_tick returns 1, and it is expected to return then.  `stop`
+ * is called when it has.
  *
- * Reference: docs/manual/driver-api.md; why so: docs/internals/drivers.md.
+ * Reference: docs/reference/drivers.md.  Design: docs/internals/drivers.md.
  */
 #ifndef FAIRDRV_H
 #define FAIRDRV_H
@@ -74,19 +74,19 @@ extern "C" {
 
 /* Where a callback is to run. */
 #define FAIR_DRV_NORMAL    0    /* on a normal scheduler, as a turn of the
-                                   port; gives way in fair_drv_tick */
+                                   port; yields in fair_drv_tick */
 #define FAIR_DRV_DIRTY_CPU 1    /* on a thread; as many at once, of all ports,
                                    as there are dirty CPU schedulers */
 #define FAIR_DRV_DIRTY_IO  2    /* on a thread; for what mostly waits */
 
-/* Answers a negative number when the port is to be closed, with the exit
- * reason callback_failed; any other is ignored. */
+/* Returns a negative number if the port is to be closed, with the exit reason
+ * callback_failed; any other number is ignored. */
 typedef ErlDrvSSizeT (*FairDrvCallback)(ErlDrvData drv_data, void *arg);
 
-/* Returned by `control` or `call`: it is called again, with the same command
- * and a copy of the buffer, where the name says.  Its answer then goes to the
- * caller of fairnif_driver:control/3 or call/3; a caller of
- * erlang:port_control/3 gets badarg at once.  No other function's. */
+/* Only `control` and `call` may return these: the callback is called again,
+ * with the same command and a copy of the buffer, where the name says.  Its
+ * result then goes to the caller of fairnif_driver:control/3 or call/3; a
+ * caller of erlang:port_control/3 gets badarg at once. */
 #define FAIR_DRV_RESCHEDULE           ((ErlDrvSSizeT)-4710)
 #define FAIR_DRV_RESCHEDULE_DIRTY_CPU ((ErlDrvSSizeT)-4711)
 #define FAIR_DRV_RESCHEDULE_DIRTY_IO  ((ErlDrvSSizeT)-4712)
@@ -200,20 +200,19 @@ static inline int fair__drv_no_runtime(const char *what)
     return -1;
 }
 
-/* Puts callback(drv_data, arg) behind what the port has to do already.  From
- * any callback of that port, also from one that was put off itself; not from
- * the author's own threads.  It begins after the callback that calls this has
+/* Queues callback(drv_data, arg) behind what the port has to do already.  Call
+ * it in any callback of that port, also in a postponed one; not from the
+ * author's own threads.  It begins after the callback that calls this has
  * returned.
  *
- * When it was not begun and never will be, because the port closed,
- * cancelled(arg) is called in its place, if it is not NULL: on any thread,
- * maybe while another callback of the port still runs.  (One that has begun
- * runs to its end, and gets no such call.)
+ * If the port closes before the callback begins, cancelled(arg) is called
+ * instead, unless it is NULL: on any thread, maybe while another callback of
+ * the port still runs.  (A callback that has begun runs to its end.)
  *
- * 0, or -1 and errno: ENOMEM; EMFILE, there is no descriptor left, of which
- * a port that puts work off has one; EPIPE, the port has been closed; EINVAL,
- * not called from a callback of this port, or bad flags; ENOTSUP, there is
- * no runtime (which is also said on standard error). */
+ * Returns 0, or -1 and errno: ENOMEM; EMFILE, no descriptor is left (a port
+ * that postpones work uses one); EPIPE, the port has been closed; EINVAL, not
+ * called in a callback of this port, or bad flags; ENOTSUP, there is no runtime
+ * (standard error says so too). */
 static inline ErlDrvSSizeT fair_drv_schedule_or_cancel(
     ErlDrvPort port, int flags, FairDrvCallback callback, void *arg,
     void (*cancelled)(void *arg))
@@ -224,16 +223,15 @@ static inline ErlDrvSSizeT fair_drv_schedule_or_cancel(
         : fair__drv_no_runtime("fair_drv_schedule_callback");
 }
 
-/* The same without a function for the case that it is cancelled: `arg` is
- * then static, or found from drv_data by `stop`. */
+/* The same without `cancelled`: `arg` is static then, or `stop` finds it by
+ * drv_data. */
 static inline ErlDrvSSizeT fair_drv_schedule_callback(
     ErlDrvPort port, int flags, FairDrvCallback callback, void *arg)
 {
     return fair_drv_schedule_or_cancel(port, flags, callback, arg, NULL);
 }
 
-/* Whether the callback that asks runs on a thread and not on a normal
- * scheduler. */
+/* Whether the calling callback runs on a thread, not on a normal scheduler. */
 static inline int fair_drv_callback_is_on_dirty_scheduler(ErlDrvPort port)
 {
     const struct fair__drv_ops *ops = fair__driver.ops;
@@ -241,8 +239,8 @@ static inline int fair_drv_callback_is_on_dirty_scheduler(ErlDrvPort port)
     return ops ? ops->is_dirty(port) : 0;
 }
 
-/* Whether `control` or `call`, which asks, is called again because it has
- * answered one of FAIR_DRV_RESCHEDULE... before. */
+/* Whether the calling `control` or `call` is called again, because it has
+ * returned one of FAIR_DRV_RESCHEDULE... */
 static inline int fair_drv_callback_is_rescheduled(ErlDrvPort port)
 {
     const struct fair__drv_ops *ops = fair__driver.ops;
@@ -250,12 +248,12 @@ static inline int fair_drv_callback_is_rescheduled(ErlDrvPort port)
     return ops ? ops->is_again(port) : 0;
 }
 
-/* Says that `units` of work were done since the last tick: bytes, rows,
- * rounds.  A callback that was put off to a normal scheduler and has used its
- * slice (about 25 us) goes on in a later turn of the port.  1 when nobody
- * wants the work any more: the port closed, or the caller of
- * fairnif_driver:control/3 or call/3 died; the callback is to return soon
- * then.  Else 0. */
+/* Reports that `units` of work were done since the last tick: bytes, rows,
+ * rounds.  A callback that was postponed to a normal scheduler and has used its
+ * slice (about 25 us) continues in a later turn of the port.  Returns 1 if the
+ * work is no longer needed: the port closed, or the caller of
+ * fairnif_driver:control/3 or call/3 died; the callback must return soon then.
+ * Otherwise returns 0. */
 static inline int fair_drv_tick(ErlDrvPort port, size_t units)
 {
     const struct fair__drv_ops *ops = fair__driver.ops;
@@ -263,9 +261,9 @@ static inline int fair_drv_tick(ErlDrvPort port, size_t units)
     return ops ? ops->tick(port, units) : 0;
 }
 
-/* A copy of what outputv got, which may be used after outputv has returned, on
- * any thread: binaries are referred to, other bytes are copied.  NULL when
- * out of memory. */
+/* A copy of outputv's vector, which may be used after outputv has returned, on
+ * any thread: binaries get a reference, other bytes are copied.  NULL if memory
+ * is out. */
 static inline ErlIOVec *fair_drv_keep_iovec(ErlIOVec *ev)
 {
     size_t n = (size_t)ev->vsize, bytes = 0, i;
@@ -524,11 +522,10 @@ static inline ErlDrvEntry *fair__drv_wrap(
     return wrapped;
 }
 
-/* In place of DRIVER_INIT: ENTRY is the author's ErlDrvEntry, complete as it
- * stands.  CLOSING(drv_data), or NULL, is called as soon as the port closes,
- * in its context, maybe while a callback runs on a thread: to deselect
- * descriptors and to wake what waits.  `stop` comes after the last callback,
- * maybe on that thread. */
+/* Replaces DRIVER_INIT.  ENTRY is the author's ErlDrvEntry.  CLOSING(drv_data),
+ * or NULL, is called as soon as the port closes, in its context, maybe while a
+ * callback runs on a thread: to deselect descriptors and to wake what waits.
+ * `stop` is called after the last callback, maybe on that thread. */
 #define FAIR_DRIVER_INIT(NAME, ENTRY, CLOSING)                              \
     struct fair__driver fair__driver;                                       \
     ERL_DRIVER_EXPORT struct fair__driver *fairnif_driver(void);            \
@@ -543,8 +540,9 @@ static inline ErlDrvEntry *fair__drv_wrap(
         return fair__drv_wrap(&wrapped, &(ENTRY), CLOSING);                 \
     }
 
-/* Functions of erl_driver.h of which the runtime must know.  They keep their
- * meaning; a file of a driver that calls one of them includes this header. */
+/* Functions of erl_driver.h that the runtime replaces.  They keep their
+ * meaning; each file of a driver that calls one of them must include this
+ * header. */
 
 static inline void fair__drv_set_busy(ErlDrvPort port, int on)
 {

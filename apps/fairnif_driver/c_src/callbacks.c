@@ -460,6 +460,28 @@ static ErlDrvSSizeT call(struct fair__drv_port *pub, unsigned command,
 
 /* -- from callbacks -------------------------------------------------------- */
 
+struct put {
+    struct drv_port *p;
+    struct drv_job *job;
+    bool own, put;
+};
+
+/* A scheduler may wait for these locks: not at a low priority. */
+static void put(void *arg)
+{
+    struct put *a = arg;
+
+    pthread_mutex_lock(&a->p->lock);
+    a->put = !a->p->closed;
+    if (a->put) {
+        drv__push(a->p, a->job, a->own);
+        drv__settle(a->p);      /* where the callback has no turn of its own */
+    } else {
+        pthread_mutex_unlock(&a->p->lock);
+        drv__job_free(a->job);
+    }
+}
+
 static ErlDrvSSizeT schedule(ErlDrvPort port, int flags,
                              FairDrvCallback callback, void *arg,
                              void (*cancelled)(void *arg))
@@ -467,6 +489,7 @@ static ErlDrvSSizeT schedule(ErlDrvPort port, int flags,
     struct drv_here here = drv__here();
     struct drv_port *p = here.port;
     struct drv_job *job;
+    struct put a;
 
     if (!p || p->pub.port != port || flags < FAIR_DRV_NORMAL
         || flags > FAIR_DRV_DIRTY_IO || !callback) {
@@ -482,16 +505,11 @@ static ErlDrvSSizeT schedule(ErlDrvPort port, int flags,
     job->callback = callback;
     job->arg = arg;
     job->cancelled = cancelled;
-    pthread_mutex_lock(&p->lock);
-    if (p->closed) {
-        pthread_mutex_unlock(&p->lock);
-        drv__job_free(job);
+    a = (struct put){p, job, !here.job || here.job->kind != K_CALLBACK, false};
+    drv__runtime->at_par(put, &a);
+    if (!a.put)
         errno = EPIPE;
-        return -1;
-    }
-    drv__push(p, job, !here.job || here.job->kind != K_CALLBACK);
-    drv__settle(p);             /* where the callback has no turn of its own */
-    return 0;
+    return a.put ? 0 : -1;
 }
 
 static int is_dirty(ErlDrvPort port)

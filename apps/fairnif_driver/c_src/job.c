@@ -180,22 +180,29 @@ static void start_on_thread(struct drv_job *job)
     drv__end_turn(p);
 }
 
+static void on_its_thread(void *arg)
+{
+    struct drv_job *job = arg;
+    struct drv_here before = drv__here_set((struct drv_here){job->port, job, true});
+
+    run_author(job);
+    drv__here_set(before);
+}
+
 /* What the pool calls. */
 static void on_thread(struct fair__job *pool)
 {
     struct drv_job *job = (struct drv_job *)pool;
     struct drv_port *p = job->port;
-    struct drv_here before;
     bool wanted;
 
     pthread_mutex_lock(&p->lock);
     wanted = !p->closed && !job->unwanted;
     pthread_mutex_unlock(&p->lock);
-    if (wanted) {
-        before = drv__here_set((struct drv_here){p, job, true});
-        run_author(job);
-        drv__here_set(before);
-    }
+    if (wanted && job->flags == FAIR_DRV_DIRTY_CPU)
+        drv__runtime->run_low(on_its_thread, job);
+    else if (wanted)
+        on_its_thread(job);
     drv__gate_leave(job);
     if (wanted) {
         ended(job);
@@ -216,8 +223,11 @@ static bool slice(struct drv_job *job)
     bool done = true;
 
     job->paused = false;
-    if (!job->strand)
+    if (!job->strand) {
         job->strand = drv__runtime->strand_new(run_author, job);
+        if (job->strand)
+            drv__runtime->strand_name(job->strand, job->port->driver->name);
+    }
     if (job->strand)
         done = drv__runtime->strand_run(job->strand);
     else

@@ -139,7 +139,7 @@ static bool hand_over(struct fair__driver *driver, void *handle,
     return true;
 }
 
-/* It does not raise: docs/internals/loading.md says what comes of a dirty NIF
+/* It does not raise: docs/internals/nif.md says what comes of a dirty NIF
  * that does so just after load_nif. */
 ERL_NIF_TERM drv__hand_over(ErlNifEnv *env, ERL_NIF_TERM path_term,
                             const struct fair__drv_ops *ops)

@@ -103,7 +103,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
     if (copy->size != sizeof *copy
         || strcmp(copy->version, FAIRNIF_VERSION) != 0) {
         fprintf(stderr, "fairnif_driver: version %s is loaded and cannot be "
-                "replaced by %s in a running node: restart it\n",
+                "replaced by %s in a running node: restart the node\n",
                 copy->version, FAIRNIF_VERSION);
         return FAIR_E_ABI;
     }

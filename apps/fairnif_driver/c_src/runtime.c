@@ -9,7 +9,7 @@ const struct fair__private *drv__runtime;
 int drv__bind(ErlNifEnv *env, ERL_NIF_TERM load_info)
 {
     struct fair__visitor visitor = {
-        .size = sizeof visitor, .abi_major = FAIR_PRIVATE_MAJOR,
+        .is = {sizeof visitor, FAIR__VISITS}, .abi_major = FAIR_PRIVATE_MAJOR,
         .abi_minor = FAIR_PRIVATE_MINOR, .which = FAIR__TABLE_PRIVATE
     };
     const ERL_NIF_TERM *elems;

@@ -91,7 +91,7 @@ counts() ->
 %% @doc The directory that holds `fairdrv.h', for the compiler's `-I'.
 -spec include_dir() -> file:filename().
 include_dir() ->
-    fairnif:header_dir(?MODULE, "fairdrv.h").
+    fairnif_load:header_dir(?MODULE, "fairdrv.h").
 
 %% -- calls ---------------------------------------------------------------------
 

@@ -13,9 +13,7 @@ suite() ->
     [{timetrap, {minutes, 2}}].
 
 all() ->
-    [who_does_not_use_drivers_does_not_load_them,
-     a_release_with_drivers_boots_and_loads_the_library_at_first_use,
-     the_ports_of_a_library_go_on_when_the_module_comes_from_another_folder].
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_test:build(),
@@ -88,9 +86,9 @@ boot(Config, Name, Apps) ->
                          io_lib:format("~p.~n", [{release, {Name, "1"},
                                                   {erts, erlang:system_info(version)}, Versions}])),
     ok = systools:make_script(Release, [{path, Path}, {outdir, Dir}, local, no_warn_sasl]),
-    {ok, Peer, _} = fairnif_lab_peer:control(
+    {ok, Peer, _} = fairnif_check_peer:control(
                       group_leader(),
-                      #{wait_boot => 30000,
+                      #{wait_boot => 300000,
                         args => ["-mode", "embedded", "-boot", Release, "+S", "2:2",
                                  "-sasl", "sasl_error_logger", "false"]
                         ++ fairnif_test_driver:erl_args()}),

@@ -1,6 +1,5 @@
-%% What experiments run and is not part of the lab, in the code path of a test:
-%% the examples, which `make examples' builds, and the web server that
-%% tools/cowboy fetches.
+%% What experiments run and is not part of the checker, in the code path of a test: the examples,
+%% which `make tests' builds, and the web server that tools/cowboy fetches.
 -module(fairnif_exp_examples).
 
 -export([with/1, root/0]).
@@ -10,11 +9,11 @@
 with(Tests) ->
     {setup,
      fun() ->
-             Dirs = [Dir || Pattern <- ["examples/*/_build/default/lib/*/ebin",
+             Dirs = [Dir || Pattern <- ["examples/_build/test/lib/*/ebin",
                                         "_build/cowboy/*/ebin"],
                             Dir <- filelib:wildcard(filename:join(root(), Pattern)),
                             not lists:member(filename:basename(filename:dirname(Dir)),
-                                             ["fairnif", "fairnif_lab"])],
+                                             ["fairnif", "fairnif_check"])],
              ok = code:add_pathsz(Dirs),
              Dirs
      end,
@@ -23,4 +22,4 @@ with(Tests) ->
 
 %% The repository.
 root() ->
-    filename:join([code:lib_dir(fairnif_lab), "..", "..", "..", ".."]).
+    filename:join([code:lib_dir(fairnif_check), "..", "..", "..", ".."]).

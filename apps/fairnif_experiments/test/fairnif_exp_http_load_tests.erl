@@ -1,6 +1,5 @@
 %% h2load against nothing, and its end with the node that started it.
 -module(fairnif_exp_http_load_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -37,18 +36,18 @@ it_dies_with_the_node_that_started_it_test_() ->
     {timeout, 60, fun() ->
         {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
         {ok, Port} = inet:port(Socket),
-        {ok, Peer} = fairnif_lab_peer:start([]),
+        {ok, Peer} = fairnif_check_peer:start([]),
         {ok, {OsPid, Log}} =
-            fairnif_lab_peer:call(Peer, {?MODULE, held, [spec(Port, 60000)]}, 30000),
+            fairnif_check_peer:call(Peer, {?MODULE, held, [spec(Port, 60000)]}, 30000),
         %% Before that it has not yet asked the kernel to be ended.
-        fairnif_lab_repeat:until_it_holds(
+        fairnif_check_repeat:until_it_holds(
           fun() ->
                   timer:sleep(300),
                   ?assertEqual({ok, <<"h2load\n">>},
                                file:read_file(io_lib:format("/proc/~b/comm", [OsPid])))
           end),
-        fairnif_lab_peer:stop(Peer),
-        fairnif_lab_repeat:until_it_holds(fun() ->
+        fairnif_check_peer:stop(Peer),
+        fairnif_check_repeat:until_it_holds(fun() ->
                                                   timer:sleep(300),
                                                   ?assertNot(lives(OsPid))
                                           end),

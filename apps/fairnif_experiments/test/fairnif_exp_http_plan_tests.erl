@@ -4,16 +4,6 @@
 
 -define(P, fairnif_exp_http_plan).
 
-the_full_scale_is_what_was_asked_for_test() ->
-    Runs = ?P:runs(full, #{}),
-    ?assertEqual([0, 1, 2, 8], values(at_once, Runs)),
-    ?assertEqual([1, 10, 100, 1000, 10000, undefined], values(duration_ms, Runs)),
-    ?assertEqual([spinsleep, spinwork, undefined], values(job, Runs)),
-    ?assertEqual([20000], values(window_ms, Runs)),
-    ?assertEqual([1, 2, 3], values(repeat, Runs)),
-    ?assertEqual(lists:sort(?P:modes()), values(mode, Runs)),
-    ?assertEqual({4, 25}, {?P:clients(), ?P:streams()}).
-
 what_does_not_tick_is_not_run_for_long_test() ->
     [?assert(Ms =< 100) || #{mode := Mode, duration_ms := Ms} <- ?P:runs(full, #{}),
                            Mode =:= normal orelse Mode =:= dirty].
@@ -55,9 +45,6 @@ a_run_has_its_window_within_its_loads_test() ->
          ?assert(0 < Heavy andalso Heavy < From andalso To < End),
          ?assertEqual(maps:get(window_ms, Run), To - From)
      end || Run <- ?P:runs(quick, #{})].
-
-values(Key, Runs) ->
-    lists:usort([maps:get(Key, R) || R <- Runs]).
 
 load(Run) ->
     maps:with([job, duration_ms, at_once, rate, repeat], Run).

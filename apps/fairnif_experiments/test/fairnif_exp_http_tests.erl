@@ -1,6 +1,5 @@
 %% Real runs, small: a server, its load, and functions whose manners are known.
 -module(fairnif_exp_http_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -9,13 +8,13 @@
 %% Two seconds of plain NIFs on every scheduler, in the time of a run without.
 a_plain_nif_that_stops_the_server_is_a_finding_in_time_test_() ->
     fairnif_exp_examples:with([{timeout, 120, fun() ->
-        fairnif_lab_repeat:until_it_holds(fun stops_the_server/0)
+        fairnif_check_repeat:until_it_holds(fun stops_the_server/0)
     end}]).
 
 stops_the_server() ->
     {Us, {ok, #{ok := true, rows := Rows} = Result}} =
         timer:tc(fun() ->
-                         ?H:run(#{scale => quick, modes => [idle, normal, auto],
+                         fairnif_experiment:run(?H, #{scale => quick, modes => [idle, normal, auto],
                                   durations => [2000], at_once => [8], window => 3000})
                  end),
     %% Three runs of 5 s, three nodes; the one that was blocked is killed.
@@ -28,9 +27,9 @@ stops_the_server() ->
      || R <- [Idle, Auto]],
     assert_row(Idle, undefined),
     assert_row(Auto, spinwork_fair),
-    ?assert(iolist_size(fairnif_lab_json:encode(Result)) > 1000),
-    Text = unicode:characters_to_binary(?H:format(Result)),
-    fairnif_lab_said:contains(Text, ["8 x spinwork 2 s", "plain NIF", "fairnif AUTO", "Found: "]).
+    ?assert(iolist_size(fairnif_check_json:encode(Result)) > 1000),
+    Text = unicode:characters_to_binary(fairnif_experiment:format(?H, Result)),
+    fairnif_check_said:contains(Text, ["8 x spinwork 2 s", "plain NIF", "fairnif AUTO", "Found: "]).
 
 assert_row(Row, Function) ->
     #{function := Of, light := Light, whole := Whole, timeline := Timeline} = Row,
@@ -51,16 +50,16 @@ assert_scheduling(#{use := Use, dirty_cpu_use := Dirty, queues := Queues, dirty_
 
 what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
     fairnif_exp_examples:with([{timeout, 300, fun() ->
-        fairnif_lab_repeat:until_it_holds(fun what_fails_or_is_missing/0)
+        fairnif_check_repeat:until_it_holds(fun what_fails_or_is_missing/0)
     end}]).
 
 what_fails_or_is_missing() ->
     Bad = [{spinwork, "halt(7)"}, {spinwork_fair, "error({oops, Us})"},
            {spinwork_threaded, absent}],
     {ok, #{ok := Ok, rows := Rows} = Result} =
-        fairnif_lab_stand_in:with_spinsleep(
+        fairnif_check_stand_in:with_spinsleep(
           Bad, fun() ->
-                       ?H:run(#{scale => quick, window => 1000,
+                       fairnif_experiment:run(?H, #{scale => quick, window => 1000,
                                 modes => [idle, normal, by_hand, threaded, auto]})
                end),
     [Idle, Normal, ByHand, Threaded, Auto] = Rows,
@@ -80,39 +79,27 @@ what_fails_or_is_missing() ->
     ?assertMatch(#{status := skipped, why := <<"spinsleep has no spinwork_threaded/1">>},
                  Threaded),
     ?assert(Ok),
-    Text = unicode:characters_to_binary(?H:format(Result)),
-    fairnif_lab_said:contains(Text, ["Skipped: fairnif THREADED: spinsleep has no", "Found: "]),
-    ?assert(iolist_size(fairnif_lab_json:encode(Result)) > 1000).
-
-%% Cowboy's own limit is 10,000 within ten seconds.
-a_connection_may_ask_as_often_as_it_is_answered_test_() ->
-    fairnif_exp_examples:with([{timeout, 60, fun() ->
-        {ok, Said} = fairnif_lab_peer:with([], #{quiet => true}, fun(Peer) ->
-            {ok, {ok, #{port := Port}}} =
-                fairnif_lab_peer:call(Peer, {fairnif_exp_http_peer, serve, [undefined]}, 30000),
-            {ok, os:cmd(io_lib:format("h2load --clients=1 --max-concurrent-streams=8 "
-                                      "--requests=12000 http://127.0.0.1:~b/heavy 2>&1", [Port]))}
-        end),
-        ?assertMatch({_, {match, _}}, {Said, re:run(Said, "12000 done, 12000 succeeded")})
-    end}]).
+    Text = unicode:characters_to_binary(fairnif_experiment:format(?H, Result)),
+    fairnif_check_said:contains(Text, ["Skipped: fairnif THREADED: spinsleep has no", "Found: "]),
+    ?assert(iolist_size(fairnif_check_json:encode(Result)) > 1000).
 
 without_cowboy_it_says_how_to_get_it_test_() ->
     {timeout, 60, fun without_cowboy/0}.
 
 without_cowboy() ->
     ?assertEqual(non_existing, code:which(cowboy)),
-    {error, {failed, Text}} = fairnif_lab_stand_in:with_spinsleep(
-                                [], fun() -> ?H:run(#{scale => quick}) end),
+    {error, {failed, Text}} = fairnif_check_stand_in:with_spinsleep(
+                                [], fun() -> fairnif_experiment:run(?H, #{scale => quick}) end),
     ?assertMatch({match, _}, re:run(Text, "tools/cowboy")),
-    ?assertEqual(1, fairnif_lab_stand_in:with_spinsleep(
-                      [], fun() -> fairnif_cli:run(["lab", "http", "--quick"]) end)).
+    ?assertEqual(1, fairnif_check_stand_in:with_spinsleep(
+                      [], fun() -> fairnif_cli:run(["experiment", "http", "--quick"]) end)).
 
 without_h2load_it_says_what_to_install_test_() ->
     fairnif_exp_examples:with([fun() ->
         Path = os:getenv("PATH"),
         os:putenv("PATH", "/nonexistent"),
         try
-            {error, {failed, Text}} = ?H:run(#{scale => quick}),
+            {error, {failed, Text}} = fairnif_experiment:run(?H, #{scale => quick}),
             ?assertMatch({match, _}, re:run(Text, "nghttp2-client"))
         after
             os:putenv("PATH", Path)
@@ -160,7 +147,7 @@ the_table_says_which_promise_was_not_kept_test() ->
 
 text(Rows) ->
     unicode:characters_to_binary(
-      ?H:format(#{ok => true, rows => Rows, compared => ?H:compared(Rows),
+      fairnif_experiment:format(?H, #{ok => true, rows => Rows, compared => ?H:compared(Rows),
                   load => #{clients => 4, streams => 25}})).
 
 a_finding_names_all_that_happened_test() ->

@@ -16,11 +16,11 @@ start(_Type, _Args) ->
         {error, _} = Error -> Error
     end.
 
-%% No function of the janitor's is called: what runs its code when that is purged is killed.
+%% No function of the session's is called: what runs its code when that is purged is killed.
 alone() ->
-    Janitor = monitor(process, fairnif_watch_janitor),
-    _ = try fairnif_watch_janitor ! give_way catch error:badarg -> nobody end,
-    receive {'DOWN', Janitor, process, _, _} -> ok end.
+    Session = monitor(process, fairnif_watch_session),
+    _ = try fairnif_watch_session ! hand_over catch error:badarg -> nobody end,
+    receive {'DOWN', Session, process, _, _} -> ok end.
 
 %% @private
 -spec stop(term()) -> ok.

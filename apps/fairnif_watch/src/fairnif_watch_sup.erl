@@ -7,22 +7,17 @@
 
 -behaviour(supervisor).
 
--export([start_link/1, start_parts/1, start_watchdog/1, start_sysmon/1, start_web/1, init/1]).
-
-%% Where the supervisors keep it: of children they log the arguments, and a fun among these, which
-%% would hide it, would have them killed with the second upgrade of this module.
--define(TOKEN, fairnif_watch_token).
+-export([start_link/1, needed/0, not_loaded/0, start_watchdog/1, start_sysmon/1, init/1]).
 
 %% @doc Starts the watch with settings that {@link fairnif_watch_config:check/1} has passed.
 %% Error `{already_started, pid()}' where the node is watched already.
 -spec start_link(fairnif_watch_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
     ok = load(),
-    {Token, Bare} = maps:take(http_token, Config),
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, {top, Token}) of
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, top) of
         {ok, Top} ->
             Parts = #{id => parts, restart => temporary, type => supervisor, shutdown => infinity,
-                      start => {?MODULE, start_parts, [Bare]}},
+                      start => {supervisor, start_link, [?MODULE, {parts, Config}]}},
             case supervisor:start_child(Top, Parts) of
                 {ok, _} ->
                     {ok, Top};
@@ -39,52 +34,45 @@ start_link(Config) ->
 %% given way once: the watch would wait for what it has to report. OTP's modules too, where they are
 %% loaded as they are used.
 load() ->
-    lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, ours() ++ otp()).
+    lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, ours() ++ not_loaded()).
 
 %% Started without the application they stand in its file. Where all was brought there is none, and
 %% all is loaded.
 ours() ->
-    case {application:get_key(fairnif_watch, modules), code:is_loaded(?MODULE)} of
-        {{ok, Modules}, _} -> Modules;
-        {undefined, {file, File}} when is_list(File) -> listed(filename:extension(File));
-        {undefined, _} -> []
+    case {whereis(fairnif_watch_session), application:get_key(fairnif_watch, modules)} of
+        {Session, _} when is_pid(Session) -> [];
+        {undefined, {ok, Modules}} -> Modules;
+        {undefined, undefined} -> listed(file:path_consult(code:get_path(), "fairnif_watch.app"))
     end.
 
-listed(".beam") ->
-    case file:path_consult(code:get_path(), "fairnif_watch.app") of
-        {ok, [{application, _, Keys}], _} -> proplists:get_value(modules, Keys);
-        {error, _} -> []
-    end;
-listed(_) ->
-    [].
+listed({ok, [{application, _, Keys}], _}) -> proplists:get_value(modules, Keys);
+listed({error, _}) -> [].
 
-%% What a finding needs on its way. json is there from OTP 27 on.
-otp() ->
-    [binary, calendar, filename, io, io_lib, io_lib_format, io_lib_pretty, json, logger_formatter,
-     proplists, queue, re, string, unicode, unicode_util].
+%% @private What of it is in files only.
+-spec not_loaded() -> [module()].
+not_loaded() ->
+    [Module || Module <- needed(), not erlang:module_loaded(Module)].
+
+%% @private What of OTP a finding needs on its way: also what io_lib needs to write an atom.
+-spec needed() -> [module()].
+needed() ->
+    [binary, calendar, epp, erl_ddll, erl_scan, erts_debug, filename, io, io_lib, io_lib_format,
+     io_lib_pretty, logger_formatter, proplists, queue, re, string, timer, unicode, unicode_util].
 
 %% @private
--spec init({top, Token} | {parts, fairnif_watch_config:config(), Token}) ->
-          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}} when Token :: none | binary().
-init({top, Token}) ->
-    _ = put(?TOKEN, Token),
+-spec init(top | {parts, fairnif_watch_config:config()}) ->
+          {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(top) ->
     {ok, {#{strategy => one_for_one}, []}};
-init({parts, #{http := Http} = Config, Token}) ->
-    _ = put(?TOKEN, Token),
+init({parts, Config}) ->
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60},
           [worker(fairnif_watch_out, start_link, Config),
            worker(fairnif_watch_collector, start_link, Config),
-           (worker(?MODULE, start_watchdog, Config))#{id => watchdog, shutdown => 15000}]
-              ++ [(worker(?MODULE, start_web, Config))#{id => web} || Http =/= off]
-              ++ [(worker(?MODULE, start_sysmon, Config))#{id => sysmon}]}}.
+           (worker(?MODULE, start_watchdog, Config))#{id => watchdog, shutdown => 15000},
+           (worker(?MODULE, start_sysmon, Config))#{id => sysmon}]}}.
 
 worker(Module, Function, Config) ->
     #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.
-
-%% @private By the top supervisor.
--spec start_parts(fairnif_watch_config:config()) -> supervisor:startlink_ret().
-start_parts(Config) ->
-    supervisor:start_link(?MODULE, {parts, Config, get(?TOKEN)}).
 
 %% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the
 %% node must start all the same: the rest goes on without, and says so.
@@ -106,8 +94,3 @@ start_sysmon(#{system_monitor := true}) ->
     fairnif_watch_sysmon:start_link(whereis(fairnif_watch_collector));
 start_sysmon(_) ->
     ignore.
-
-%% @private By the supervisor of the parts.
--spec start_web(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
-start_web(#{http := {Ip, Port}}) ->
-    fairnif_watch_web:child(#{ip => Ip, port => Port, token => get(?TOKEN)}).

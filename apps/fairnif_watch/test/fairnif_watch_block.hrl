@@ -2,7 +2,7 @@
 
 -define(NIF(Ms), erlang:nif_error({not_loaded, Ms})).
 
-%% The ways to hold a scheduler for so many ms; with _dirty_cpu and _dirty_io behind them, on those
+%% The ways to block a scheduler for so many ms; with _dirty_cpu and _dirty_io behind them, on those
 %% schedulers.
 spin(Ms) -> ?NIF(Ms).
 spin_dirty_cpu(Ms) -> ?NIF(Ms).

@@ -1,4 +1,4 @@
-%% A plain NIF in C++ (c_src/block_cpp.cc) that holds a scheduler for as many rounds as asked.
+%% A plain NIF in C++ (c_src/block_cpp.cc) that blocks a scheduler for as many rounds as asked.
 -module(fairnif_watch_block_cpp).
 
 -export([load/1, spin/1]).

@@ -1,4 +1,4 @@
-%% Plain NIFs that hold a scheduler for as many ms as asked (c_src/block_nif.c). Each answers
+%% Plain NIFs that block a scheduler for as many ms as asked (c_src/block_nif.c). Each answers
 %% {Since, Until, Interrupted}: ns of erlang:monotonic_time/1, and how many of its system calls a
 %% signal broke off.
 -module(fairnif_watch_block_nif).

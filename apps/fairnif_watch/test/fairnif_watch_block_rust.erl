@@ -1,4 +1,4 @@
-%% A plain NIF in Rust (rust/) that holds a scheduler for as many rounds as asked.
+%% A plain NIF in Rust (rust/) that blocks a scheduler for as many rounds as asked.
 -module(fairnif_watch_block_rust).
 
 -export([load/1, spin/1]).

@@ -44,17 +44,6 @@ an_error_threshold_below_the_warning_is_refused_test() ->
                  fairnif_watch_config:check(#{warn_ms => 200})),
     ?assertMatch({ok, _}, fairnif_watch_config:check(#{warn_ms => 100})).
 
-a_page_beyond_loopback_needs_a_token_test() ->
-    ?assertMatch({ok, _}, fairnif_watch_config:check(#{http => {{127, 0, 0, 1}, 0}})),
-    ?assertMatch({ok, _}, fairnif_watch_config:check(#{http => {{0, 0, 0, 0, 0, 0, 0, 1}, 80}})),
-    ?assertMatch({error, {bad_config, [{http_token, none, _}]}},
-                 fairnif_watch_config:check(#{http => {{0, 0, 0, 0}, 8080}})),
-    ?assertMatch({ok, _}, fairnif_watch_config:check(#{http => {{0, 0, 0, 0}, 8080},
-                                                       http_token => <<"0123456789abcdef">>})),
-    [?assertMatch({error, _}, fairnif_watch_config:check(Bad))
-     || Bad <- [#{http => 8080}, #{http => {"localhost", 80}}, #{http => {{127, 0, 0, 1}, 65536}},
-                #{http_token => <<"short">>}, #{http_token => "0123456789abcdef"}]].
-
 all_that_is_wrong_is_told_at_once_test() ->
     {error, {bad_config, Wrong}} = fairnif_watch_config:check(#{period_ms => 0, log => 1, x => y}),
     ?assertEqual([log, period_ms, x], lists:sort([Key || {Key, _, _} <- Wrong])).

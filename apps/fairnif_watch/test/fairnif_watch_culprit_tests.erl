@@ -5,7 +5,8 @@
 
 frame(In, Library, Symbol) ->
     #{address => 4096, library => Library, offset => 16#12f0, function_offset => none,
-      symbol => Symbol, symbol_offset => 4, in => In, nif => none, by => none}.
+      symbol => Symbol, symbol_offset => 4, in => In, nif => none, by => none,
+      destructor => none, driver => none, callback => none}.
 
 libc() -> frame(libc, <<"/lib/libc.so.6">>, <<"memcpy">>).
 helper() -> frame(library, <<"/app/priv/my.so">>, <<"inner_loop">>).
@@ -13,7 +14,8 @@ nif() -> (frame(library, <<"/app/priv/my.so">>, <<"work">>))#{nif := {my, work, 
 emulator(Symbol) -> frame(emulator, <<"/usr/lib/erlang/erts/bin/beam.smp">>, Symbol).
 jit() -> frame(jit, none, none).
 
-event(Stack) -> #{event => held, fairnif => none, process => none, syscall => none, stack => Stack}.
+event(Stack) ->
+    #{event => blocked, fairnif => none, process => none, syscall => none, stack => Stack}.
 
 of_stack(Stack) -> fairnif_watch_culprit:of_event(event(Stack)).
 
@@ -38,13 +40,59 @@ a_known_module_stands_before_the_place_test() ->
 
 %% The process is the one that the thread ran before.
 a_destructor_is_named_with_its_type_and_has_no_process_test() ->
-    Frame = (helper())#{destructor => {my, statement}},
+    Frame = (helper())#{destructor := {my, statement}},
     Event = (event([libc(), Frame, emulator(none), emulator(<<"erts_schedule">>), jit()]))
         #{process := self()},
     ?assertMatch(#{kind := destructor, name := <<"destructor of my:statement (my.so)">>,
                    module := my, mfa := none, pid := none, symbol := <<"inner_loop">>},
                  fairnif_watch_culprit:of_event(Event)),
     ?assertMatch(#{kind := nif}, of_stack([Frame#{destructor := none}, jit()])).
+
+%% Of the VM's exported functions as 10 cases showed them, each with who is to be named.
+what_the_emulator_does_is_named_as_what_it_is_test_() ->
+    Call = <<"beam_jit_call_bif(process*, unsigned long*, void const*)">>,
+    Zlib = frame(library, <<"/lib/libz.so.1">>, <<"deflate">>),
+    [{lists:flatten(io_lib:format("~ts", [Name])),
+      ?_assertMatch(#{kind := Kind, name := Name, pid := Pid}, named(Stack))}
+     || {Kind, Name, Pid, Stack} <-
+            [{driver, <<"output of ram_file_drv (emulator)">>, self(),
+              [libc(), (emulator(none))#{driver := <<"ram_file_drv">>, callback := output},
+               emulator(<<"erts_port_output">>), emulator(<<"erts_internal_port_command_3">>),
+               jit()]},
+             {driver, <<"control of ram_file_drv (emulator)">>, self(),
+              [Zlib, (emulator(none))#{driver := <<"ram_file_drv">>, callback := control},
+               emulator(<<"erts_internal_port_control_3">>), jit()]},
+             {nif, <<"zlib:deflate_nif/4">>, self(),
+              [Zlib, (emulator(none))#{nif := {zlib, deflate_nif, 4}}, jit()]},
+             {exit, <<"the end of a process">>, self(),
+              [emulator(<<"erts_alcu_free_thr_pref">>), emulator(none),
+               emulator(<<"erts_continue_exit_process">>), emulator(<<"handle_error">>), jit()]},
+             {gc, <<"garbage collection">>, self(),
+              [libc(), emulator(none), emulator(<<"erts_garbage_collect_nobump">>), jit()]},
+             {gc, <<"garbage collection">>, self(),
+              [emulator(none), emulator(<<"erts_garbage_collect_nobump">>), emulator(none),
+               emulator(<<"beam_jit_bs_init(process*, unsigned long*)">>), jit()]},
+             {bif, <<"a BIF: emulator+0x12f0">>, self(),
+              [Zlib, emulator(<<"erl_zlib_deflate_chunk">>), emulator(none), emulator(Call),
+               jit()]},
+             {bif, <<"erlang:md5/1">>, self(),
+              [emulator(<<"MD5Update">>), emulator(<<"md5_1">>), emulator(Call), jit()]},
+             {emulator, <<"beam_jit_bs_init (emulator)">>, self(),
+              [emulator(<<"beam_jit_bs_init(process*, unsigned long*)">>), jit()]},
+             {emulator, <<"erts_proc_sig_handle_incoming (emulator)">>, none,
+              [emulator(<<"erts_process_info">>), emulator(<<"erts_proc_sig_handle_incoming">>),
+               emulator(<<"erts_schedule">>), jit()]}]].
+
+named(Stack) ->
+    fairnif_watch_culprit:of_event((event(Stack))#{process := self()}).
+
+a_callback_of_a_library_is_named_with_its_module_test() ->
+    Load = (frame(library, <<"/app/priv/slow.so">>, <<"fair__load_0">>))
+        #{nif := {slow}, callback := load},
+    ?assertMatch(#{kind := load, name := <<"load of slow (slow.so)">>, module := slow},
+                 of_stack([libc(), Load, emulator(<<"erlang_load_nif_2">>), jit()])),
+    Output = (frame(library, <<"/app/priv/my.so">>, none))#{driver := <<"my">>, callback := output},
+    ?assertMatch(#{kind := driver, name := <<"output of my (my.so)">>}, of_stack([Output, jit()])).
 
 fairnif_names_its_own_functions_exactly_test() ->
     Owner = self(),
@@ -68,8 +116,8 @@ without_a_symbol_it_is_emulator_and_offset_test() ->
                  of_stack([emulator(none), jit()])).
 
 the_schedulers_own_loop_is_nobody_test() ->
-    ?assertMatch(#{name := <<"erts_garbage_collect (emulator)">>},
-                 of_stack([emulator(none), emulator(<<"erts_garbage_collect">>),
+    ?assertMatch(#{name := <<"copy_struct_x (emulator)">>},
+                 of_stack([emulator(none), emulator(<<"copy_struct_x">>),
                            emulator(<<"erts_dirty_process_main">>)])).
 
 nobody_is_named_where_there_is_no_stack_test() ->

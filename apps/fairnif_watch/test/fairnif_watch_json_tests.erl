@@ -42,7 +42,7 @@ a_view_is_one_that_a_parser_reads_test_() ->
      fun() ->
              {ok, _} = fairnif_watch:start(#{log => false}),
              try
-                 View = fairnif_watch:report(),
+                 View = fairnif_watch:view(),
                  File = "/tmp/fairnif_watch_view." ++ os:getpid() ++ ".json",
                  ok = file:write_file(File, fairnif_watch:json(View)),
                  Command = "/usr/bin/env python3 -c 'import json; v=json.load(open(\"" ++ File

@@ -1,11 +1,10 @@
 %% The watch on this node: what it sees, what it leaves alone, and what it leaves behind.
 -module(fairnif_watch_live_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
--import(fairnif_watch_here, [with_watch/2, wait_finding/2]).
--import(fairnif_watch_test, [eventually/2]).
+-import(fairnif_watch_test, [with_watch/2, wait_finding/2]).
+-import(fairnif_test, [eventually/1]).
 
 live(Seconds, Fun) -> {timeout, Seconds, Fun}.
 
@@ -14,10 +13,10 @@ a_report_shows_every_scheduler_and_every_detector_test_() ->
 
 report() ->
     #{schema_version := 1, schedulers := Schedulers, detectors := Detectors, pools := Pools} =
-        fairnif_watch:report(),
+        fairnif_watch:view(),
     Normal = [N || #{kind := normal, number := N} <- Schedulers],
     ?assertEqual(lists:seq(1, erlang:system_info(schedulers)), lists:sort(Normal)),
-    ?assertEqual([Module:name() || Module <- fairnif_watch_detector:all()],
+    ?assertEqual([Name || #{name := Name} <- fairnif_watch_detector:all()],
                  [Name || #{name := Name} <- Detectors]),
     #{dirty_cpu := #{size := Size}} = Pools,
     ?assertEqual(erlang:system_info(dirty_cpu_schedulers_online), Size).
@@ -39,11 +38,10 @@ subscriber() ->
     %% One that dies is forgotten.
     {Pid, Down} = spawn_monitor(fun() -> receive go -> ok end end),
     {ok, _} = fairnif_watch:subscribe(Pid),
-    ?assertMatch(#{counters := #{subscribers := 1}}, fairnif_watch:report()),
+    ?assertMatch(#{counters := #{subscribers := 1}}, fairnif_watch:view()),
     Pid ! go,
     receive {'DOWN', Down, _, _, _} -> ok end,
-    eventually(fun() -> #{counters := #{subscribers := N}} = fairnif_watch:report(), N =:= 0 end,
-               2000).
+    eventually(fun() -> #{counters := #{subscribers := N}} = fairnif_watch:view(), N =:= 0 end).
 
 there_is_an_end_to_subscribers_test_() ->
     live(30, fun() -> with_watch(#{}, fun() ->
@@ -59,7 +57,7 @@ a_node_is_watched_once_test_() ->
 bad_settings_start_nothing_test() ->
     ?assertMatch({error, {bad_config, [{warn_ms, 0, _}]}}, fairnif_watch:start(#{warn_ms => 0})),
     ?assertEqual(undefined, whereis(fairnif_watch_sup)),
-    ?assertExit({noproc, _}, fairnif_watch:report()).
+    ?assertExit({noproc, _}, fairnif_watch:view()).
 
 the_watch_ends_with_its_owner_test_() ->
     live(30, fun() ->
@@ -77,8 +75,8 @@ the_self_test_passes_test_() ->
         %% On a machine that is busy with other things its time can be off: once more, then.
         Passed = lists:any(fun(_) ->
                                    case fairnif_watch:self_test() of
-                                       {ok, #{held_ms := Held, seen_ms := Seen}} ->
-                                           ?assert(abs(Held - Seen) =< 0.2 * Held),
+                                       {ok, #{blocked_ms := Blocked, seen_ms := Seen}} ->
+                                           ?assert(abs(Blocked - Seen) =< 0.2 * Blocked),
                                            true;
                                        {error, Reason} ->
                                            ?debugFmt("self_test: ~p", [Reason]),
@@ -97,10 +95,10 @@ a_full_pool_is_found_with_the_wait_and_who_is_in_it_test_() ->
 
 full_pool() ->
     Threads = erlang:system_info(dirty_cpu_schedulers_online),
-    Jobs = fairnif_watch_here:dirty_cpu(2 * Threads, 6000),
+    Jobs = fairnif_watch_test:dirty_cpu(2 * Threads, 6000),
     Is = fun(#{detector := dirty_cpu_saturated, severity := Severity,
                culprit := #{mfa := {fairnif_watch_block_nif, sleep_dirty_cpu, 1}}}) ->
-                 Severity =/= recheck;
+                 Severity =/= unconfirmed;
             (_) -> false
          end,
     Found = wait_finding(Is, 30000),
@@ -109,29 +107,56 @@ full_pool() ->
     #{evidence := #{jobs := Seen}, sentence := Sentence} = Found,
     ?assert(length(Seen) =< 2 * Threads),
     ?assertNotEqual(nomatch, string:find(Sentence, "seen there: fairnif_watch_block_nif:sleep_d")),
-    #{counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:report(),
+    #{counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:view(),
     ?assert(Asked > 0 andalso Probes > 0),
     %% It is over when the jobs are, and nobody looks any more.
-    eventually(fun() -> verdict(dirty_cpu_saturated) =:= ok end, 20000).
+    eventually(fun() -> verdict(dirty_cpu_saturated) =:= ok end).
+
+%% Whose lock it waits for nobody can see; what else runs of its library is seen.
+a_block_asleep_in_a_lock_is_told_with_what_runs_of_its_library_test_() ->
+    live(120, fun() -> with_watch(#{}, fun asleep_in_a_lock/0) end).
+
+asleep_in_a_lock() ->
+    ok = fairnif_watch_test:build(),
+    {module, _} = code:ensure_loaded(fairnif_watch_block_nif),
+    Dirty = spawn(fun() -> fairnif_watch_block_nif:spin_dirty_cpu(9000) end),
+    timer:sleep(500),
+    _ = spawn(fun() -> fairnif_watch_block_nif:lock(6000) end),
+    #{sentence := Sentence, evidence := #{beside := [#{threads := [{dirty_cpu, N}]}]}} =
+        wait_finding(fun(#{evidence := #{beside := [#{mfa := {_, spin_dirty_cpu, 1}, threads := [_],
+                                                      pids := [Pid]}]}}) -> Pid =:= Dirty;
+                        (_) -> false
+                     end, 20000),
+    Told = io_lib:format("asleep in the system call futex; of the same library runs fairnif_watch_"
+                         "block_nif:spin_dirty_cpu/1 on dirty CPU ~b, ~p, which may hold the lock.",
+                         [N, Dirty]),
+    ?assertNotEqual(nomatch, string:find(Sentence, Told)),
+    %% It is looked for no longer than that block lasts.
+    eventually(fun() -> wait_over(fairnif_watch:view()) end).
+
+wait_over(#{findings := Findings, counters := #{dirty_asked := Asked}}) ->
+    timer:sleep(2500),
+    #{counters := #{dirty_asked := Later}} = fairnif_watch:view(),
+    Later =:= Asked andalso not lists:any(fun(#{ongoing := Ongoing}) -> Ongoing end, Findings).
 
 verdict(Name) ->
-    #{detectors := Detectors} = fairnif_watch:report(),
+    #{detectors := Detectors} = fairnif_watch:view(),
     [Verdict] = [V || #{name := N, verdict := V} <- Detectors, N =:= Name],
     Verdict.
 
 %% All threads are busy and nobody waits: that is what they are for.
 busy_dirty_threads_are_no_finding_test_() ->
     live(120, fun() ->
-        fairnif_watch_test:retry(4, fun() -> with_watch(#{}, fun busy_dirty_threads/0) end)
+        fairnif_test:retry(4, fun() -> with_watch(#{}, fun busy_dirty_threads/0) end)
     end).
 
 %% A thread that a busy machine gives no processor lets its job wait: that is seen, and true.
 busy_dirty_threads() ->
-    eventually(fun no_dirty_job/0, 20000),
-    Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online), 4500),
+    eventually(fun no_dirty_job/0),
+    Jobs = fairnif_watch_test:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online), 4500),
     timer:sleep(3500),
     #{pools := #{dirty_cpu := #{queue := Queue}}, findings := Findings,
-      counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:report(),
+      counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:view(),
     Verdict = verdict(dirty_cpu_saturated),
     [exit(Job, kill) || Job <- Jobs],
     ?assertEqual([], [F || #{detector := scheduler_blocked, culprit := #{module := M}} = F
@@ -169,7 +194,7 @@ on_own_threads() ->
     [begin
          Pid = spawn(fun() -> fairnif:await(fairnif_watch_block_fair:F(6000)) end),
          eventually(fun() -> lists:any(fun(#{owner := Owner}) -> Owner =:= Pid end, fairnif:tasks())
-                    end, 10000),
+                    end),
          timer:sleep(50),
          exit(Pid, kill),
          Found = wait_finding(fun(#{detector := Detector, culprit := #{mfa := {_, Name, _}}}) ->
@@ -186,8 +211,8 @@ on_own_threads() ->
 %% As many run as there are threads, one more waits. The watch knows all that say they run: up to
 %% OTP 26 who waits for a dirty scheduler does, too.
 full() ->
-    eventually(fun no_dirty_job/0, 30000),
-    Jobs = fairnif_watch_here:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online) + 1, 12000),
+    eventually(fun no_dirty_job/0),
+    Jobs = fairnif_watch_test:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online) + 1, 12000),
     ?assertMatch(#{}, wait_finding(fun(#{detector := dirty_cpu_saturated,
                                          evidence := #{jobs := Seen}}) ->
                                            length(Seen) =:= length(lists:filter(fun runs/1, Jobs));
@@ -208,7 +233,7 @@ killed_in_queue() ->
     exit(lists:last(Jobs), kill),
     %% What the test before this one killed may still run, on a thread of fairnif's pool.
     Is = fun(#{detector := unkillable, severity := Severity, culprit := #{kind := Kind}}) ->
-                 Severity =/= recheck andalso Kind =/= fairnif;
+                 Severity =/= unconfirmed andalso Kind =/= fairnif;
             (_) ->
                  false
          end,
@@ -219,11 +244,11 @@ killed_in_queue() ->
 %% A flood.
 
 a_flood_of_reports_is_dropped_and_counted_test_() ->
-    live(60, fun() -> fairnif_watch_test:retry(3, fun() -> with_watch(#{}, fun flood/0) end) end).
+    live(60, fun() -> fairnif_test:retry(3, fun() -> with_watch(#{}, fun flood/0) end) end).
 
 flood() ->
     Collector = whereis(fairnif_watch_collector),
-    Event = #{event => held, kind => normal, number => 1, since => 0, held_ns => 20000000,
+    Event = #{event => blocked, kind => normal, number => 1, since => 0, blocked_ns => 20000000,
               cpu_ns => 20000000, delay_ns => 0, state => running, syscall => none,
               fairnif => none, process => none, cause => native, stack => [], stack_note => <<>>},
     Longest = lists:max(
@@ -235,7 +260,7 @@ flood() ->
                      Length
                  end || Second <- lists:seq(1, 3), N <- lists:seq(1, 100)]),
     #{findings := Findings, counters := #{reports := Events, reports_dropped := Dropped}} =
-        fairnif_watch:report(),
+        fairnif_watch:view(),
     ?assert(Events + Dropped >= 30000),
     %% Those that came through are kept in bounds: those that last, and 100 that have ended.
     ?assert(length(Findings) < 200 * 10),
@@ -258,9 +283,9 @@ nobodys_monitor_is_taken_and_given_back_test_() ->
                                         {_, [{long_gc, 10}]} -> true;
                                         Other -> Other
                                     end
-                           end, 8000)
+                           end)
             end),
-            eventually(fun() -> erlang:system_monitor() =:= undefined end, 1000)
+            eventually(fun() -> erlang:system_monitor() =:= undefined end)
         after
             restore(Before)
         end
@@ -301,10 +326,10 @@ restore({Pid, Options}) -> erlang:system_monitor(Pid, Options).
 it_comes_and_goes_twenty_times_without_trace_test_() ->
     live(300, fun() ->
         with_watch(#{}, fun() -> timer:sleep(200) end),
-        Before = traces(),
+        Before = fairnif_watch_test:traces(),
         [with_watch(#{}, fun() -> timer:sleep(50) end) || _ <- lists:seq(1, 20)],
-        Left = fun() -> left(Before, traces()) end,
-        eventually(fun() -> Left() =:= #{} orelse Left() end, 10000)
+        Left = fun() -> left(Before, fairnif_watch_test:traces()) end,
+        eventually(fun() -> Left() =:= #{} orelse Left() end)
     end).
 
 %% What is there now and was not before. Others may go meanwhile: an idle thread of the pool, a
@@ -314,21 +339,6 @@ left(Before, Now) ->
                    (What, Value) when is_list(Value) -> Value -- maps:get(What, Before) =/= [];
                    (What, Value) -> Value =/= maps:get(What, Before)
                 end, Now).
-
-traces() ->
-    {ok, Fds} = file:list_dir("/proc/self/fd"),
-    {ok, Threads} = file:list_dir("/proc/self/task"),
-    {ok, Status} = file:read_file("/proc/self/status"),
-    #{processes => length(processes()), ets => length(ets:all()),
-      ports => length(erlang:ports()),
-      persistent_terms => maps:get(count, persistent_term:info()),
-      fds => length(Fds), threads => length(Threads),
-      %% Signals with a handler.
-      caught => re:run(Status, "SigCgt:.*", [{capture, first, list}]),
-      monitor => erlang:system_monitor(),
-      handlers => lists:sort(logger:get_handler_ids()),
-      registered => lists:sort([N || N <- registered(),
-                                     lists:prefix("fairnif_watch", atom_to_list(N))])}.
 
 %% Telemetry: this application is not packaged for where the tests run, so one of its name stands in
 %% for it, with the one function that is called.
@@ -340,8 +350,8 @@ events_are_emitted_where_telemetry_runs_test_() ->
         true = ets:insert(telemetry_handler_table, {to, self()}),
         try
             with_watch(#{telemetry => true}, fun() ->
-                Event = #{event => held, id => 1, kind => normal, number => 1, since => 0,
-                          held_ns => 20000000, cpu_ns => 20000000, delay_ns => 0,
+                Event = #{event => blocked, id => 1, kind => normal, number => 1, since => 0,
+                          blocked_ns => 20000000, cpu_ns => 20000000, delay_ns => 0,
                           state => running, syscall => none, fairnif => none, process => none,
                           cause => native, stack => []},
                 fairnif_watch_collector ! {fairnif_watch, Event},

@@ -1,11 +1,12 @@
 %% What a hold is told through gets to run while it lasts: nothing is loaded then, which would wait
-%% for the held scheduler, and what waits in that one's queue is taken over.
+%% for the blocked scheduler, and what waits in that one's queue is taken over.
 -module(fairnif_watch_load_tests).
--tests(alone).
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([after_a_finding/1, no_library/0, told_after/3, told_among/2, tested_beside_others/0]).
+-import(fairnif_check_repeat, [until_it_holds/1]).
+
+-export([after_a_finding/1, no_library/0, told_beside/3, told_among/2, tested_beside_others/0]).
 
 %% In a fresh VM, where nothing else has loaded anything.
 a_finding_loads_no_module_test_() ->
@@ -14,10 +15,7 @@ a_finding_loads_no_module_test_() ->
      || How <- [application, watch]].
 
 in_peer(Function, Arguments, Flags) ->
-    Peer = fairnif_watch_test:peer(Flags),
-    try fairnif_watch_test:call(Peer, ?MODULE, Function, Arguments)
-    after fairnif_watch_test:stop(Peer)
-    end.
+    fairnif_watch_test:in_peer(Flags, ?MODULE, Function, Arguments).
 
 without_its_library_it_runs_and_says_so_test_() ->
     {timeout, 60,
@@ -26,43 +24,51 @@ without_its_library_it_runs_and_says_so_test_() ->
 %% @private
 no_library() ->
     {ok, _} = fairnif_watch:start(#{native_library => false}),
-    timer:sleep(1500),
-    fairnif_watch:report().
+    ok = fairnif_test:eventually(
+           fun() -> map_get(blind, fairnif_watch:view()) =/= [] end),
+    fairnif_watch:view().
 
-%% On two schedulers. With little to do the VM keeps all on one of them, maybe on the held one, and
-%% the other takes over nothing.
-a_hold_is_told_while_it_lasts_test_() ->
-    [{lists:concat(["beside work for ", Percent, " % of a scheduler"]),
-      {timeout, 60, fun() -> told_while_it_lasts(Percent) end}} || Percent <- [0, 40]].
+%% On two schedulers. With little to do the VM keeps all on one of them, maybe on the blocked one,
+%% and the other takes over nothing.
+a_hold_is_told_while_it_lasts_beside_no_work_and_some_test_() ->
+    {timeout, 300,
+     fun() -> [until_it_holds(fun() -> is_told_beside(Percent) end) || Percent <- [0, 40]] end}.
 
-told_while_it_lasts(Percent) ->
-    Told = in_peer(told_after, [6, 1000, Percent], ["+S", "2:2"]),
-    %% On a busy machine the watch itself may be late now and then.
+%% On a busy machine the watch itself may be late now and then.
+is_told_beside(Percent) ->
+    [{_, Told}] = in_peer(told_beside, [[Percent], 6, 1000], ["+S", "2:2"]),
     ?assertMatch([_, _, _, _ | _], [Ms || Ms <- Told, Ms < 700], Told).
 
 %% Of many idle schedulers some are enough to take over what waits: not all are woken each time.
 among_many_schedulers_few_are_roused_at_a_time_test_() ->
-    {timeout, 60,
-     fun() ->
+    {timeout, 300,
+     fun() -> until_it_holds(fun() ->
              {Told, Activations} = in_peer(told_among, [3, 1200], ["+S", "32:32"]),
              ?assertMatch([_ | _], [Ms || Ms <- Told, Ms < 700], Told),
              %% At 100, 600 and 1100 ms of each hold, and once more where that took longer.
              ?assert(Activations > 0 andalso Activations =< 3 * 4 * 8, Activations)
-     end}.
+     end) end}.
 
 %% @private
 told_among(Holds, Ms) ->
-    Told = told_after(Holds, Ms, 0),
-    #{counters := #{activations := Activations}} = fairnif_watch:report(),
+    [{0, Told}] = told_beside([0], Holds, Ms),
+    #{counters := #{activations := Activations}} = fairnif_watch:view(),
     {Told, Activations}.
 
-%% @private After how many ms a reader hears of each hold.
-told_after(Holds, Ms, Percent) ->
-    _ = Percent > 0 andalso spawn_link(fun() -> work(Percent) end),
+%% @private After how many ms a reader hears of each hold, beside work for so many percent of a
+%% scheduler.
+told_beside(Percents, Holds, Ms) ->
     {ok, _} = application:ensure_all_started(fairnif_watch),
     {ok, _} = fairnif_watch:subscribe(self()),
-    timer:sleep(4000),
-    [told(Ms) || _ <- lists:seq(1, Holds)].
+    timer:sleep(2000),
+    [begin
+         Work = spawn_link(fun() -> Percent > 0 andalso work(Percent) end),
+         timer:sleep(2000),
+         Told = [told(Ms) || _ <- lists:seq(1, Holds)],
+         unlink(Work),
+         exit(Work, kill),
+         {Percent, Told}
+     end || Percent <- Percents].
 
 told(Ms) ->
     Begin = erlang:monotonic_time(millisecond),
@@ -74,7 +80,7 @@ told(Ms) ->
                    never
            end,
     receive {'DOWN', Monitor, process, Blocked, _} -> ok end,
-    timer:sleep(500),
+    receive {fairnif_watch, _, {finding, #{ongoing := false}}} -> ok after 500 -> ok end,
     flush(),
     Told.
 
@@ -93,13 +99,15 @@ work_until(End) ->
 flush() ->
     receive {fairnif_watch, _, _} -> flush() after 0 -> ok end.
 
-%% What else holds a scheduler meanwhile is not what was asked for, nor for how long.
+%% What else blocks a scheduler meanwhile is not what was asked for, nor for how long.
 the_self_test_knows_its_own_block_test_() ->
-    {timeout, 90,
+    {timeout, 300,
      fun() ->
              ok = fairnif_watch_test:build(),
-             Results = in_peer(tested_beside_others, [], ["+S", "2:2"]),
-             ?assertMatch([_, _], [R || {ok, _} = R <- Results], Results)
+             until_it_holds(fun() ->
+                     Results = in_peer(tested_beside_others, [], ["+S", "2:2"]),
+                     ?assertMatch([_, _], [R || {ok, _} = R <- Results], Results)
+             end)
      end}.
 
 %% @private The caller's own messages stay his.
@@ -121,6 +129,9 @@ where_no_watch_runs_the_self_test_says_so_test() ->
 
 %% @private
 after_a_finding(How) ->
+    %% As on a node that has written nothing yet.
+    lists:foreach(fun(Module) -> _ = code:delete(Module), code:purge(Module) end,
+                  [calendar, epp, erl_ddll, erl_scan, io_lib_pretty, string, timer, unicode_util]),
     {ok, _} = case How of
                   application -> application:ensure_all_started(fairnif_watch);
                   watch -> fairnif_watch:start(#{})
@@ -130,7 +141,7 @@ after_a_finding(How) ->
     timer:sleep(1500),
     Before = loaded(),
     {ok, _} = fairnif_watch:self_test(),
-    _ = fairnif_watch:json(fairnif_watch:report()),
+    _ = fairnif_watch:json(fairnif_watch:view()),
     _ = fairnif_watch:metrics(),
     timer:sleep(500),
     loaded() -- Before.

@@ -1,4 +1,4 @@
-%% So many lines a minute; how many were held back.
+%% So many lines a minute; how many were suppressed.
 -module(fairnif_watch_log_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -9,7 +9,7 @@
 allowed(PerMinute, Times) ->
     {Answers, _} = lists:mapfoldl(fun(At, Limit) ->
                                           case fairnif_watch_log:allow(At, Limit) of
-                                              {yes, Held, Next} -> {Held, Next};
+                                              {yes, Suppressed, Next} -> {Suppressed, Next};
                                               {no, Next} -> {no, Next}
                                           end
                                   end, fairnif_watch_log:new(PerMinute), Times),
@@ -32,8 +32,12 @@ log(_, _) ->
     ok.
 
 finding(Severity, Ongoing) ->
-    #{id => 1, detector => scheduler_blocked, severity => Severity, ongoing => Ongoing,
-      sentence => <<"Scheduler 1 was blocked.">>, remedy => none}.
+    #{id => 1, detector => schedulers_asleep, severity => Severity, ongoing => Ongoing,
+      duration_ms => 0.0, sentence => <<"Schedulers sleep.">>, remedy => none}.
+
+block(Severity, Ongoing, Ms) ->
+    (finding(Severity, Ongoing))#{detector := scheduler_blocked, duration_ms := Ms,
+                                  sentence := <<"Blocked.">>}.
 
 logged() -> receive {logged, Level, Text} -> [{Level, Text} | logged()] after 0 -> [] end.
 
@@ -59,12 +63,28 @@ lines(Findings) ->
 new_worse_and_ended_errors_are_logged_and_the_rest_is_not_test() ->
     Lines = lines([{new, finding(warning, true), 0}, {changed, finding(warning, true), 1},
                    {worse, finding(error, true), 2}, {ended, finding(error, false), 3}]),
-    ?assertEqual([{warning, "warning: scheduler_blocked: Scheduler 1 was blocked."},
-                  {error, "error: scheduler_blocked: Scheduler 1 was blocked."},
-                  {notice, "over: error: scheduler_blocked: Scheduler 1 was blocked."}], Lines),
+    ?assertEqual([{warning, "warning: schedulers_asleep: Schedulers sleep."},
+                  {error, "error: schedulers_asleep: Schedulers sleep."},
+                  {notice, "over: error: schedulers_asleep: Schedulers sleep."}], Lines),
     ?assertEqual([], lines([{ended, finding(warning, false), 0}])).
 
-the_line_after_a_pause_says_how_many_were_held_back_test() ->
+a_block_is_logged_once_when_it_is_over_test() ->
+    ?assertEqual([{error, "error: scheduler_blocked: Blocked."}],
+                 lines([{new, block(warning, true, 10.0), 0}, {worse, block(error, true, 100.0), 1},
+                        {changed, block(error, true, 1100.0), 2},
+                        {worse, block(error, true, 1200.0), 3},
+                        {ended, block(error, false, 1200.0), 3}])),
+    ?assertEqual([{warning, "warning: scheduler_blocked: Blocked."}],
+                 lines([{new, block(warning, true, 10.0), 0},
+                        {ended, block(warning, false, 12.0), 1}])).
+
+one_that_goes_on_for_long_is_logged_while_it_does_and_its_end_test() ->
+    Long = [{changed, block(error, true, Ms), 0} || Ms <- [9000.0, 10000.0, 11000.0]],
+    ?assertEqual([{error, "error: scheduler_blocked: Blocked."},
+                  {notice, "over: error: scheduler_blocked: Blocked."}],
+                 lines(Long ++ [{ended, block(error, false, 11500.0), 1}])).
+
+the_line_after_a_pause_says_how_many_were_suppressed_test() ->
     Many = [{new, finding(error, true), At} || At <- lists:seq(1, 10)],
     Lines = lines(Many ++ [{new, finding(error, true), 61000}]),
     ?assertEqual(4, length(Lines)),

@@ -11,7 +11,7 @@ with open(sys.argv[1], encoding="utf-8", newline="") as file:
     for family in text_string_to_metric_families(file.read()):
         assert family.name not in families, family.name
         assert family.documentation, family.name
-        assert family.type in ("gauge", "counter"), family
+        assert family.type in ("gauge", "counter", "histogram"), family
         families.add(family.name)
         for sample in family.samples:
             key = (sample.name, tuple(sorted(sample.labels.items())))

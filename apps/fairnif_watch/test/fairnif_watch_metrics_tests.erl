@@ -7,7 +7,8 @@
 parsed(Text) ->
     File = "/tmp/fairnif_watch_metrics." ++ os:getpid(),
     ok = file:write_file(File, Text),
-    Script = filename:join([fairnif_watch_here:source_dir(), "fairnif_watch_metrics_parse.py"]),
+    Script = filename:join([fairnif_check_schema:root(), "apps", "fairnif_watch", "test",
+                            "fairnif_watch_metrics_parse.py"]),
     Python = case filelib:is_regular("/usr/bin/python3") of
                  true -> "/usr/bin/python3";
                  false -> "python3"
@@ -26,18 +27,20 @@ view() ->
     #{memory => #{processes => 50, process_limit => 100, ports => 1, port_limit => 2, atoms => 3,
                   atom_limit => 4, ets_limit => 5},
       queues => #{normal => 3, dirty_cpu => 0, dirty_io => 0},
-      schedulers => [#{kind => normal, number => 1, busy => 0.5, run_queue => 3, held_ms => 12.5},
+      schedulers => [#{kind => normal, number => 1, busy => 0.5, run_queue => 3,
+                       blocked_ms => 12.5},
                      #{kind => dirty_cpu, number => 1, busy => none, run_queue => none,
-                       held_ms => 0.0}],
+                       blocked_ms => 0.0}],
       pools => #{dirty_cpu => #{size => 2, busy => 1, queue => 0, wait_ms => none},
                  dirty_io => #{size => 10, busy => 10, queue => 4, wait_ms => 250.0}},
       native => true, blind => [], top => [],
-      detectors => [#{name => collapse, verdict => recheck}],
+      detectors => [#{name => schedulers_asleep, verdict => unconfirmed}],
       counters => #{events => 7, watch_cpu_ns => 2500000}}.
 
 input(Changes) ->
     maps:merge(#{view => view(), sample => sample(), config => #{metrics_functions => 2},
-                 totals => #{findings => #{{collapse, warning} => 2}, blocked => #{}}}, Changes).
+                 totals => #{findings => #{{schedulers_asleep, warning} => 2}, blocked => #{}}},
+                     Changes).
 
 text(Changes) -> fairnif_watch_metrics:text(input(Changes)).
 
@@ -50,10 +53,32 @@ value(Name, Rows) ->
 the_units_are_base_units_test() ->
     Rows = parsed(text(#{})),
     ?assertEqual(0.0025, value("fairnif_watch_watch_cpu_seconds_total", Rows)),
-    ?assertEqual(0.0125, value("fairnif_watch_scheduler_held_seconds", Rows)),
+    ?assertEqual(0.0125, value("fairnif_watch_scheduler_blocked_seconds", Rows)),
     ?assertEqual(0.25, value("fairnif_watch_dirty_pool_wait_seconds", Rows)),
     ?assertEqual(1.5, value("fairnif_watch_scheduler_cpu_seconds_total", Rows)),
     ?assertEqual(7.0, value("fairnif_watch_events_total", Rows)).
+
+%% Whatever was shorter is known by all waits; and where that was read before the long ones, these
+%% count.
+waits_make_a_histogram_by_kind_test() ->
+    Wait = fun(Kind, Runs, Long) ->
+                   #{kind => Kind, number => 1, long_waits => Long, waited_ns => 2500000000,
+                     runs => Runs}
+           end,
+    Threads = [Wait(normal, 90, [{10, 3}, {20, 1}]), Wait(normal, 10, [{10, 1}, {20, 0}]),
+               Wait(dirty_io, 1, [{10, 1}, {20, 1}])],
+    Text = iolist_to_binary(text(#{sample => (sample())#{threads := Threads}})),
+    ?assertEqual([<<"_bucket{kind=\"dirty_io\",le=\"0.01\"} 0">>,
+                  <<"_bucket{kind=\"dirty_io\",le=\"0.02\"} 1">>,
+                  <<"_bucket{kind=\"dirty_io\",le=\"+Inf\"} 2">>,
+                  <<"_sum{kind=\"dirty_io\"} 2.5">>, <<"_count{kind=\"dirty_io\"} 2">>,
+                  <<"_bucket{kind=\"normal\",le=\"0.01\"} 95">>,
+                  <<"_bucket{kind=\"normal\",le=\"0.02\"} 99">>,
+                  <<"_bucket{kind=\"normal\",le=\"+Inf\"} 100">>,
+                  <<"_sum{kind=\"normal\"} 5.0">>, <<"_count{kind=\"normal\"} 100">>],
+                 [Row || <<"fairnif_watch_run_queue_wait_seconds", Row/binary>>
+                             <- binary:split(Text, <<"\n">>, [global])]),
+    ?assertMatch([_ | _], parsed(Text)).
 
 that_something_is_hidden_is_a_metric_test() ->
     Says = fun(Changes) ->

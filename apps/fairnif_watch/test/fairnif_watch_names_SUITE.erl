@@ -1,4 +1,4 @@
-%% Who holds a scheduler is named, and named right: NIFs of OTP, of other people's packages, in C++
+%% Who blocks a scheduler is named, and named right: NIFs of OTP, of other people's packages, in C++
 %% and in Rust, with symbols and without.
 %%
 %% A case for each, in a peer of two schedulers. Not one of its findings may have another name, or
@@ -6,7 +6,6 @@
 %% not installed is skipped, and said; so is a machine too busy for most calls to be seen.
 -module(fairnif_watch_names_SUITE).
 
--tests(alone).
 
 -include_lib("stdlib/include/assert.hrl").
 
@@ -60,7 +59,7 @@ end_per_group(_, _) -> ok.
 
 every_hold_has_the_right_name(Config) ->
     {Subject, _, Right} = proplists:get_value(subject, Config),
-    Times = fairnif_watch_test:env_number("WATCH_NAMES", ?TIMES),
+    Times = fairnif_test:env_number("WATCH_NAMES", ?TIMES),
     %% Schedulers that spin for work use processor time, by which the calls are sized.
     Peer = fairnif_watch_test:peer(["+S", "2:2", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio",
                                     "none"]),

@@ -1,7 +1,6 @@
 %% Schedulers that are offline, from the start (a quota of processors, `+S 2:1') or later. A process
 %% that is bound to one can never run, and whatever asks it waits with it: code:purge/1 among them.
 -module(fairnif_watch_offline_tests).
--tests(nodes).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -19,7 +18,7 @@ a_node_with_a_scheduler_offline_stays_whole_test_() ->
 
 %% In another node where a busy machine was late and nothing was caught.
 stays_whole(Flags, Case, Native) ->
-    fairnif_watch_test:retry(
+    fairnif_test:retry(
       5,
       fun() ->
               case in_peer(Flags, Case, [Native]) of
@@ -32,10 +31,7 @@ a_scheduler_that_comes_online_is_watched_test_() ->
     {timeout, 90, fun() -> ?assertEqual(ok, in_peer(["+S", "2:1"], brought_online, [true])) end}.
 
 in_peer(Flags, Function, Args) ->
-    Peer = fairnif_watch_test:peer(Flags),
-    try fairnif_watch_test:call(Peer, ?MODULE, Function, Args, 60000)
-    after fairnif_watch_test:stop(Peer)
-    end.
+    fairnif_watch_test:in_peer(Flags, ?MODULE, Function, Args).
 
 %% @private
 from_the_start(Native) ->
@@ -68,7 +64,7 @@ caught_and_stopped(Native) ->
         ok = fairnif_watch:stop(),
         1 = erlang:system_info(schedulers_online),
         [] = [Pid || Pid <- processes(),
-                     {current_function, {fairnif_watch_heart, _, _}}
+                     {current_function, {fairnif_watch_responder, _, _}}
                          <- [process_info(Pid, current_function)]],
         {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
         whole()
@@ -97,21 +93,21 @@ two_dirty_jobs_run() ->
     {2, 0} =:= {lists:nth(Cpu, statistics(active_tasks_all)),
                 lists:nth(Cpu, statistics(run_queue_lengths_all))}.
 
-%% Of normal and of dirty ones: more for the moment in which the watch frees a heart.
+%% Of normal and of dirty ones: more for the moment in which the watch frees a responder.
 online() ->
     {erlang:system_info(schedulers_online), erlang:system_info(dirty_cpu_schedulers_online)}.
 
-until(Condition) -> fairnif_watch_test:eventually(Condition, 10000).
+until(Condition) -> fairnif_test:eventually(Condition).
 
-%% Fun's answer, a heart being caught. Poked, it goes to the scheduler that is held; before it gets
-%% there this, the last one, is taken offline: unless that came too late.
+%% Fun's answer, a responder being caught. Probed, it goes to the scheduler that is blocked; before
+%% it gets there this, the last one, is taken offline: unless that came too late.
 with_caught(Native, Fun) ->
     {ok, _} = fairnif_watch:start(#{native => Native, log => false}),
     ok = fairnif_watch_probe:load(#{probe_library => default}),
     Last = erlang:system_info(schedulers),
-    [One, Held] = [list_to_tuple([scheduler, N]) || N <- [1, Last]],
+    [One, Blocked] = [list_to_tuple([scheduler, N]) || N <- [1, Last]],
     timer:sleep(500),
-    {Pid, Ref} = spawn_opt(fun() -> take_offline(Last, Held) end, [One, monitor]),
+    {Pid, Ref} = spawn_opt(fun() -> take_offline(Last, Blocked) end, [One, monitor]),
     receive {'DOWN', Ref, process, Pid, normal} -> ok end,
     %% Without the native part it is seen sooner.
     case Native andalso ends(fun() -> [garbage_collect(P) || P <- processes()] end, 300) of
@@ -119,11 +115,11 @@ with_caught(Native, Fun) ->
         true -> not_caught
     end.
 
-%% Not before it is held: who is to hold it would be caught himself.
-take_offline(Last, Held) ->
+%% Not before it is blocked: who is to hold it would be caught himself.
+take_offline(Last, Blocked) ->
     Self = self(),
-    _ = spawn_opt(fun() -> Self ! held, fairnif_watch_probe:block(500) end, [Held]),
-    receive held -> timer:sleep(200) end,
+    _ = spawn_opt(fun() -> Self ! blocked, fairnif_watch_probe:block(500) end, [Blocked]),
+    receive blocked -> timer:sleep(200) end,
     erlang:system_flag(schedulers_online, Last - 1).
 
 %% Does everything answer that asks all processes, and can the watch be ended?
@@ -133,7 +129,7 @@ whole() ->
              {purge, fun() -> code:purge(lists) end},
              {load, fun() -> {module, _} = code:ensure_loaded(ets) end},
              {stop, fun() -> ok = fairnif_watch:stop() end},
-             {purge_ours, fun() -> code:purge(fairnif_watch_heart) end}],
+             {purge_ours, fun() -> code:purge(fairnif_watch_responder) end}],
     case [Name || {Name, Fun} <- Tries, not ends(Fun)] of
         [] -> whole;
         Hang -> {hang, Hang}
@@ -154,12 +150,12 @@ brought_online(true) ->
     ok = fairnif_watch_probe:load(#{probe_library => default}),
     _ = erlang:system_flag(schedulers_online, 2),
     timer:sleep(2500),
-    fairnif_watch_test:eventually(fun second_is_seen_held/0, 20000).
+    fairnif_test:eventually(fun second_is_seen_blocked/0).
 
 %% More than once: a watch that is given no processor does not see every one.
-second_is_seen_held() ->
+second_is_seen_blocked() ->
     Bind = list_to_tuple([scheduler, 2]),
     _ = spawn_opt(fun() -> fairnif_watch_probe:block(300) end, [Bind]),
     timer:sleep(1500),
-    #{findings := Findings} = fairnif_watch:report(),
+    #{findings := Findings} = fairnif_watch:view(),
     [] =/= [Finding || #{subject := {scheduler, 2}} = Finding <- Findings].

@@ -1,6 +1,6 @@
 %% Nobody is accused under heavy ordinary load, alone and beside two programs that take the
-%% processors, and watching it takes no more and more memory; and who holds a scheduler is named in
-%% time, on an idle node and on one under that load. For WATCH_SECONDS and WATCH_HOLDS, little in
+%% processors, and watching it takes no more and more memory; and who blocks a scheduler is named in
+%% time, on an idle node and on one under that load. For WATCH_SECONDS and WATCH_BLOCKS, little in
 %% `make test', an hour and 200 in `make soak'; what was seen is printed.
 %%
 %% A finding that says somebody blocked a scheduler is a false alarm here, on any machine. What says
@@ -9,14 +9,13 @@
 %% the thread that holds, and the one that watches, are given a processor: where they are not, that
 %% is said and not judged.
 -module(fairnif_watch_soak_SUITE).
--tests(alone).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([heavy_ordinary_load_is_no_finding/1, nor_is_it_beside_other_programs/1,
          every_hold_is_named_on_an_idle_node/1, every_hold_is_named_on_a_loaded_node/1]).
 
 -define(SECONDS, 30).
--define(HOLDS, 20).
+-define(BLOCKS, 20).
 %% Growth that is none: bytes at least, and a share of what is resident.
 -define(GROWTH_AT_LEAST, (24 * 1024 * 1024)).
 -define(GROWTH, 0.1).
@@ -25,7 +24,7 @@
 %% Programs that take a processor each, beside the node.
 -define(OTHERS, 2).
 %% Holds last at least and at most so long, ms; and are named within this.
--define(HELD_MS, {30, 100}).
+-define(BLOCKED_MS, {30, 100}).
 -define(NAMED_MS, 250).
 %% A shorter one may be missed, one in so many, and one of fewer: where it begins right after a look
 %% at an idle node, the next look is 20 ms away, and two that show its call come 10 ms after that.
@@ -39,7 +38,7 @@ suite() ->
     [{timetrap, {seconds, 240 + 2 * seconds() + 3 * holds()}}].
 
 all() ->
-    fairnif_watch_test:cases(?MODULE).
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),
@@ -66,7 +65,7 @@ loaded(What, Seconds) ->
     Rounds = [round(Peer, EchoNode, ?ROUND) || _ <- lists:seq(1, max(1, Seconds div ?ROUND))],
     Waited = waited(Before, run_delay(Peer)),
     Findings = fairnif_watch_test:call(Peer, fairnif_watch_test_block, seen, []),
-    #{counters := Counters} = fairnif_watch_test:call(Peer, fairnif_watch, report, []),
+    #{counters := Counters} = fairnif_watch_test:call(Peer, fairnif_watch, view, []),
     Units = lists:foldl(fun({_, U}, Sum) ->
                                 maps:merge_with(fun(_, A, B) -> A + B end, U, Sum)
                         end, #{}, Rounds),
@@ -75,11 +74,11 @@ loaded(What, Seconds) ->
     ct:log("units ~tp~nresident ~tp~ncounters ~tp~nfindings ~tp",
            [Units, Resident, Counters, Findings]),
     False = [F || F <- Findings, not may_be_true(F)],
-    Said = say("~s: ~b s, ~b of them accused somebody of a hold; other findings ~0p; ~b pokes, ~b "
+    Said = say("~s: ~b s, ~b of them accused somebody of a hold; other findings ~0p; ~b probes, ~b "
                "holds that were none; waited for a processor ~b % of the time; resident ~b to ~b "
                "MiB",
                [What, Seconds, length(False), counts([D || #{detector := D} <- Findings -- False]),
-                map_get(pokes, Counters), map_get(dismissed, Counters), round(100 * Waited),
+                map_get(probes, Counters), map_get(dismissed, Counters), round(100 * Waited),
                 mib(lists:min(Resident)), mib(lists:max(Resident))]),
     [] = [Load || {Load, 0} <- maps:to_list(Units)],
     ok = flat(Resident),
@@ -107,7 +106,8 @@ round(Peer, Echo, Seconds) ->
 %% Two dirty CPU schedulers, which collections of garbage and slices of fairnif functions share with
 %% one plain job, are taken now and then: true where the finding has them all busy and a queue.
 may_be_true(#{detector := Detector}) ->
-    lists:member(Detector, [starved, dirty_cpu_saturated, dirty_io_saturated]).
+    lists:member(Detector, [no_cpu_time, late_wakeups, quota, dirty_cpu_saturated,
+                            dirty_io_saturated]).
 
 counts(Names) ->
     lists:foldl(fun(N, Map) -> maps:update_with(N, fun(I) -> I + 1 end, 1, Map) end, #{}, Names).
@@ -153,7 +153,7 @@ named(Where, Peer, Echo) ->
     [] = Wrong,
     [] = Innocents,
     Few = length(Missed) =< max(1, length(Holds) div ?MAY_MISS),
-    Short = lists:all(fun(#{held_ms := Ms}) -> Ms < ?SHORT_MS end, Missed),
+    Short = lists:all(fun(#{blocked_ms := Ms}) -> Ms < ?SHORT_MS end, Missed),
     case {Few andalso Short, Waited > ?WAITED} of
         {true, _} -> {comment, Said};
         {_, true} -> {skip, "not judged, the schedulers waited for a processor too long: " ++ Said};
@@ -169,29 +169,29 @@ kinds(N) ->
     Subjects = subjects(),
     [lists:nth(1 + I rem length(Subjects), Subjects) || I <- lists:seq(0, N - 1)].
 
-%% What is held for less than was asked (the length of a BIF is a guess) is tried again.
+%% What is blocked for less than was asked (the length of a BIF is a guess) is tried again.
 hold(Peer, {Kind, Subject} = Both) ->
-    {Least, Most} = ?HELD_MS,
+    {Least, Most} = ?BLOCKED_MS,
     Ms = Least + rand:uniform(Most - Least),
     Seen = fairnif_watch_test:call(Peer, fairnif_watch_test_block, observe,
                                    [#{subject => Subject, kind => normal, blockers => 1,
                                       ms => Ms}]),
     #{answers := [#{since := Since, until := Until}], findings := Findings} = Seen,
     case (Until - Since) / 1.0e6 of
-        Held when Held < Least -> hold(Peer, Both);
-        Held -> held(Kind, Subject, Held, Since, [F || #{detector := scheduler_blocked} = F
+        Blocked when Blocked < Least -> hold(Peer, Both);
+        Blocked -> blocked(Kind, Subject, Blocked, Since, [F || #{detector := scheduler_blocked} = F
                                                            <- Findings])
     end.
 
 %% The blocker is on scheduler 1.
-held(Kind, Subject, Held, Since, Findings) ->
+blocked(Kind, Subject, Blocked, Since, Findings) ->
     #{culprit := All} = fairnif_watch_test_block:subject(Subject),
     %% Whether a library is a driver's is asked after the hold: this one is unloaded by then.
     Expected = maps:remove(kind, All),
     {Mine, Others} = lists:partition(fun(#{subject := S}) -> S =:= {scheduler, 1} end, Findings),
     Right = [F || #{culprit := Culprit} = F <- Mine, is(Expected, Culprit)],
     After = lists:min([none | [(At - Since) / 1.0e6 || #{received_ns := At} <- Right]]),
-    #{kind => Kind, held_ms => Held, after_ms => After, wrong => Mine -- Right,
+    #{kind => Kind, blocked_ms => Blocked, after_ms => After, wrong => Mine -- Right,
       innocents => Others}.
 
 is(Expected, Culprit) ->
@@ -247,7 +247,7 @@ mib(Bytes) ->
     Bytes div (1024 * 1024).
 
 seconds() ->
-    fairnif_watch_test:env_number("WATCH_SECONDS", ?SECONDS).
+    fairnif_test:env_number("WATCH_SECONDS", ?SECONDS).
 
 holds() ->
-    fairnif_watch_test:env_number("WATCH_HOLDS", ?HOLDS).
+    fairnif_test:env_number("WATCH_BLOCKS", ?BLOCKS).

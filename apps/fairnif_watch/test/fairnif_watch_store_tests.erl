@@ -60,7 +60,7 @@ so_many_ended_ones_are_kept_the_newest_first_and_those_that_last_always_test() -
 
 of_one_detector_nothing_ends_by_what_another_says_test() ->
     {_, Store} = told([[issue(a)]]),
-    ?assertMatch({[], _}, fairnif_watch_store:issues(collapse, [], Store)).
+    ?assertMatch({[], _}, fairnif_watch_store:issues(schedulers_asleep, [], Store)).
 
 blocked(Store, Name, Ms) ->
     Culprit = (fairnif_watch_culprit:none())#{name := Name},
@@ -75,7 +75,7 @@ blocked_time_is_added_up_for_so_many_culprits_and_then_for_others_test() ->
     ?assertEqual(#{<<"a">> => {2, 20000000}, <<"b">> => {1, 10000000},
                    <<"other">> => {2, 20000000}}, Blocked).
 
-held(Changes) ->
+blocked(Changes) ->
     Now = erlang:system_time(microsecond),
     Culprit = (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>,
                                               pid := self()},
@@ -89,7 +89,7 @@ gc_named(Collections, Store) ->
     Kind.
 
 a_long_collection_at_that_time_is_what_it_was_test() ->
-    {Now, Store} = held(#{}),
+    {Now, Store} = blocked(#{}),
     ?assertEqual(gc, gc_named([{Now + 1000, self(), 190}], Store)),
     %% Too short to be it; began before it; ended long after it.
     ?assertEqual(emulator, gc_named([{Now + 1000, self(), 99}], Store)),
@@ -98,17 +98,17 @@ a_long_collection_at_that_time_is_what_it_was_test() ->
     ?assertEqual(emulator, gc_named([], Store)).
 
 what_helps_depends_on_what_it_was_test() ->
-    {Now, Store} = held(#{subject => {scheduler, 1}}),
+    {Now, Store} = blocked(#{subject => {scheduler, 1}}),
     {_, Next} = fairnif_watch_store:learned(1, #{}, [{Now + 1000, self(), 190}], Store),
     ?assertMatch([#{remedy := <<"Keep that process's heap small", _/binary>>}],
                  fairnif_watch_store:findings(Next)).
 
 a_collection_of_another_process_is_not_it_nor_where_none_is_known_test() ->
-    {Now, Store} = held(#{}),
+    {Now, Store} = blocked(#{}),
     ?assertEqual(gc, gc_named([{Now + 1, self(), 200}], Store)),
     ?assertEqual(emulator, gc_named([{Now + 1, list_to_pid("<0.1.0>"), 200}], Store)),
     Unknown = (fairnif_watch_culprit:none())#{kind := emulator},
-    {Now2, Store2} = held(#{culprit => Unknown}),
+    {Now2, Store2} = blocked(#{culprit => Unknown}),
     ?assertEqual(emulator, gc_named([{Now2 + 1, self(), 200}], Store2)).
 
 a_lasting_finding_began_when_it_was_first_seen_to_test() ->
@@ -119,7 +119,7 @@ a_lasting_finding_began_when_it_was_first_seen_to_test() ->
 %% The module that loaded the library may have been learned by then, or not.
 blocked_time_is_added_up_by_what_the_stack_told_test() ->
     Culprit = fun(Name) -> (fairnif_watch_culprit:none())#{kind := nif, name := Name} end,
-    {_, First} = held(#{culprit => Culprit(<<"f (my.so)">>)}),
+    {_, First} = blocked(#{culprit => Culprit(<<"f (my.so)">>)}),
     {_, Both} = told([[issue(b, #{culprit => Culprit(<<"my: f (my.so)">>), ongoing => false,
                                   duration_ms => 100.0})]], First),
     ?assertMatch(#{blocked := #{<<"f (my.so)">> := {2, 300000000}}},
@@ -138,6 +138,34 @@ what_was_learned_survives_the_next_report_test() ->
     {_, Next} = told([[issue(a, #{culprit => Culprit, sentence => <<"Longer.">>})]], Learned),
     ?assertMatch([#{culprit := #{module := my}, sentence := <<"Longer.">>}],
                  fairnif_watch_store:findings(Next)).
+
+%% One look says where, another for whom, and a stack has the first of a function's names.
+what_runs_beside_a_block_is_put_together_test() ->
+    Row = fun(F, Threads, Pids) -> #{mfa => {m, F, 1}, threads => Threads, pids => Pids} end,
+    Thread = {dirty_cpu, 1},
+    Beside = fun(Facts) ->
+                     {_, Store} = told([[issue(a, #{})]]),
+                     Learned = lists:foldl(fun(Rows, S) ->
+                                                   element(2, fairnif_watch_store:learned(
+                                                                1, #{beside => Rows}, [], S))
+                                           end, Store, Facts),
+                     {_, Next} = told([[issue(a, #{sentence => <<"Longer.">>})]], Learned),
+                     [#{evidence := #{beside := Rows}}] = fairnif_watch_store:findings(Next),
+                     Rows
+             end,
+    Both = [Row(f, [Thread], [self()])],
+    ?assertEqual(Both, Beside([[Row(f, [Thread], [])], [Row(f, [], [self()])]])),
+    ?assertEqual(Both, Beside([[Row(e, [Thread], []), Row(f, [], [self()])],
+                               [Row(e, [Thread], [])]])),
+    Two = [Row(e, [Thread], []), Row(f, [], [self()]), Row(g, [], [self()])],
+    ?assertEqual(Two, Beside([Two])).
+
+what_lasts_and_is_no_block_is_whoever_does_it_now_test() ->
+    [Nif, Os] = [issue(a, #{culprit => (fairnif_watch_culprit:none())#{kind := Kind, mfa := Mfa}})
+                 || {Kind, Mfa} <- [{nif, {m, f, 1}}, {os, none}]],
+    Tell = fun(Issue, S) -> fairnif_watch_store:issues(late_wakeups, [Issue], S) end,
+    {_, Store} = Tell(Os, element(2, Tell(Nif, new()))),
+    ?assertMatch([#{culprit := #{kind := os}}], fairnif_watch_store:findings(Store)).
 
 a_later_stack_that_shows_less_does_not_unname_the_culprit_test() ->
     Named = (fairnif_watch_culprit:none())#{kind := nif, mfa := {m, f, 1}, name := <<"m:f/1">>},
@@ -159,16 +187,16 @@ a_destructor_gets_no_later_stacks_process_test() ->
     Destructor = (fairnif_watch_culprit:none())#{kind := destructor, name := <<"destructor">>},
     Less = (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>},
     {_, Store} = told([[issue(a, #{culprit => C, evidence => E})]
-                       || {C, E} <- [{Destructor, #{cause => native, held_ns => 1}},
-                                     {Less, #{cause => emulator, held_ns => 2,
+                       || {C, E} <- [{Destructor, #{cause => native, blocked_ns => 1}},
+                                     {Less, #{cause => emulator, blocked_ns => 2,
                                               process => self()}}]]),
     ?assertMatch([#{culprit := #{kind := destructor}, evidence := Evidence}]
-                   when Evidence =:= #{cause => native, held_ns => 2},
+                   when Evidence =:= #{cause => native, blocked_ns => 2},
                  fairnif_watch_store:findings(Store)).
 
-%% What holds a scheduler, as fairnif_watch_detect_blocked says it.
+%% What blocks a scheduler, as fairnif_watch_detect_blocked says it.
 block(Stack) ->
-    Event = #{event => held, id => 1, kind => normal, number => 1, held_ns => 50000000,
+    Event = #{event => blocked, id => 1, kind => normal, number => 1, blocked_ns => 50000000,
               stack => Stack, fairnif => none, process => none, state => running, syscall => none,
               stack_note => <<"-">>},
     {Issues, _} = fairnif_watch_detect_blocked:observe({event, Event, 1000000},
@@ -180,7 +208,7 @@ frame(In, Symbol, Nif) ->
       symbol => Symbol, symbol_offset => 4, in => In, nif => Nif, by => none}.
 
 %% Of the stacks of a hold, one after the other: the finding's name, its sentence, its stack.
-held_by(Stacks) ->
+blocked_by(Stacks) ->
     {_, Store} = told([block(Stack) || Stack <- Stacks]),
     [#{culprit := #{name := Name}, sentence := Sentence, stack := Stack, remedy := Remedy}]
         = fairnif_watch_store:findings(Store),
@@ -192,7 +220,7 @@ a_finding_says_in_words_who_its_culprit_is_whatever_came_last_test() ->
     Others = [[], [frame(emulator, <<"erts_continue_exit_process">>, none)],
               [frame(library, <<"ENGINE_finish">>, none)], [frame(library, none, none)]],
     [begin
-         {Name, Sentence, Stack, Remedy} = held_by(Stacks),
+         {Name, Sentence, Stack, Remedy} = blocked_by(Stacks),
          ?assertEqual(<<"my:work/1">>, Name),
          ?assertEqual(<<"Scheduler 1 has been blocked for 50 ms by my:work/1.">>, Sentence),
          ?assertEqual(Nif, Stack),
@@ -205,7 +233,7 @@ whom_the_emulator_called_beats_whom_that_one_called_test() ->
     Cut = [frame(library, <<"inner">>, none)],
     [?assertMatch({<<"outer (my.so)">>,
                    <<"Scheduler 1 has been blocked for 50 ms by outer (my.so).">>, Called, _},
-                   held_by(Stacks))
+                   blocked_by(Stacks))
      || Stacks <- [[Called, Cut], [Cut, Called]]].
 
 what_is_learned_of_a_culprit_is_in_the_sentence_too_test() ->
@@ -218,7 +246,7 @@ two_functions_without_a_symbol_are_two_test() ->
     At = fun(N) -> [(frame(library, none, none))#{offset := N}, frame(jit, none, none)] end,
     ?assertMatch({<<"my.so+0x20">>,
                   <<"Scheduler 1 has been blocked for 50 ms by my.so+0x20.">>, _, _},
-                 held_by([At(16#10), At(16#20)])).
+                 blocked_by([At(16#10), At(16#20)])).
 
 places_without_a_symbol_do_not_use_up_the_names_of_totals_test() ->
     At = fun(N) ->

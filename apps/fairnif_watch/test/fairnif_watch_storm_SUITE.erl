@@ -19,7 +19,7 @@ suite() ->
     [{timetrap, {minutes, 4}}].
 
 all() ->
-    fairnif_watch_test:cases(?MODULE).
+    fairnif_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),
@@ -31,7 +31,7 @@ end_per_suite(_Config) ->
 starting_and_stopping_under_load_leaves_no_trace(_) ->
     in_peer(
       fun(Peer) ->
-              Starts = fairnif_watch_test:env_number("WATCH_STARTS", ?STARTS),
+              Starts = fairnif_test:env_number("WATCH_STARTS", ?STARTS),
               #{before := Before, after_all := After, us := Us, resident := {R0, R1}} =
                   fairnif_watch_test:call(Peer, fairnif_watch_test_storm, starts, [Starts]),
               [] = [{K, V, maps:get(K, After)} || {K, V} <- maps:to_list(Before),
@@ -58,7 +58,7 @@ innocent(Name) ->
 a_node_halts_while_it_is_blocked_and_watched(_) ->
     Times = [halts(How) || How <- lists:sublist(lists:append(
                                                   lists:duplicate(?HALTS, [normal, dirty, both])),
-                                                fairnif_watch_test:env_number("WATCH_HALTS",
+                                                fairnif_test:env_number("WATCH_HALTS",
                                                                               ?HALTS))],
     {comment, {halt_ms, Times}}.
 
@@ -98,7 +98,7 @@ await_end(Port, Began, Said) ->
 %% one has waited for all of its time, and is not counted.)
 signals_of_the_watch_break_nothing_off_that_can_be_restarted(_) ->
     in_peer(fun(Peer) ->
-                    fairnif_watch_test:retry(3, fun() -> signals_break_nothing_off(Peer) end)
+                    fairnif_test:retry(3, fun() -> signals_break_nothing_off(Peer) end)
             end).
 
 signals_break_nothing_off(Peer) ->

@@ -127,6 +127,6 @@ part() ->
 
 the_frames_of_an_event_test() ->
     Frame = #{in => library, symbol => <<"_RNvC1a1f">>},
-    ?assertEqual(#{event => held, stack => [Frame#{symbol := <<"a::f">>}, #{symbol => none}]},
-                 in_event(#{event => held, stack => [Frame, #{symbol => none}]})),
+    ?assertEqual(#{event => blocked, stack => [Frame#{symbol := <<"a::f">>}, #{symbol => none}]},
+                 in_event(#{event => blocked, stack => [Frame, #{symbol => none}]})),
     ?assertEqual(#{event => late}, in_event(#{event => late})).

@@ -1,21 +1,16 @@
-%% What the watchdog's suites share: building the libraries that block, peer nodes, retries.
+%% What the watch's tests share: the libraries that block, peer nodes, a watch of this node.
 %%
 %% Runs in the test node and in peers; starts nothing that outlives its caller.
 -module(fairnif_watch_test).
 
--export([cases/1, build/0, make/1, library/1, out_dir/0, erl_args/0]).
--export([peer/1, peer/2, with_stderr/2, call/4, call/5, stop/1]).
--export([retry/2, eventually/2, env_number/2]).
+-export([build/0, make/1, library/1, out_dir/0, erl_args/0]).
+-export([peer/1, peer/2, in_peer/4, with_stderr/2, call/4, call/5, stop/1]).
+-export([with_watch/2, wait_finding/2, dirty_cpu/2]).
 -export([resident/0, run_delay/0, traces/0]).
 
 %% How long a busy machine may take to boot a node, and what is asked of one to answer.
 -define(BOOT_MS, 60000).
 -define(CALL_MS, 120000).
-
-%% @doc The cases of a suite: what it exports with one argument, but for what prepares it.
-cases(Suite) ->
-    [Case || {Case, 1} <- Suite:module_info(exports),
-             not lists:member(Case, [init_per_suite, end_per_suite, module_info])].
 
 %% @doc Makes the libraries; takes no time when they are there.
 build() ->
@@ -61,15 +56,22 @@ peer(Args) ->
 
 %% @doc `Options': more of what peer:start_link/1 takes.
 peer(Args, Options) ->
-    {ok, Peer, _} = fairnif_lab_peer:control(
+    {ok, Peer, _} = fairnif_check_peer:control(
                       group_leader(),
                       maps:merge(#{wait_boot => ?BOOT_MS, args => erl_args() ++ Args}, Options)),
     Peer.
 
+%% @doc What a function returns in such a node, which ends then.
+in_peer(Flags, Module, Function, Args) ->
+    Peer = peer(Flags),
+    try call(Peer, Module, Function, Args)
+    after stop(Peer)
+    end.
+
 %% @doc Arguments with which `erl' finds the applications and the tests' modules.
 erl_args() ->
     lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
-                  || Module <- [fairnif, fairnif_watch, ?MODULE]]).
+                  || Module <- [fairnif, fairnif_watch, fairnif_test, ?MODULE]]).
 
 call(Peer, Module, Function, Args) ->
     call(Peer, Module, Function, Args, ?CALL_MS).
@@ -93,39 +95,44 @@ with_stderr(Args, Fun) ->
     ok = file:delete(File),
     {Value, Text}.
 
-%% @doc For properties of time: Fun returns ok or {ok, Seen}, or what it has seen instead. N
-%% attempts; all that was seen is in the error.
-retry(N, Fun) ->
-    retry(N, Fun, []).
+%% -- a watch of this node -----------------------------------------------------
 
-retry(0, _Fun, Seen) ->
-    error({each_time, lists:reverse(Seen)});
-retry(N, Fun, Seen) ->
-    case Fun() of
-        ok -> ok;
-        {ok, Value} -> Value;
-        Other ->
-            ct:pal("not this time: ~tp", [Other]),
-            retry(N - 1, Fun, [Other | Seen])
+%% @doc Runs Fun with a watch that has these settings.
+with_watch(Config, Fun) ->
+    {ok, _} = fairnif_watch:start(maps:merge(#{log => false, telemetry => false}, Config)),
+    try Fun()
+    after fairnif_watch:stop()
     end.
 
-%% @doc Waits until Fun returns true; an error with what it returned instead.
-eventually(Fun, Ms) ->
-    until(Fun, erlang:monotonic_time(millisecond) + Ms).
+%% @doc The first finding for which Is answers true, within so many ms; subscribes meanwhile.
+wait_finding(Is, Ms) ->
+    {ok, Ref} = fairnif_watch:subscribe(self()),
+    Deadline = erlang:monotonic_time(millisecond) + Ms,
+    Found = next(Is, Deadline),
+    ok = fairnif_watch:unsubscribe(Ref),
+    Found.
 
-until(Fun, Deadline) ->
-    case {Fun(), erlang:monotonic_time(millisecond) > Deadline} of
-        {true, _} -> ok;
-        {Other, true} -> error({never, Other});
-        {_, false} -> timer:sleep(5), until(Fun, Deadline)
+next(Is, Deadline) ->
+    receive
+        {fairnif_watch, _, {finding, Finding}} ->
+            case Is(Finding) of
+                true -> Finding;
+                false -> next(Is, Deadline)
+            end;
+        {fairnif_watch, _, {view, _}} ->
+            next(Is, Deadline)
+    after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
+            {none, fairnif_watch:view()}
     end.
 
-%% @doc A number from the environment.
-env_number(Name, Default) ->
-    case os:getenv(Name) of
-        Value when is_list(Value), Value =/= "" -> list_to_integer(Value);
-        _ -> Default
-    end.
+%% @doc Processes, so many, each for so long in a NIF on a dirty CPU scheduler; asleep there, so
+%% that the machine has room for the rest.
+dirty_cpu(Count, Ms) ->
+    ok = build(),
+    {module, _} = code:ensure_loaded(fairnif_watch_block_nif),
+    [spawn(fun() -> fairnif_watch_block_nif:sleep_dirty_cpu(Ms) end) || _ <- lists:seq(1, Count)].
+
+%% -- what a node has ------------------------------------------------------------
 
 %% @doc Bytes of memory that this node has.
 resident() ->

@@ -13,6 +13,8 @@
 -define(DRV, fairnif_watch_block_drv).
 %% How long findings may take to come to their end after the blockers'; ms.
 -define(SETTLE, 5000).
+%% Of those that are queued; ms.
+-define(MOMENT, 20).
 
 %% -- what blocks -------------------------------------------------------------
 
@@ -106,7 +108,7 @@ took(Fun) ->
 
 %% -- the keeper --------------------------------------------------------------
 
-%% @doc Starts the watch with this configuration, held until stop/0.
+%% @doc Starts the watch with this configuration, until stop/0.
 start(Config) ->
     Me = self(),
     {Keeper, Monitor} =
@@ -162,47 +164,49 @@ seen() ->
 %% -- an observation ----------------------------------------------------------
 
 %% @doc `blockers' processes block schedulers of `kind' for `ms', each bound to one of them where
-%% `kind' is normal. What is answered: `answers' of the blockers, `findings' of that time, the
-%% `view' afterwards, and that time itself.
-observe(#{subject := Name, kind := Kind, blockers := N, ms := Ms}) ->
+%% `kind' is normal; soon after them come as many as `queued' says, for a moment each. What is
+%% answered: `answers' of all, `findings' of that time, the `view' afterwards, and that time itself.
+observe(#{subject := Name, kind := Kind, blockers := N, ms := Ms} = Case) ->
     #{call := Call} = Subject = subject(Name),
     Prepared = case Subject of
                    #{prepare := Prepare} -> Prepare(Ms);
                    _ -> none
                end,
-    _ = settled(),
+    _ = over(),
     ok = ask(forget),
     Old = [Id || #{id := Id} <- seen()],
     T0 = now_ns(),
-    Answers = blocked(Kind, N, fun() -> Call(Ms, Prepared) end),
+    Answers = blocked(Kind, lists:duplicate(N, {50, fun() -> Call(Ms, Prepared) end})
+                      ++ lists:duplicate(maps:get(queued, Case, 0),
+                                         {100, fun() -> Call(?MOMENT, Prepared) end})),
     T1 = now_ns(),
     Settled = settled(),
     #{answers => Answers, began_ns => T0, ended_ns => T1, settled => Settled,
       system_us => erlang:time_offset(microsecond),
       findings => [F || #{id := Id} = F <- seen(), not lists:member(Id, Old)],
-      view => fairnif_watch:report()}.
+      view => fairnif_watch:view()}.
 
 %% @doc What is found when an object's destructor blocks for `ms': a process makes one of `Module'
 %% and ends.
 garbage(Module, Ms) ->
     _ = Module:module_info(),
-    _ = settled(),
+    _ = over(),
     ok = ask(forget),
     {Pid, Monitor} = spawn_monitor(fun() -> [Module:object(Ms)] end),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
     timer:sleep(Ms),
     #{settled => settled(), findings => seen()}.
 
-blocked(Kind, N, Fun) ->
+blocked(Kind, Blocks) ->
     Me = self(),
-    At = erlang:monotonic_time(millisecond) + 50,
+    Now = erlang:monotonic_time(millisecond),
     Blockers =
         [begin
              {Pid, Monitor} = spawn_opt(fun() -> blocker(Me, Fun) end,
                                         [monitor | bound(Kind, I)]),
-             _ = erlang:start_timer(At, Pid, go, [{abs, true}]),
+             _ = erlang:start_timer(Now + In, Pid, go, [{abs, true}]),
              {Pid, Monitor, I}
-         end || I <- lists:seq(1, N)],
+         end || {I, {In, Fun}} <- lists:zip(lists:seq(1, length(Blocks)), Blocks)],
     [receive
          {Pid, Answer} -> erlang:demonitor(Monitor, [flush]), Answer#{pid => Pid, number => I};
          {'DOWN', Monitor, process, _, Why} -> error(Why)
@@ -216,17 +220,21 @@ blocker(To, Fun) ->
     {Since, Until, Interrupted} = Fun(),
     To ! {self(), #{since => Since, until => Until, interrupted => Interrupted}}.
 
-%% Waits until no finding of a block goes on; answers whether that came.
+%% Waits until no finding of a block goes on, nor of one that has just ended; answers whether that
+%% came.
 settled() ->
     timer:sleep(200),
-    settled(erlang:monotonic_time(millisecond) + ?SETTLE).
+    over().
 
-settled(Deadline) ->
+over() ->
+    over(erlang:monotonic_time(millisecond) + ?SETTLE).
+
+over(Deadline) ->
     Ongoing = [F || #{ongoing := true} = F <- seen()],
     case {Ongoing, erlang:monotonic_time(millisecond) > Deadline} of
         {[], _} -> true;
         {_, true} -> {still, Ongoing};
-        {_, false} -> timer:sleep(50), settled(Deadline)
+        {_, false} -> timer:sleep(50), over(Deadline)
     end.
 
 now_ns() ->

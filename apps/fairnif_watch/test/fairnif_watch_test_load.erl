@@ -1,4 +1,4 @@
-%% Heavy ordinary load, in a peer node: what programs do, and nothing that holds a scheduler.
+%% Heavy ordinary load, in a peer node: what programs do, and nothing that blocks a scheduler.
 %%
 %% Each load is a process that does one unit of work after the other, checks what came of it, and
 %% counts; one that crashes takes run/2 with it. What OTP itself does in one go is not in here: that

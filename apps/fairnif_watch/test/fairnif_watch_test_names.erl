@@ -1,10 +1,11 @@
-%% Holds a scheduler again and again by one NIF, in a peer node that is watched, and counts by what
+%% Blocks a scheduler again and again by one NIF, in a peer node that is watched, and counts by what
 %% name it was told. It judges nothing: fairnif_watch_names_SUITE does.
 -module(fairnif_watch_test_names).
 
 -export([run/3, subjects/0]).
 
-%% How much of a processor a call takes, ms: so long it holds its scheduler where nothing else runs.
+%% How much of a processor a call takes, ms: so long it blocks its scheduler where nothing else
+%% runs.
 -define(HOLD_MS, 60).
 %% Between two calls: each is a finding of its own, and the watch tells of 50 things a second.
 -define(PAUSE_MS, 20).
@@ -79,12 +80,13 @@ watched(Call, Times) ->
     {Caller, _} = spawn_monitor(fun() -> calls(Call, Times) end),
     Findings = gather(Caller, #{}),
     ok = fairnif_watch:stop(),
-    Held = [{maps:get(name, C), S} || #{detector := scheduler_blocked, culprit := C, sentence := S}
-                                          <- maps:values(Findings)],
+    Blocked = [{maps:get(name, C), S}
+               || #{detector := scheduler_blocked, culprit := C, sentence := S}
+                      <- maps:values(Findings)],
     #{names => lists:foldl(fun({Name, _}, Counts) ->
                                    maps:update_with(Name, fun(N) -> N + 1 end, 1, Counts)
-                           end, #{}, Held),
-      differ => [{Name, Sentence} || {Name, Sentence} <- Held,
+                           end, #{}, Blocked),
+      differ => [{Name, Sentence} || {Name, Sentence} <- Blocked,
                                      string:find(Sentence, Name) =:= nomatch],
       symbols => lists:usort([Symbol || #{stack := Stack} <- maps:values(Findings),
                                         #{in := library, symbol := Symbol} <- Stack])}.

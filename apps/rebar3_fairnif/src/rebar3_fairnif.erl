@@ -1,6 +1,6 @@
 %% The rebar3 plugin: `rebar3 fairnif check', as bin/fairnif has it.
 %%
-%% It runs in rebar3's own node and measures nothing there: the lab's command gets a node of its
+%% It runs in rebar3's own node and measures nothing there: the checker's command gets a node of its
 %% own, with the project's code path and one scheduler that never spins.
 -module(rebar3_fairnif).
 
@@ -14,16 +14,15 @@
 
 %% Flags and starting point are those of bin/fairnif. The shell knows what is a terminal.
 -define(SCRIPT,
-        "if [ -t 1 ]; then FAIRNIF_STDOUT=terminal; export FAIRNIF_STDOUT; fi; "
         "if [ -t 2 ]; then FAIRNIF_STDERR=terminal; export FAIRNIF_STDERR; fi; "
         "exec erl +S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none +Bd -noinput "
-        "-eval 'fairnif_lab_cli:main(init:get_plain_arguments())' \"$@\"").
+        "-eval 'fairnif_check_cli:main(init:get_plain_arguments())' \"$@\"").
 
 %% @doc Called by rebar3: adds the command, in the namespace `fairnif'.
 -spec init(State) -> {ok, State} when State :: term().
 init(State) ->
     About = "Is this NIF or BIF well-behaved, and why?",
-    %% The lab that explains the options need not be compiled yet when rebar3 asks.
+    %% The checker that explains the options need not be compiled yet when rebar3 asks.
     Help = "\n`rebar3 fairnif check --help' says what the options do.",
     {ok, rebar_state:add_provider(
            State,
@@ -32,7 +31,7 @@ init(State) ->
                              {module, ?MODULE},
                              {bare, true},
                              {deps, [{default, compile}]},
-                             %% As eunit and ct: the lab is a dependency of the test profile.
+                             %% As eunit and ct: the checker is a dependency of the test profile.
                              {profiles, [test]},
                              {opts, options()},
                              {short_desc, About},
@@ -41,14 +40,14 @@ init(State) ->
                                        "--size 1k,1m"}]))}.
 
 %% @doc What rebar3 must know of the options so that it lets them pass. What they mean is said in
-%% fairnif_lab_cli_check, and a test compares the names.
+%% fairnif_check_command, and a test compares the names.
 -spec options() -> [option()].
 options() ->
     %% getopt takes -pa for a short option p with the value "a".
     [{pa, $p, undefined, string, "-pa DIR"}
      | [option(Name, string)
-        || Name <- ["size", "file", "init", "flags", "against", "runs", "time", "limit", "timeout",
-                    "json", "html", "junit", "save-baseline", "baseline"]]]
+        || Name <- ["size", "file", "init", "flags", "against", "beside", "runs", "time", "limit",
+                    "timeout", "json", "html", "junit", "save-baseline", "baseline"]]]
         ++ [option("strict", boolean)].
 
 option(Name, Type) ->
@@ -62,7 +61,7 @@ option(Name, Type) ->
 do(State) ->
     Paths = [rebar_app_info:ebin_dir(App) || App <- rebar_state:project_apps(State)]
         ++ rebar_state:code_paths(State, all_deps),
-    case {[P || P <- Paths, filelib:is_file(filename:join(P, "fairnif_lab_cli.beam"))],
+    case {[P || P <- Paths, filelib:is_file(filename:join(P, "fairnif_check_cli.beam"))],
           os:find_executable("sh")} of
         {[], _} ->
             {error, {?MODULE, no_lab}};
@@ -105,8 +104,8 @@ finish(Code, State) ->
 %% @doc The error as a text for a person.
 -spec format_error(reason()) -> iolist().
 format_error(no_lab) ->
-    "the lab is not among the dependencies: add fairnif_lab (and fairnif) to the deps of the test "
-    "profile in rebar.config";
+    "the checker is not among the dependencies: add fairnif_check (and fairnif) to the deps of "
+    "the test profile in rebar.config";
 format_error(no_sh) ->
     "there is no sh on the PATH";
 format_error({exit_code, Code}) ->

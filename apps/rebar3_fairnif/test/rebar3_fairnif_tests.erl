@@ -1,5 +1,5 @@
 %% The plugin's own parts. That it runs inside of rebar3 is tested in a project of its own:
-%% tools/stranger_test.
+%% tools/install_test.
 -module(rebar3_fairnif_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -8,7 +8,7 @@
 rebar3_knows_every_option_that_check_takes_test() ->
     ?assertEqual(lists:sort([{Name, kind(Convert)}
                              || {Name, _, Convert, _, _}
-                                    <- maps:get(options, fairnif_lab_cli_check:command())]),
+                                    <- maps:get(options, fairnif_check_command:command())]),
                  lists:sort(known())).
 
 what_was_typed_counts_and_not_what_rebar3_made_of_it_test_() ->

@@ -10,31 +10,31 @@ defmodule Fairnif do
         defnif exor(binary, byte)
       end
 
-  That is all on this side: the module loads `priv/my_app/bits.so` of `:my_app` when it is loaded
-  itself, and `exor/2` is the library's. In C:
+  The module loads `priv/my_app/bits.so` of `:my_app` when it is loaded itself, and the library
+  implements `exor/2`. In C:
 
       static ErlNifFunc nifs[] = {
           FAIR_NIF("exor", 2, exor, FAIR_AUTO)
       };
 
-      FAIR_NIF_INIT(Elixir.MyApp.Bits, nifs, NULL, NULL, NULL, NULL)
+      FAIR_NIF_INIT(Elixir.MyApp.Bits, nifs, NULL, NULL, NULL)
 
-  `Mix.Tasks.Compile.Fairnif` builds the library; `Fairnif.Process` makes a process of a function that
-  receives. The functions below are those of the Erlang module
-  `fairnif` as Elixir has them: keywords, captures, exceptions.
+  `Mix.Tasks.Compile.Fairnif` builds the library. `Fairnif.Process` runs a function that receives as a
+  process. The functions below are those of the Erlang module `fairnif`, with keywords, captures and
+  exceptions.
 
   ## Options of `use Fairnif`
 
     * `:otp_app` (required) - the application whose `priv` has the library
-    * `:path` - the library in `priv`, without extension; by default the module's own path, as its
-      source file has it in `lib`: `"my_app/bits"` for `MyApp.Bits`
-    * `:load_info` - a term for the library's own `load` and `upgrade` functions; the expression is
-      evaluated each time the module is loaded; default `:undefined`
+    * `:path` - the library in `priv`, without extension. The default is the path of the module's
+      source file in `lib`: `"my_app/bits"` for `MyApp.Bits`
+    * `:load_info` - a term for the library's own `load` and `upgrade` functions. The expression is
+      evaluated each time the module is loaded. The default is `:undefined`
 
-  Anything else is a `CompileError`.
+  Any other option is a `CompileError`.
 
-  A library that cannot be loaded leaves the module undefined: calls raise `UndefinedFunctionError`,
-  and the code server's warning of the `on_load` function says why.
+  If the library cannot be loaded, the module is undefined: calls raise `UndefinedFunctionError`, and
+  the code server's warning about the `on_load` function says why.
   """
 
   @typedoc "Function, as `info/1` names it."
@@ -48,17 +48,17 @@ defmodule Fairnif do
   @doc """
   Declares a NIF: a function of the module that the library implements.
 
-  Takes the head alone, whose arguments are variables: `defnif exor(binary, byte)`. `@doc`, `@spec`
-  and the other attributes go before it, as before `def`. The function is public. In a module that
-  was not loaded by its `on_load` (which `use Fairnif` sees to), it raises `:not_loaded`.
+  Takes only the head, whose arguments are variables: `defnif exor(binary, byte)`. `@doc`, `@spec` and
+  the other attributes go before it, as before `def`. The function is public. It raises `:not_loaded` in
+  a module that was not loaded by the `on_load` of `use Fairnif`.
   """
   defmacro defnif(head) do
     Fairnif.Nif.define(head, __CALLER__)
   end
 
   @doc """
-  What a fair function comes to. Wraps the calls of one that may wait: in mode `FAIR_THREADED`, or with
-  `FAIR_AWAITED` or-ed to another.
+  Returns the result of a fair function that may wait: in mode `FAIR_THREADED`, or with
+  `FAIR_MAY_WAIT` or-ed to another mode.
 
       defmodule MyApp.Fetch do
         use Fairnif, otp_app: :my_app
@@ -69,36 +69,58 @@ defmodule Fairnif do
         defnif nif_fetch(url)
       end
 
-  A value that is not pending is returned as it is, so one wrapper serves every mode:
+  A value that is not pending is returned unchanged, so one wrapper serves every mode:
 
       iex> Fairnif.await({:ok, 42})
       {:ok, 42}
 
-  A pending one is waited for in a `receive` that looks at no other message: no scheduler is held, and the
-  mailbox stays as it was. The caller's death ends the call. A pending value can be awaited once, by
-  the process that made the call; else this raises `Fairnif.Error`:
+  For a pending value the caller waits in a `receive` that matches one message only. It occupies no
+  scheduler, and other messages stay in the mailbox. The call ends if the caller dies. A pending value
+  can be awaited once, by the process that made the call. Otherwise this raises `Fairnif.Error`:
 
       iex> Fairnif.await({:fairnif_pending, :forged})
       ** (Fairnif.Error) not a pending value of fairnif's
 
-  What the function itself raises is raised as it is: `:overloaded` as `ErlangError`, when its turn or a
-  thread did not come within `overload_ms`.
+  What the function itself raises is passed on unchanged: `:overloaded` as an `ErlangError`, if it
+  waited longer than `overload_ms` for its turn or for a thread.
   """
   @spec await(term()) :: term()
   def await(value), do: native(fn -> :fairnif.await(value) end)
 
   @doc """
-  Calls `fun`, whose result takes so many words of heap, with room for them: the caller's heap is not
-  grown, and copied, again and again as the result is made. Worth it from some 100,000 words on.
+  Calls `fun`, whose result takes `words` words of heap, with room for them, so that the caller's heap
+  is not grown and copied repeatedly. It pays from about 100,000 words on.
 
-      iex> Fairnif.room(200_000, fn -> length(Enum.to_list(1..100_000)) end)
+      iex> Fairnif.with_heap(200_000, fn -> length(Enum.to_list(1..100_000)) end)
       100000
   """
-  @spec room(non_neg_integer(), (() -> result)) :: result when result: term()
-  def room(words, fun), do: :fairnif.room(words, fun)
+  @spec with_heap(non_neg_integer(), (() -> result)) :: result when result: term()
+  def with_heap(words, fun), do: :fairnif.with_heap(words, fun)
 
   @doc """
-  The second argument of `:erlang.load_nif/2`, for a module that has an `@on_load` of its own.
+  Loads a library, in a module with an `@on_load` of its own: `path`, without extension, in the `priv`
+  directory of the application. Returns once the library can be called.
+
+      require Fairnif
+      @on_load :load
+      def load, do: Fairnif.load(:my_app, "bits")
+
+  The library's `load` and `upgrade` functions get `authors_info`. It is a macro since
+  `:erlang.load_nif/2` binds to the module that contains the call.
+  """
+  defmacro load(otp_app, path, authors_info \\ :undefined) do
+    quote do
+      :fairnif.loaded(
+        :erlang.load_nif(
+          Fairnif.library(unquote(otp_app), unquote(path)),
+          :fairnif.load_info(unquote(authors_info))
+        )
+      )
+    end
+  end
+
+  @doc """
+  The second argument of `:erlang.load_nif/2`.
 
   The library's `load` and `upgrade` functions get `authors_info`. The first call loads the runtime:
   1 to 2 ms. Raises `Fairnif.Error` when the runtime cannot be loaded.
@@ -108,13 +130,11 @@ defmodule Fairnif do
     do: native(fn -> :fairnif.load_info(authors_info) end)
 
   @doc """
-  Returns what `:erlang.load_nif/2` returned, once a call of the library is safe.
+  Returns the result of `:erlang.load_nif/2` once it is safe to call the library.
 
-      Fairnif.loaded(:erlang.load_nif(Fairnif.library(:my_app, "bits"), Fairnif.load_info()))
-
-  `use Fairnif` does so. Without it, a call made just after the load that raises later can end the
-  node, as with any dirty NIF: OTP 25 to 29 read memory then that they have freed. Takes 0.3 ms,
-  1 to 2 ms where all schedulers are busy, and as long as a native function blocks one just then.
+  `use Fairnif` and `load/3` do this. Without it, a call just after the load that raises later can end the node,
+  as with any dirty NIF, since OTP 25 to 29 read freed memory in that case. It takes 0.3 ms, 1 to 2 ms
+  if all schedulers are busy, and as long as a native function blocks a scheduler.
   """
   @spec loaded(result) :: result when result: :ok | {:error, term()}
   def loaded(result), do: :fairnif.loaded(result)
@@ -153,11 +173,11 @@ defmodule Fairnif do
   end
 
   @doc """
-  What a Makefile needs to compile a NIF, as variables of its environment: `FAIRNIF_INCLUDE_DIR` has
-  `fairnif.h`, `ERTS_INCLUDE_DIR` has `erl_nif.h`.
+  The environment that a Makefile needs to compile a NIF: `FAIRNIF_INCLUDE_DIR` has `fairnif.h`,
+  `ERTS_INCLUDE_DIR` has `erl_nif.h`.
 
-  For `make_env: &Fairnif.make_env/0` where `elixir_make` builds the NIFs; `Mix.Tasks.Compile.Fairnif`
-  sets them by itself.
+  Use it as `make_env: &Fairnif.make_env/0` if `elixir_make` builds the NIFs. `Mix.Tasks.Compile.Fairnif`
+  sets both by itself.
 
       iex> Fairnif.make_env() |> Map.keys()
       ["ERTS_INCLUDE_DIR", "FAIRNIF_INCLUDE_DIR"]
@@ -174,8 +194,9 @@ defmodule Fairnif do
   end
 
   @doc """
-  Everything that the runtime knows of itself and of each fair function, as a map; docs/manual/info.md
-  has the keys, with their units. Costs some microseconds for each function, on a dirty I/O scheduler.
+  Returns everything the runtime knows about itself and about each fair function, as a map.
+  docs/reference/info.md lists the keys with their units. It takes some microseconds for each function,
+  on a dirty I/O scheduler.
 
       iex> %{version: version, functions: functions, slice_ns: slice} = Fairnif.info()
       iex> {Version.parse!(version) |> is_struct(), is_list(functions), slice >= 1000}
@@ -188,13 +209,13 @@ defmodule Fairnif do
   end
 
   @doc """
-  The part of `info/0` that belongs to one function, by its name or a capture of it:
+  Returns the part of `info/0` about one function, given its name or a capture:
   `Fairnif.info({MyApp.Bits, :exor, 2})`, `Fairnif.info(&MyApp.Bits.exor/2)`.
 
-  Raises `Fairnif.Error` for one that no library has declared.
+  Raises `Fairnif.Error` if no library has declared the function.
 
       iex> Fairnif.info(&String.upcase/1)
-      ** (Fairnif.Error) no library that is loaded declares String.upcase/1 as fair
+      ** (Fairnif.Error) no loaded library declares String.upcase/1 as fair
 
   """
   @spec info(function_name()) :: map()
@@ -214,8 +235,8 @@ defmodule Fairnif do
   end
 
   @doc """
-  The calls that are under way now: suspended, queued for a dirty scheduler, or running.
-  docs/manual/tasks.md has the keys. Costs about a microsecond for each.
+  Returns the calls under way now. docs/reference/info.md#tasks0 lists the keys. It takes about a
+  microsecond for each call.
 
       iex> Fairnif.tasks()
       []
@@ -225,11 +246,11 @@ defmodule Fairnif do
   def tasks, do: native(fn -> :fairnif.tasks() end)
 
   @doc """
-  Switches for testing a body, for the whole node:
+  Sets switches for testing bodies, for the whole node:
 
-    * `:pause_every_tick` - every tick gives way, where the mode gives way at all
-    * `:check_terms` - a term that a body kept across a pause is reported on standard error and
-      counted in `:misuses`
+    * `:pause_every_tick` - every tick yields, in modes that yield
+    * `:check_terms` - reports terms that a body got from a `fair_` function and kept across a pause, on
+      standard error and in `:rule_violations`
     * `:measure_cpu` - slices are timed in CPU time of their thread; 1 us a slice
 
   An unknown one raises `Fairnif.Error`.
@@ -244,8 +265,8 @@ defmodule Fairnif do
   def debug(switches), do: native(fn -> :fairnif.debug(Map.new(switches)) end)
 
   @doc """
-  Reads the environment of the application `:fairnif` again. A value out of bounds raises
-  `Fairnif.Error` and leaves the rest unread.
+  Reads the environment of the application `:fairnif` again. At a value out of bounds it stops and
+  raises `Fairnif.Error`.
 
       iex> Fairnif.configure()
       :ok
@@ -255,9 +276,9 @@ defmodule Fairnif do
   def configure, do: native(fn -> :fairnif.configure() end)
 
   @doc """
-  Measures anew what 4000 reductions, a reschedule and a dirty call cost here, then configures. For
-  nodes that moved to another machine or came up on a very busy one, and for who must not begin with the
-  defaults. About 20 ms of the caller's time.
+  Measures what 4000 reductions, a reschedule and a dirty call cost here, then configures. Use it on a
+  node that moved to another machine or started on a very busy one, or that must not run with the
+  defaults. Takes about 20 ms.
 
       iex> %{slice_ns: slice} = Fairnif.calibrate()
       iex> slice > 0

@@ -43,4 +43,4 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("count", 1, count, FAIR_NORMAL)
 };
 
-FAIR_NIF_INIT(PROBE_MODULE, nifs, load, NULL, NULL, unload)
+FAIR_NIF_INIT(PROBE_MODULE, nifs, load, NULL, unload)

@@ -19,11 +19,11 @@ static ERL_NIF_TERM counter(fair_task *t)
         return fair_badarg(t);
     for (;;) {
         fair_receive(t, -1, &message);
-        if (fair_get_call(t, message, &from, &request)) {
+        if (fair_match_call(t, message, &from, &request)) {
             fair_reply(t, from, enif_make_int64(fair_env(t), ++n));
             if (is_atom(t, request, "stop"))
                 return enif_make_atom(fair_env(t), "normal");
-        } else if (fair_get_cast(t, message, &request)) {
+        } else if (fair_match_cast(t, message, &request)) {
             n++;
         } else if (enif_get_tuple(fair_env(t), message, &arity, &parts)
                    && arity == 3 && is_atom(t, parts[0], "system")) {
@@ -38,8 +38,8 @@ static ERL_NIF_TERM returns(fair_task *t)
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("counter", 1, counter, FAIR_NORMAL | FAIR_AWAITED),
-    FAIR_NIF("returns", 1, returns, FAIR_NORMAL | FAIR_AWAITED)
+    FAIR_NIF("counter", 1, counter, FAIR_NORMAL | FAIR_MAY_WAIT),
+    FAIR_NIF("returns", 1, returns, FAIR_NORMAL | FAIR_MAY_WAIT)
 };
 
-FAIR_NIF_INIT(PROBE_MODULE, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(PROBE_MODULE, nifs, NULL, NULL, NULL)

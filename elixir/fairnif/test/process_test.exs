@@ -38,13 +38,6 @@ defmodule Fairnif.ProcessTest do
     assert_receive {:DOWN, ^monitor, :process, ^pid, :normal}
   end
 
-  test "has no link when it is started without one" do
-    {:ok, pid} = Fairnif.Process.start(counter(), [0])
-    monitor = Process.monitor(pid)
-    Process.exit(pid, :kill)
-    assert_receive {:DOWN, ^monitor, :process, ^pid, :killed}
-  end
-
   test "has a name as Elixir has it, for itself alone" do
     start_supervised!({Registry, keys: :unique, name: Fairnif.TestRegistry})
     via = {:via, Registry, {Fairnif.TestRegistry, :counter}}
@@ -70,14 +63,6 @@ defmodule Fairnif.ProcessTest do
     assert_receive {:logged, _}
     assert {:error, {:badarg, [_ | _]}} = Fairnif.Process.start(counter(), [:no_number])
     assert_receive {:logged, _}
-  end
-
-  test "takes the other options" do
-    options = [system: true, trap_exit: true, hibernate_after: 10, timeout: 10_000]
-    {:ok, pid} = Fairnif.Process.start_link(counter(), [7], options)
-    assert :sys.get_state(pid) == 7
-    assert {:trap_exit, true} = Process.info(pid, :trap_exit)
-    assert GenServer.call(pid, :next) == 8
   end
 
   test "what is wrong in a call is an exception that says so" do
@@ -119,19 +104,6 @@ defmodule Fairnif.ProcessTest do
     assert Process.whereis(name) == nil
   end
 
-  test "children have ids of their own, or given ones" do
-    spec = &Fairnif.Process.child_spec([nif: counter(), args: [0]] ++ &1)
-    assert spec.([]).id == @module
-
-    assert spec.(id: 1, restart: :temporary) |> Map.take([:id, :restart]) ==
-             %{id: 1, restart: :temporary}
-
-    children = [spec.(id: 1), spec.(id: 2), spec.([])]
-    {:ok, supervisor} = Supervisor.start_link(children, strategy: :one_for_all)
-    assert %{active: 3} = Supervisor.count_children(supervisor)
-    :ok = Supervisor.stop(supervisor)
-  end
-
   test "is a module that is a child" do
     spec = Supervisor.child_spec({@module, name: Fairnif.TestModule}, [])
 
@@ -154,11 +126,28 @@ defmodule Fairnif.ProcessTest do
 
   # An application :tally there is none: the library is put where this one's are.
   test "is what the guide shows" do
-    page = File.read!("../../docs/guide/8-elixir.md")
+    page = File.read!("../../docs/start/elixir.md")
     [_, section] = Regex.run(~r/^## Native processes\n(.*?)^## /ms, page)
     [_, source] = Regex.run(~r/^```c\n(.*?)^```/ms, section)
     [_, module] = Regex.run(~r/^```elixir\n(.*?)^```/ms, section)
-    Fairnif.Probe.build(Tally.Counter, "tally/counter", source)
+    [_, names] = Regex.run(~r/`(NAME := .*?)`/, section)
+    started = File.read!("../../docs/start/getting-started.md")
+    [_, makefile] = Regex.run(~r/^```make\n(.*?)^```/ms, started)
+    makefile = String.replace(makefile, "NAME := tally", names)
+    [_, file] = Regex.run(~r/`(c_src\/\S+[.]c)`/, section)
+    library = "#{Fairnif.library(:fairnif, "tally/counter")}.so"
+    # As Mix would, with the files that the page has.
+    app = Path.dirname(Path.dirname(Path.dirname(library)))
+    File.rm_rf!(Path.dirname(library))
+    sources = Path.join(System.tmp_dir!(), "fairnif-guide-#{System.pid()}")
+    on_exit(fn -> File.rm_rf!(sources) end)
+    File.mkdir_p!(Path.dirname(Path.join(sources, file)))
+    File.write!(Path.join(sources, file), source)
+    File.write!(Path.join(sources, "c_src/Makefile"), makefile)
+    File.write!(Path.join(sources, "c_src/tally.c"), "")
+    environment = Map.put(Fairnif.make_env(), "MIX_APP_PATH", app)
+    {_, 0} = System.cmd("make", ["-s", "-C", "#{sources}/c_src"], env: environment)
+    assert File.exists?(library)
     Fairnif.Probe.compile(String.replace(module, "otp_app: :tally", "otp_app: :fairnif"))
     counter = Tally.Counter
     start_supervised!({counter, 0})

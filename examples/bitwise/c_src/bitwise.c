@@ -81,10 +81,10 @@ static size_t exor_block(const struct job *job, size_t at)
 static int exor_begin(fair_task *t, struct job *job, fair_bin *out,
                       ERL_NIF_TERM *answer)
 {
-    fair_bin in;
+    fair_bytes in;
     unsigned byte;
 
-    if (!fair_get_bin(t, fair_arg(t, 0), &in)
+    if (!fair_get_bytes(t, fair_arg(t, 0), &in)
         || !fair_get_uint(t, fair_arg(t, 1), &byte) || byte > 255) {
         *answer = fair_badarg(t);
         return 0;
@@ -170,4 +170,4 @@ static ErlNifFunc nifs[] = {
     {"exor_bad", 2, exor_bad, 0}
 };
 
-FAIR_NIF_INIT(bitwise, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(bitwise, nifs, NULL, NULL, NULL)

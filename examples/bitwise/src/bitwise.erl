@@ -10,14 +10,14 @@
 -nifs([exor/2, exor_bad/2, exor_yield/2, exor_dirty/2, exor_dirty_yield/2,
        exor_flip/2, nif_exor_threaded/2]).
 
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
 -type result() :: {binary(), Yields :: non_neg_integer()}.
 
 -define(CHUNK, 4194304).
 
-init() ->
-    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
+init() -> ?FAIRNIF_LOAD.
 
 %% @doc The one to use: mode AUTO.
 -spec exor(binary(), byte()) -> result().

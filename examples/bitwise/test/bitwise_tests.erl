@@ -1,8 +1,7 @@
 -module(bitwise_tests).
--include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [kill_after/2, retry/2]).
+-import(example_test, [retry/2]).
 
 forms() ->
     [exor, exor_bad, exor_chunks, exor_yield, exor_dirty, exor_dirty_yield,
@@ -32,26 +31,6 @@ with_a_pause_at_every_tick_every_form_gives_the_same_test() ->
     after
         fairnif:debug(#{pause_every_tick => false, check_terms => false})
     end.
-
-any_term_gives_an_answer_or_badarg_test_() ->
-    {timeout, 60,
-     fun() ->
-             ?assert(proper:quickcheck(any_term(), [{to_file, user}, {numtests, 200}]))
-     end}.
-
-any_term() ->
-    ?FORALL({Form, A, B}, {oneof(forms()), oneof([any(), binary()]), oneof([any(), byte()])},
-            try bitwise:Form(A, B) of
-                {Out, Yields} ->
-                    is_integer(Yields) andalso Out =:= model(A, B)
-            catch
-                error:badarg ->
-                    not (is_binary(A) andalso is_integer(B) andalso B >= 0 andalso B =< 255)
-            end).
-
-an_empty_binary_gives_an_empty_one_without_a_pause_test() ->
-    [?assertEqual({Form, {<<>>, 0}}, {Form, bitwise:Form(<<>>, 7)})
-     || Form <- forms()].
 
 anything_but_a_binary_and_a_byte_is_badarg_test() ->
     Large = binary:copy(<<0>>, 5 * 1024 * 1024),
@@ -112,16 +91,9 @@ a_crash_in_reds_is_raised_again_test() ->
            end,
     ?assertExit(killed, bitwise:reds(<<>>, 1, Dies)).
 
-a_killed_call_leaves_nothing_behind_test_() ->
-    {timeout, 120,
-     fun() ->
-             Binary = binary:copy(<<0>>, 256 * 1024 * 1024),
-             [kill_after(5, fun() -> bitwise:Form(Binary, 1) end)
-              || Form <- [exor, exor_yield, exor_dirty, exor_dirty_yield, exor_flip, exor_threaded]]
-     end}.
-
+%% Half a minute: where LARGE asks for it, as `make test-full' does.
 a_binary_over_4_gib_works_test_() ->
-    case large_memory() of
+    case os:getenv("LARGE") =/= false andalso large_memory() of
         true ->
             {timeout, 600,
              fun() ->

@@ -160,18 +160,32 @@ static ErlNifFunc nifs[] = {
     {"cleaned", 0, cleaned_so_far, 0},
 };
 
+/* The VM wants one where a type is taken over. */
+static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
+                        ErlNifMonitor *monitor)
+{
+    (void)env, (void)obj, (void)pid, (void)monitor;
+}
+
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
     static const fair_resource_options options = {
         .name = "fair_object", .cleanup = clean_up
     };
+    static const ErlNifResourceTypeInit calls = {
+        .dtor = destroy, .down = nobody_down, .members = 3
+    };
+    fair_resource_type *fair = fair_resource_open(env, &options);
+    ErlNifResourceType *plain = enif_init_resource_type(
+        env, "plain_object", &calls,
+        ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
 
     (void)priv, (void)info;
-    fair_type = fair_resource_open(env, &options);
-    plain_type = enif_open_resource_type(
-        env, NULL, "plain_object", destroy,
-        ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
-    return fair_type && plain_type ? 0 : FAIR_E_NOMEM;
+    if (!fair || !plain)
+        return FAIR_E_NOMEM;
+    fair_type = fair;
+    plain_type = plain;
+    return 0;
 }
 
 static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
@@ -181,4 +195,4 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
     return load(env, priv, info);
 }
 
-FAIR_NIF_INIT(cleanup, nifs, load, NULL, upgrade, NULL)
+FAIR_NIF_INIT(cleanup, nifs, load, upgrade, NULL)

@@ -8,6 +8,7 @@
 
 -nifs([fair/2, plain/2, cleaned/0]).
 
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
 -export_type([kind/0]).
@@ -16,8 +17,7 @@
 %% `works': computes, and ticks every two microseconds; `computes': the same without a tick;
 %% `waits': sleeps in the system.
 
-init() ->
-    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
+init() -> ?FAIRNIF_LOAD.
 
 %% @doc A fair resource object, whose clean-up takes `Us' microseconds, 0 to 10,000,000; else
 %% `badarg'. `enomem' when memory is out.

@@ -1,8 +1,7 @@
 /*
- * counter_server.c - the body of a native process: counter_server_erl in C.
- *
- * Its state is in local variables: the value, and a root with the list of those
- * who wait for a value, {Least, From} each.
+ * counter_server.c - the body of a native process: counter_server_erl in C.  Its
+ * state is in local variables: the value, and a root with the list of those who
+ * wait for a value, {Least, From} each.
  */
 #include <fairnif.h>
 
@@ -18,12 +17,12 @@ struct counter {
     A(wait_for)
 
 #define DECLARE(name) static ERL_NIF_TERM am_##name;
+#define LOOK_UP(name) am_##name = enif_make_atom(env, #name);
 ATOMS(DECLARE)
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
     (void)priv, (void)info;
-#define LOOK_UP(name) am_##name = enif_make_atom(env, #name);
     ATOMS(LOOK_UP)
     return 0;
 }
@@ -34,21 +33,26 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old, ERL_NIF_TERM info)
     return load(env, priv, info);
 }
 
+static int get_pair(fair_task *t, ERL_NIF_TERM term, const ERL_NIF_TERM **parts)
+{
+    int arity;
+
+    return enif_get_tuple(fair_env(t), term, &arity, parts) && arity == 2;
+}
+
 /* {Tag, Integer} */
 static int get_number(fair_task *t, ERL_NIF_TERM term, ERL_NIF_TERM tag,
                       ErlNifSInt64 *number)
 {
     const ERL_NIF_TERM *parts;
-    int arity;
 
-    return enif_get_tuple(fair_env(t), term, &arity, &parts) && arity == 2
-        && enif_is_identical(parts[0], tag)
+    return get_pair(t, term, &parts) && enif_is_identical(parts[0], tag)
         && fair_get_int64(t, parts[1], number);
 }
 
-static void reply(fair_task *t, ERL_NIF_TERM from, ErlNifSInt64 value)
+static void reply(fair_task *t, ERL_NIF_TERM from, const struct counter *c)
 {
-    fair_reply(t, from, enif_make_int64(fair_env(t), value));
+    fair_reply(t, from, enif_make_int64(fair_env(t), c->value));
 }
 
 /* 0: the sum is none of 64 bits. */
@@ -65,97 +69,82 @@ static int add(struct counter *c, ErlNifSInt64 number)
 /* Answers those who have waited for so much; the others wait on. */
 static void tell(fair_task *t, struct counter *c)
 {
+    const ERL_NIF_TERM *parts;
+    ErlNifSInt64 least;
     ERL_NIF_TERM head;
     unsigned all;
 
-    if (enif_is_empty_list(fair_env(t), fair_kept(t, c->waiting)))
+    if (enif_is_empty_list(fair_env(t), fair_root_get(t, c->waiting)))
         return;
-    all = fair_root(t, fair_kept(t, c->waiting));
-    fair_keep(t, c->waiting, enif_make_list(fair_env(t), 0));
+    all = fair_root_new(t, fair_root_get(t, c->waiting));
+    fair_root_set(t, c->waiting, enif_make_list(fair_env(t), 0));
     fair_list_reverse(t, all);          /* who waits longest comes first */
     while (fair_list_next(t, all, &head)) {
-        const ERL_NIF_TERM *parts;
-        ErlNifSInt64 least;
-        int arity;
-
         /* Anything may be there: sys:replace_state. */
-        if (enif_get_tuple(fair_env(t), head, &arity, &parts) && arity == 2
-            && fair_get_int64(t, parts[0], &least)) {
+        if (get_pair(t, head, &parts) && fair_get_int64(t, parts[0], &least)) {
             if (least <= c->value)
-                reply(t, parts[1], c->value);
+                reply(t, parts[1], c);
             else
                 fair_list_push(t, c->waiting, head);
         }
         fair_tick(t, 1);                /* may pause: `head` is gone */
     }
-    fair_unroot(t, all);
+    fair_root_drop(t, all);
 }
 
 /* 0 when it was told to stop. */
 static int handle_call(fair_task *t, struct counter *c, ERL_NIF_TERM from,
                        ERL_NIF_TERM request)
 {
+    ErlNifEnv *env = fair_env(t);
     ErlNifSInt64 number;
 
     if (enif_is_identical(request, am_value)) {
-        reply(t, from, c->value);
+        reply(t, from, c);
     } else if (get_number(t, request, am_add, &number) && add(c, number)) {
-        reply(t, from, c->value);
+        reply(t, from, c);
         tell(t, c);
     } else if (get_number(t, request, am_wait_for, &number)) {
         if (number <= c->value)
-            reply(t, from, c->value);
+            reply(t, from, c);
         else
-            fair_list_push(t, c->waiting,
-                           enif_make_tuple2(fair_env(t),
-                                            enif_make_int64(fair_env(t), number),
-                                            from));
+            fair_list_push(t, c->waiting, enif_make_tuple2(
+                               env, enif_make_int64(env, number), from));
     } else if (enif_is_identical(request, am_stop)) {
         fair_reply(t, from, am_ok);
         return 0;
     } else {
-        fair_reply(t, from, enif_make_tuple2(fair_env(t), am_error,
-                                                  am_unknown));
+        fair_reply(t, from, enif_make_tuple2(env, am_error, am_unknown));
     }
     return 1;
 }
 
-/* The state as a term, as in Erlang: Value, or {Value, Waiting} while some wait. */
+/* The state as a term, as in Erlang: {Value, Waiting}. */
 static ERL_NIF_TERM get_state(fair_task *t, const struct counter *c)
 {
-    ErlNifEnv *env = fair_env(t);
-    ERL_NIF_TERM value = enif_make_int64(env, c->value);
-    ERL_NIF_TERM waiting = fair_kept(t, c->waiting);
-
-    return enif_is_empty_list(env, waiting) ? value
-        : enif_make_tuple2(env, value, waiting);
+    return enif_make_tuple2(fair_env(t), enif_make_int64(fair_env(t), c->value),
+                            fair_root_get(t, c->waiting));
 }
 
 static int set_state(fair_task *t, struct counter *c, ERL_NIF_TERM state)
 {
-    ERL_NIF_TERM waiting = enif_make_list(fair_env(t), 0);
     const ERL_NIF_TERM *parts;
-    int arity;
 
-    if (enif_get_tuple(fair_env(t), state, &arity, &parts) && arity == 2
-        && enif_is_list(fair_env(t), parts[1])) {
-        state = parts[0];
-        waiting = parts[1];
-    }
-    if (!fair_get_int64(t, state, &c->value))
+    if (!get_pair(t, state, &parts) || !enif_is_list(fair_env(t), parts[1])
+        || !fair_get_int64(t, parts[0], &c->value))
         return 0;
-    fair_keep(t, c->waiting, waiting);
+    fair_root_set(t, c->waiting, parts[1]);
     return 1;
 }
 
-/* {system, From, Request}: see fairnif_process.  {continue, [State]} when it is to
- * go on in the newest version of this library; 0: it goes on here. */
+/* {system, From, Request}: see fairnif_process.  {continue, [State]} when it is
+ * to go on in the newest version of this library; 0: it goes on here. */
 static ERL_NIF_TERM handle_system(fair_task *t, struct counter *c,
                                   ERL_NIF_TERM message)
 {
     ErlNifEnv *env = fair_env(t);
-    ERL_NIF_TERM from;
     const ERL_NIF_TERM *parts;
+    ERL_NIF_TERM from;
     int arity;
 
     if (!enif_get_tuple(env, message, &arity, &parts) || arity != 3
@@ -164,9 +153,7 @@ static ERL_NIF_TERM handle_system(fair_task *t, struct counter *c,
     from = parts[1];
     if (enif_is_identical(parts[2], am_get_state)) {
         fair_reply(t, from, get_state(t, c));
-        return 0;
-    }
-    if (!enif_get_tuple(env, parts[2], &arity, &parts) || arity < 2) {
+    } else if (!enif_get_tuple(env, parts[2], &arity, &parts) || arity < 2) {
         fair_reply(t, from, am_unknown);
     } else if (enif_is_identical(parts[0], am_replace_state)) {
         fair_reply(t, from, set_state(t, c, parts[1]) ? am_ok : am_badarg);
@@ -186,15 +173,15 @@ static ERL_NIF_TERM counter(fair_task *t)
     ERL_NIF_TERM message, from, request, next;
     ErlNifSInt64 number;
 
-    c.waiting = fair_root(t, enif_make_list(fair_env(t), 0));
+    c.waiting = fair_root_new(t, enif_make_list(fair_env(t), 0));
     if (!set_state(t, &c, fair_arg(t, 0)))
         return fair_badarg(t);
     for (;;) {
         fair_receive(t, -1, &message);
-        if (fair_get_call(t, message, &from, &request)) {
+        if (fair_match_call(t, message, &from, &request)) {
             if (!handle_call(t, &c, from, request))
                 return am_normal;
-        } else if (fair_get_cast(t, message, &request)) {
+        } else if (fair_match_cast(t, message, &request)) {
             if (get_number(t, request, am_add, &number) && add(&c, number))
                 tell(t, &c);
         } else if ((next = handle_system(t, &c, message))) {
@@ -204,7 +191,7 @@ static ERL_NIF_TERM counter(fair_task *t)
 }
 
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("nif_counter", 1, counter, FAIR_NORMAL | FAIR_AWAITED),
+    FAIR_NIF("nif_counter", 1, counter, FAIR_NORMAL | FAIR_MAY_WAIT),
 };
 
-FAIR_NIF_INIT(counter_server, nifs, load, NULL, upgrade, NULL)
+FAIR_NIF_INIT(counter_server, nifs, load, upgrade, NULL)

@@ -1,5 +1,5 @@
 %% What the forms of the driver promise: one answer, and a VM that stays usable where they give way.
-%% What the lab says of them is in the suite of the lab that judges the examples.
+%% What the checker says of them is in the suite of the checker that judges the examples.
 -module(driver_example_tests).
 
 -include_lib("eunit/include/eunit.hrl").

@@ -1,178 +1,90 @@
-%% An echo by another node on this machine: in C, in Java, in Erlang. {Pid, Ref, Bin} is answered
-%% with {Ref, Bin}.
+%% An echo by another node on this machine, in C or in Erlang: {Pid, Ref, Bin} is answered with
+%% {Ref, Bin}.
 %%
-%% Everything stays on the loopback interface, without epmd (see echo_epmd): the node that calls
-%% must have been started with flags/0. It does not listen itself. Cookies are random, one for each
-%% of the others, and are not shown in any command line.
+%% All stays on the loopback interface, and no epmd is started: the others connect to the node that
+%% calls, where it listens (`-erl_epmd_port'). No cookie is shown in a command line.
 -module(echo_dist).
 
--export([flags/0, echo/2]).
--export([open_c/0, open_java/0, close_program/1, java/0]).
--export([open_erlang/0, close_erlang/1]).
--export([erl/0, listen/1]).
-
--export_type([remote/0, program/0]).
-
--type remote() :: pid() | {atom(), node()}.
--type program() :: {remote(), Name :: string(), port()}.
+-export([flags/0, open_c/0, close_c/1, open_erlang/0, close_erlang/1, echo/2]).
+-export([answer/0]).
 
 -define(LIMIT_MS, 5000).
 -define(START_MS, 30000).
--define(HOST, "@localhost").
 
 %% @doc With these a node is started that is to open any of these.
 -spec flags() -> [string()].
 flags() ->
-    %% This cookie opens nothing: the node does not listen. With none auth would look for the
-    %% user's file, and make one.
-    ["-setcookie", "none" | flags_of_all()].
+    {ok, Free} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Free),
+    ok = gen_tcp:close(Free),
+    flags(integer_to_list(Port)).
 
-flags_of_all() ->
-    ["-start_epmd", "false", "-epmd_module", "echo_epmd",
+flags(Port) ->
+    ["-start_epmd", "false", "-erl_epmd_port", Port,
      "-kernel", "inet_dist_use_interface", "{127,0,0,1}"].
 
+%% This node listens from now on, if it did not; at that port.
+listen() ->
+    case init:get_argument(erl_epmd_port) of
+        {ok, [[Port]]} ->
+            Name = list_to_atom("echo" ++ os:getpid() ++ "@localhost"),
+            is_alive() orelse
+                net_kernel:start(Name, #{name_domain => shortnames, hidden => true}),
+            Port;
+        error ->
+            error({flags_missing, flags()})
+    end.
+
 %% @doc The bytes as the other one sends them back; error `timeout' after 5 s.
--spec echo(remote(), binary()) -> binary().
-echo(Remote, Bin) ->
+-spec echo({pid() | {atom(), node()}, term()}, binary()) -> binary().
+echo({Remote, _}, Bin) ->
     Ref = make_ref(),
     Remote ! {self(), Ref, Bin},
     receive {Ref, Answer} -> Answer after ?LIMIT_MS -> error(timeout) end.
 
-%% ---- programs ----
-
-%% @doc Starts the C node and connects to it.
--spec open_c() -> program().
+%% @doc Starts the C node, which connects.
 open_c() ->
-    connected("echo_c", echo_program:path("echo_node"), []).
-
-%% @doc The same in Java; java/0 says whether there is one. Takes half a second.
--spec open_java() -> program().
-open_java() ->
-    {ok, Java, ClassPath} = java(),
-    connected("echo_java", Java, ["-cp", ClassPath, "EchoNode"]).
-
-%% @doc The command and the class path, or why there are none.
--spec java() -> {ok, file:filename(), string()} | {left_out, string()}.
-java() ->
-    Class = echo_program:path("EchoNode.class"),
-    case {os:find_executable("java"), jinterface(), filelib:is_file(Class)} of
-        {false, _, _} -> {left_out, "no java"};
-        {_, false, _} -> {left_out, "no Jinterface (Debian: erlang-jinterface)"};
-        {Java, Jar, true} -> {ok, Java, Jar ++ ":" ++ filename:dirname(Class)};
-        {_, _, false} ->
-            {left_out, case os:find_executable("javac") of
-                           false -> "no javac";
-                           _ -> "EchoNode.java was not compiled: make compile"
-                       end}
-    end.
-
-jinterface() ->
-    case code:lib_dir(jinterface) of
-        {error, _} -> false;
-        Dir ->
-            Jar = filename:join([Dir, "priv", "OtpErlang.jar"]),
-            filelib:is_file(Jar) andalso Jar
-    end.
-
-connected(Kind, Path, Args) ->
-    distributed(),
-    Port = echo_program:start(Path, Args, [{line, 100}]),
-    try
-        Name = Kind ++ integer_to_list(echo_program:os_pid(Port)),
-        Cookie = cookie(),
-        true = port_command(Port, [Name, $\s, Cookie, $\n]),
-        Node = joined(Name, binary_to_integer(echo_program:line(Port)), Cookie),
-        {{echo, Node}, Name, Port}
-    catch
-        Class:Reason:Stack ->
-            echo_program:stop(Port),
-            erlang:raise(Class, Reason, Stack)
+    Listens = listen(),
+    {ok, Port, [OsPid]} = echo:program("echo_node", [{line, 100}]),
+    Name = "echo_c" ++ integer_to_list(OsPid),
+    Cookie = atom_to_list(erlang:get_cookie()),
+    true = port_command(Port, lists:join(" ", [Name, Cookie, Listens, "\n"])),
+    receive
+        {Port, {data, {eol, <<"connected">>}}} ->
+            {ok, {{echo, list_to_atom(Name ++ "@localhost")}, Port}, [OsPid]};
+        {Port, {exit_status, Status}} ->
+            error({ended, Status})
+    after ?START_MS ->
+            echo:stop(Port),
+            error(timeout)
     end.
 
 %% @doc Disconnects, which ends the program.
--spec close_program(program()) -> ok.
-close_program({{_, Node}, Name, Port}) ->
+close_c({{_, Node}, Port}) ->
     _ = erlang:disconnect_node(Node),
-    echo_epmd:forget(Name),
-    echo_program:stop(Port).
+    echo:stop(Port).
 
-%% ---- another Erlang node ----
-
-%% @doc Starts it and connects to it; with its number at the operating system. It ends with the
-%% calling process.
--spec open_erlang() -> {{pid(), string(), pid()}, non_neg_integer()}.
+%% @doc Starts an Erlang node, which connects. It ends with the calling process.
 open_erlang() ->
-    distributed(),
-    %% There auth makes the node's cookie, for the owner's eyes only.
-    Home = temporary(),
-    ok = file:make_dir(Home),
-    try open_erlang(Home)
-    after file:del_dir_r(Home)
-    end.
-
-open_erlang(Home) ->
-    {ok, Control, _} =
-        peer:start_link(#{connection => standard_io, wait_boot => ?START_MS, exec => erl(),
-                          env => [{"HOME", Home}],
-                          args => ["-pa", filename:dirname(code:which(?MODULE))
-                                   | flags_of_all()]}),
-    OsPid = list_to_integer(peer:call(Control, os, getpid, [])),
-    Name = "echo_erlang" ++ integer_to_list(OsPid),
-    {Port, Cookie, Echo} = peer:call(Control, ?MODULE, listen, [Name], ?START_MS),
-    _ = joined(Name, Port, atom_to_list(Cookie)),
-    {{Echo, Name, Control}, OsPid}.
-
-%% @doc The command of this VM; the name it was started by may be an escript's.
--spec erl() -> file:filename().
-erl() ->
-    filename:join([code:root_dir(), "bin", "erl"]).
+    Listens = listen(),
+    Name = io_lib:format("echo_erlang~b@localhost", [rand:uniform(1 bsl 32)]),
+    {ok, Peer, _} =
+        peer:start_link(#{connection => standard_io, wait_boot => ?START_MS,
+                          %% The name we were started by may be an escript's.
+                          exec => filename:join([code:root_dir(), "bin", "erl"]),
+                          args => ["-pa", filename:dirname(code:which(?MODULE)),
+                                   "-sname", lists:flatten(Name), "-hidden",
+                                   "-dist_listen", "false" | flags(Listens)]}),
+    true = peer:call(Peer, net_kernel, connect_node, [node()]),
+    Echo = peer:call(Peer, erlang, spawn, [?MODULE, answer, []]),
+    {ok, {Echo, Peer}, [list_to_integer(peer:call(Peer, os, getpid, []))]}.
 
 %% @doc Disconnects and ends that node.
--spec close_erlang({pid(), string(), pid()}) -> ok.
-close_erlang({Echo, Name, Control}) ->
+close_erlang({Echo, Peer}) ->
     _ = erlang:disconnect_node(node(Echo)),
-    echo_epmd:forget(Name),
-    unlink(Control),
-    peer:stop(Control).
-
-%% @private In the other node: where it listens, its cookie, and the process that answers.
--spec listen(string()) -> {inet:port_number(), atom(), pid()}.
-listen(Name) ->
-    {ok, _} = net_kernel:start(list_to_atom(Name ++ ?HOST),
-                               #{name_domain => shortnames, hidden => true}),
-    {echo_epmd:own_port(), erlang:get_cookie(), spawn(fun answer/0)}.
+    unlink(Peer),
+    peer:stop(Peer).
 
 answer() ->
     receive {From, Ref, Bin} -> From ! {Ref, Bin} end,
     answer().
-
-%% ---- distribution ----
-
-distributed() ->
-    case {init:get_argument(epmd_module), is_alive()} of
-        {{ok, [["echo_epmd"]]}, true} ->
-            ok;
-        {{ok, [["echo_epmd"]]}, false} ->
-            Me = list_to_atom("echo" ++ os:getpid() ++ ?HOST),
-            {ok, _} = net_kernel:start(Me, #{name_domain => shortnames, dist_listen => false,
-                                             hidden => true}),
-            ok;
-        _ ->
-            error({flags_missing, flags()})
-    end.
-
-joined(Name, Port, Cookie) ->
-    Node = list_to_atom(Name ++ ?HOST),
-    echo_epmd:tell(Name, Port),
-    true = erlang:set_cookie(Node, list_to_atom(Cookie)),
-    case net_kernel:connect_node(Node) of
-        true -> Node;
-        _ -> error({not_connected, Node})
-    end.
-
-cookie() ->
-    binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(16))).
-
-temporary() ->
-    Name = io_lib:format("fairnif-echo-~s-~b", [os:getpid(), erlang:unique_integer([positive])]),
-    filename:join(os:getenv("TMPDIR", "/tmp"), lists:flatten(Name)).

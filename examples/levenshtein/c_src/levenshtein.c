@@ -142,11 +142,11 @@ static ERL_NIF_TERM fair(fair_task *task)
 {
     cell short_row[SHORT];
     struct table t;
-    fair_bin a, b;
+    fair_bytes a, b;
     size_t n;
 
-    if (!fair_get_bin(task, fair_arg(task, 0), &a)
-        || !fair_get_bin(task, fair_arg(task, 1), &b))
+    if (!fair_get_bytes(task, fair_arg(task, 0), &a)
+        || !fair_get_bytes(task, fair_arg(task, 1), &b))
         return fair_badarg(task);
     init(&t, a.data, a.size, b.data, b.size);
     while ((n = trim_front(&t)) > 0)
@@ -211,4 +211,4 @@ static ErlNifFunc nifs[] = {
     {"unfair_levenshtein", 2, unfair, 0}
 };
 
-FAIR_NIF_INIT(levenshtein, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(levenshtein, nifs, NULL, NULL, NULL)

@@ -19,10 +19,10 @@
          threaded_levenshtein/2,
          erlang_levenshtein/2]).
 
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
-init() ->
-    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
+init() -> ?FAIRNIF_LOAD.
 
 %% The one to use: starts at once, gives way when its slice is up (FAIR_AUTO).
 -spec levenshtein(binary(), binary()) -> non_neg_integer().

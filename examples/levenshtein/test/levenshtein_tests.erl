@@ -1,12 +1,11 @@
 %% What the six forms of levenshtein promise: one answer, badarg for anything
-%% that is no binary, and, in the fair forms, a VM that stays usable meanwhile.
+%% that is no binary. fairnif_check_examples_SUITE judges how they treat the VM.
 -module(levenshtein_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/1, holds/2, in_fresh_process/1, beside/1, kill_task_after/2,
-                       on_one_scheduler/1, retry/2, with_pauses/1]).
+-import(example_test, [holds/2, with_pauses/1]).
 
 %% Native code that keeps the rules; with the plain NIF; with Erlang.
 -define(ON_NORMAL, [levenshtein, yielding_levenshtein]).
@@ -76,22 +75,6 @@ a_gap_across_two_steps_is_followed_test_() ->
                        <<1, X/binary, Y/binary, Z/binary, 1>>))
      end}.
 
-a_binary_that_starts_inside_a_byte_is_read_right_test_() ->
-    {timeout, 60,
-     fun() ->
-         holds(200, ?FORALL({{A, B}, Skip}, {pair(), range(1, 7)},
-                            agree(shifted(A, Skip), B)
-                            andalso agree(A, shifted(B, 8 - Skip))))
-     end}.
-
-long_inputs_have_the_plain_nifs_answer_test_() ->
-    {timeout, 60,
-     fun() ->
-         {A, B} = {rand:bytes(12000), letters(15000)},
-         D = levenshtein:unfair_levenshtein(A, B),
-         [?assertEqual(D, levenshtein:Form(A, B)) || Form <- ?FAIR]
-     end}.
-
 a_huge_input_costs_only_where_it_differs_test_() ->
     {timeout, 60,
      fun() ->
@@ -121,7 +104,7 @@ with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
            %% the last pair alone makes twice about 6000 steps
            ?assertMatch([_, _, _], [Y || Y <- Paused, Y >= 6000])
        end},
-      ?_assertEqual([0, 0, 0, 0], counters(misuses))]).
+      ?_assertEqual([0, 0, 0, 0], counters(rule_violations))]).
 
 %% ------------------------------------------------------------------
 %% Bad input
@@ -134,55 +117,6 @@ anything_but_two_binaries_is_badarg_test_() ->
                             lists:all(fun(Form) -> is_badarg(Form, A, B) end,
                                       ?ALL)))
      end}.
-
-%% ------------------------------------------------------------------
-%% The rest of the VM
-%% ------------------------------------------------------------------
-
-a_long_call_is_charged_in_reductions_test_() ->
-    [{atom_to_list(Form),
-      {timeout, 60,
-       fun() ->
-           {A, B} = {rand:bytes(12000), rand:bytes(12000)},
-           ?assert(reductions(Form, A, B) > Least)
-       end}}
-     %% 144 million cells, 50 ms at the very least.  On a dirty scheduler it is
-     %% the VM that charges, 4000 a millisecond.
-     || {Form, Least} <- [{dirty_levenshtein, 25 * 4000}
-                          | [{Form, 500 * 4000} || Form <- ?ON_NORMAL]]].
-
-comparing_equal_bytes_gives_way_too_test_() ->
-    [{atom_to_list(Form),
-      fun() ->
-          A = binary:copy(<<"0123456789abcdef">>, 4 bsl 20),
-          ?assert(reductions(Form, A, binary:copy(A)) > 5 * 4000)
-      end}
-     || Form <- ?ON_NORMAL].
-
-%% On a single scheduler, how long an Erlang process beside the call has to
-%% wait.  The plain NIF shows that this test can fail.
-the_neighbour_of_a_fair_call_keeps_running_test_() ->
-    on_one_scheduler(
-     [{atom_to_list(Form),
-       {timeout, 60,
-        ?_test(retry(5, fun() ->
-                            {Elapsed, Gap} = beside(Form, 22000),
-                            (Gap > Elapsed div 2) =:= Waits orelse {Form, Elapsed, Gap}
-                        end))}}
-      || {Form, Waits} <- [{unfair_levenshtein, true}
-                           | [{Form, false} || Form <- ?FAIR]]]).
-
-a_killed_call_leaves_no_task_behind_test_() ->
-    [{atom_to_list(Form),
-      {timeout, 60,
-       fun() ->
-           %% uninterrupted, one such call takes half a minute
-           {A, B} = {rand:bytes(200000), rand:bytes(200000)},
-           [kill_task_after(Ms, fun() -> levenshtein:Form(A, B) end)
-            || Ms <- [0, 0, 0, 1, 2, 5, 10, 50]],
-           eventually(fun() -> fairnif:tasks() =:= [] end)
-       end}}
-     || Form <- ?FAIR].
 
 %% ------------------------------------------------------------------
 %% Generators
@@ -215,14 +149,11 @@ bad_pair() ->
               not (is_binary(A) andalso is_binary(B))).
 
 argument() ->
-    oneof([any(), binary(), bitstring(), iolist(),
+    oneof([any(), binary(), bitstring(), list(byte()),
            ?LET(Bytes, binary(), <<Bytes/binary, 0:3>>),
            integer(), float(), list(),
            ?LET(Pairs, list({any(), any()}), maps:from_list(Pairs)),
            oneof([self(), make_ref(), fun() -> ok end, 1 bsl 100, undefined])]).
-
-iolist() ->
-    list(oneof([binary(), byte()])).
 
 %% ------------------------------------------------------------------
 %% Helpers
@@ -255,28 +186,8 @@ padded(Before, Bytes, After) ->
     <<(binary:copy(<<7>>, Before))/binary, Bytes/binary,
       (binary:copy(<<7>>, After))/binary>>.
 
-%% The same bytes, not on a byte boundary.
-shifted(Bytes, Skip) ->
-    <<_:Skip, Shifted/binary>> = <<0:Skip, Bytes/binary>>,
-    Shifted.
-
 counters(Name) ->
     [maps:get(Name, fairnif:info({levenshtein, nif(Form), 2})) || Form <- ?FAIR].
 
 nif(threaded_levenshtein) -> nif_threaded_levenshtein;
 nif(Form) -> Form.
-
-reductions(Form, A, B) ->
-    in_fresh_process(
-      fun() ->
-          {reductions, R0} = process_info(self(), reductions),
-          _ = levenshtein:Form(A, B),
-          {reductions, R1} = process_info(self(), reductions),
-          R1 - R0
-      end).
-
-%% Microseconds the call took, and the longest that a busy process waited.
-beside(Form, Size) ->
-    {A, B} = {rand:bytes(Size), rand:bytes(Size)},
-    beside(fun() -> levenshtein:Form(A, B) end).
-

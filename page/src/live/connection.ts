@@ -42,7 +42,7 @@ export class Connection {
     const source = new EventSource(`events?after=${encodeURIComponent(this.last)}`);
     this.source = source;
     source.addEventListener("open", () => this.hear(source));
-    source.addEventListener("beat", () => this.hear(source));
+    source.addEventListener("heartbeat", () => this.hear(source));
     source.addEventListener("error", () => this.lose("the server does not answer"));
     for (const name of NAMES)
       source.addEventListener(name, (event) => this.take(source, name, event));

@@ -3,8 +3,8 @@
 
 export type Kind = "normal" | "dirty_cpu" | "dirty_io";
 export type Status = "up" | "hanging" | "down" | "gone" | "replaced" | "refused" | "unknown";
-export type Verdict = "ok" | "warn" | "recheck";
-export type Severity = "warning" | "error" | "recheck";
+export type Verdict = "ok" | "warn" | "unconfirmed" | "error";
+export type Severity = "warning" | "error" | "unconfirmed";
 
 export interface Scheduler {
   kind: Kind;
@@ -13,8 +13,10 @@ export interface Scheduler {
   /** Part of the last second, 0 to 1. */
   busy: number | null;
   run_queue: number | null;
-  held_ms: number | null;
+  blocked_ms: number | null;
   running: string | null;
+  /** Part of the last second in which it was ready and had no processor. */
+  waiting?: number | null;
 }
 
 export interface Pool {
@@ -49,6 +51,8 @@ export interface View {
   version: string;
   native: boolean;
   blind: string[];
+  /** Whose processors other programs take: a sentence. */
+  crowded: string | null;
   schedulers: Scheduler[];
   queues: Record<string, number | null>;
   pools: Record<string, Pool>;

@@ -12,20 +12,21 @@ export interface Word {
 export const SEVERITIES: Record<Severity, Word> = {
   error: { mark: "\u25a0", word: "error", tone: "fail" },
   warning: { mark: "\u25b2", word: "warning", tone: "warn" },
-  recheck: { mark: "?", word: "look again", tone: "cannot_say" },
+  unconfirmed: { mark: "?", word: "look again", tone: "unsure" },
 };
 
 export const VERDICTS: Record<Verdict, Word> = {
   ok: { mark: "\u2713", word: "ok", tone: "pass" },
+  error: SEVERITIES.error,
   warn: { mark: "\u25b2", word: "warn", tone: "warn" },
-  recheck: { mark: "?", word: "recheck", tone: "cannot_say" },
+  unconfirmed: { mark: "?", word: "unconfirmed", tone: "unsure" },
 };
 /** Of a detector that says ok now, and did not before. */
 export const FOUND: Word = { mark: "\u25b3", word: "found before", tone: "warn" };
 
 const STATUSES: Record<string, Word> = {
   up: { mark: "\u25cf", word: "up", tone: "pass" },
-  hanging: { mark: "\u25d0", word: "hanging", tone: "warn" },
+  hanging: { mark: "\u25d0", word: "hanging, trying again", tone: "warn" },
   down: { mark: "\u2715", word: "down", tone: "fail" },
   gone: { mark: "\u2715", word: "gone", tone: "fail" },
   replaced: { mark: "\u21bb", word: "replaced", tone: "warn" },
@@ -33,7 +34,7 @@ const STATUSES: Record<string, Word> = {
   silent: { mark: "\u2026", word: "silent", tone: "warn" },
 };
 
-const UNKNOWN: Word = { mark: "?", word: "unknown", tone: "cannot_say" };
+const UNKNOWN: Word = { mark: "?", word: "unknown", tone: "unsure" };
 
 /** A node that is said to be up, and says nothing, is silent. Without a connection none is known. */
 export function statusOf({ status }: NodeStatus, live: boolean, connected: boolean): Word {

@@ -6,7 +6,7 @@ import type { Section } from "../section.ts";
 
 const FORMAT: Record<string, (v: Maybe) => string> = {
   time: duration,
-  hold: duration,
+  block: duration,
   charge: percent,
   share: percent,
   delay: duration,
@@ -18,7 +18,7 @@ const WORDS: Record<string, string> = {
   improved: "improved",
   worse: "worse",
   within_noise: "within noise",
-  cannot_say: "can't say",
+  unsure: "unsure",
 };
 
 export const checkBaseline: Section = {

@@ -10,6 +10,9 @@ const three = (s: Summary): string => [s.median, s.p99, s.longest].map(duration)
 const late = (d: Delays | "unanswered" | undefined): string | undefined =>
   d === "unanswered" ? "no answer" : d && [d.p50, d.p99, d.max].map(duration).join(", ");
 
+const lost = (l: { total: number | null; resolution: number }, each: number | null): string =>
+  (l.total ?? 0) <= l.resolution ? "none seen" : bytes(each);
+
 /** The rows; undefined was not measured. */
 const ROWS: [string, (z: Size) => string | undefined][] = [
   [
@@ -23,11 +26,11 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
     ({ slices: s }) => (s?.dirty.count ? count(s.dirty.count) : undefined),
   ],
   ["  median, p99, longest", ({ slices: s }) => (s?.dirty.count ? three(s.dirty) : undefined)],
-  ["calls traced", ({ slices: s }) => s && count(s.hold.calls)],
-  ["longest hold (what repeats show)", ({ slices: s }) => s && duration(s.hold.repeated)],
+  ["calls traced", ({ slices: s }) => s && count(s.block.calls)],
+  ["longest block (reproducible)", ({ slices: s }) => s && duration(s.block.repeated)],
   [
-    "first call; its longest hold",
-    ({ first: f }) => f && `${duration(f.elapsed)}; ${duration(f.hold)}`,
+    "first call; its longest block",
+    ({ first: f }) => f && `${duration(f.elapsed)}; ${duration(f.block)}`,
   ],
   ["reductions charged", ({ charge: c }) => c && count(c.per_call)],
   [
@@ -64,10 +67,8 @@ const ROWS: [string, (z: Size) => string | undefined][] = [
     ({ kill: k }) => k && `${duration(k.stop.median)}, ${duration(k.stop.longest)}`,
   ],
   ["  DOWN came after, median", ({ kill: k }) => k && duration(k.down.median)],
-  [
-    "memory lost by a kill",
-    ({ leak: l }) => l && ((l.total ?? 0) <= l.resolution ? "none seen" : bytes(l.per_kill)),
-  ],
+  ["memory lost by a kill", ({ leak: l }) => l && lost(l, l.per_kill)],
+  ["  by a call that is not killed", ({ leak: l }) => l?.alone && lost(l.alone, l.alone.per_call)],
   ["not measured", (z) => z.error ?? undefined],
 ];
 
@@ -84,7 +85,9 @@ export const checkFigures: Section = {
         table: {
           columns: [
             { title: "figure", text: true },
-            ...subject.sizes.map((z) => ({ title: `N = ${count(z.size)}` })),
+            ...subject.sizes.map((z) => ({
+              title: `N = ${count(z.size)}${z.asked ? `, in place of ${count(z.asked)}` : ""}`,
+            })),
           ],
           rows: ROWS.map(([title, cell]) => [title, ...subject.sizes.map((z) => cell(z))])
             .filter(([, ...cells]) => cells.some((c) => c !== undefined))

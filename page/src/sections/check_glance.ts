@@ -8,7 +8,7 @@ import { greatest } from "../stats.ts";
 const ANSWERS = {
   0: { word: "Well-behaved", status: "pass", mark: "\u2713" },
   1: { word: "Not well-behaved", status: "fail", mark: "\u2717" },
-  3: { word: "This machine can't say", status: "cannot_say", mark: "?" },
+  3: { word: "Unsure", status: "unsure", mark: "?" },
 } as const;
 
 export const checkGlance: Section = {
@@ -42,7 +42,7 @@ function because(check: Check): Child {
   const parts = [
     [named("fail"), "Findings: "],
     [named("warn"), "Warnings: "],
-    [named("cannot_say"), "Could not be said: "],
+    [named("unsure"), "Could not be said: "],
     [named("waived"), "Waived: "],
   ].filter(([names]) => names !== "");
   return parts.map(([names, what]) => h("p", {}, `${what}${names}.`));

@@ -13,7 +13,7 @@ export const checkKills: Section = {
     const sizes = bySize(all);
     const stops = sizes.filter(({ z }) => (z.kill?.stop_samples.length ?? 0) > 0);
     const leaks = sizes.filter(({ z }) => (z.leak?.memory.length ?? 0) > 0);
-    const limit = all[0]?.check.thresholds.find((t) => t.property === "kill")?.limit;
+    const limit = all[0]?.check.thresholds.find((t) => t.property === "unkillable")?.limit;
     if (stops.length + leaks.length === 0) return null;
     return [
       stops.length > 0 &&

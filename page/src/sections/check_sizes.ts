@@ -1,4 +1,4 @@
-// Cost, longest hold and the neighbour's share against the size of Bin.
+// Cost, longest block and the neighbour's share against the size of Bin.
 import type { Axis, Rule } from "../charts/common.ts";
 import { lines } from "../charts/lines.ts";
 import { figure } from "../figure.ts";
@@ -31,10 +31,10 @@ const ROWS: Row[] = [
     rules: () => [],
   },
   {
-    title: "Longest hold",
+    title: "Longest block",
     about: "The longest stretch on a normal scheduler that repeats have shown.",
-    y: { label: "longest hold", format: duration, log: true },
-    value: ({ slices }) => (slices ? { y: slices.hold.repeated } : null),
+    y: { label: "longest block", format: duration, log: true },
+    value: ({ slices }) => (slices ? { y: slices.block.repeated } : null),
     rules: ({ check }) => [
       { at: check.options.limit_ns, text: `limit ${duration(check.options.limit_ns)}` },
     ],
@@ -50,7 +50,7 @@ const ROWS: Row[] = [
       return { y: share.median, low, high };
     },
     rules: (named) => {
-      const limit = limitOf(named, "share");
+      const limit = limitOf(named, "unfair");
       return limit === null ? [] : [{ at: limit, text: `limit ${percent(limit)}` }];
     },
   },

@@ -45,7 +45,7 @@ export const checkSlices: Section = {
         "Slices on normal schedulers",
         "While one lasts, nothing else runs on that scheduler. ",
       ],
-      ["dirty_samples", "Slices on dirty schedulers", "These hold no normal scheduler. "],
+      ["dirty_samples", "Slices on dirty schedulers", "These block no normal scheduler. "],
     ] as const;
     const figures = kinds
       .map(([key, title, about]) => ({ title, about, groups: groups(all, key) }))

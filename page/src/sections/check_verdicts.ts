@@ -13,10 +13,10 @@ import {
 import type { Section } from "../section.ts";
 
 const STATUS: Record<Status, { word: string; mark: string }> = {
-  pass: { word: "no", mark: "\u2713" },
-  warn: { word: "yes, a warning", mark: "!" },
-  fail: { word: "yes", mark: "\u2717" },
-  cannot_say: { word: "can't say", mark: "?" },
+  pass: { word: "ok", mark: "\u2713" },
+  warn: { word: "warn", mark: "!" },
+  fail: { word: "FAIL", mark: "\u2717" },
+  unsure: { word: "unsure", mark: "?" },
   waived: { word: "waived", mark: "~" },
 };
 
@@ -51,7 +51,7 @@ const sideBySide = (all: readonly Named[]) => ({
       ...all.map((n) => {
         const status = n.subject.verdicts.find((v) => v.property === property)?.status;
         if (!status) return "-";
-        const { word, mark } = STATUS[status] ?? STATUS.cannot_say;
+        const { word, mark } = STATUS[status] ?? STATUS.unsure;
         return h("span", { class: `status ${status}` }, `${mark} ${word}`);
       }),
     ]),
@@ -59,7 +59,7 @@ const sideBySide = (all: readonly Named[]) => ({
 });
 
 function card(verdict: Verdict, { subject, check }: Named): Child {
-  const { word, mark } = STATUS[verdict.status] ?? STATUS.cannot_say;
+  const { word, mark } = STATUS[verdict.status] ?? STATUS.unsure;
   const threshold = check.thresholds.find((t) => t.property === verdict.property);
   const bySize = subject.sizes.flatMap((z) =>
     z.verdicts
@@ -72,7 +72,7 @@ function card(verdict: Verdict, { subject, check }: Named): Child {
     h(
       "h4",
       {},
-      `${PROPERTIES[verdict.property] ?? verdict.property}? `,
+      `${PROPERTIES[verdict.property] ?? verdict.property}: `,
       h(
         "span",
         { class: "verdict" },

@@ -47,8 +47,8 @@ const paragraph = (text: string): Child =>
     ? h("pre", { tabindex: 0, "aria-label": "What to see" }, text)
     : h("p", { class: "conclusion" }, text.replaceAll("\n", " "));
 
-/** All that the terminal showed. */
-export const terminal: Section = {
+/** All that the terminal showed; unfolded where the page has no figures. */
+export const terminal = (open = false): Section => ({
   title: "In the terminal",
   show: (sources) => {
     const shown = sources.filter((s) => s.report.text);
@@ -56,10 +56,10 @@ export const terminal: Section = {
     return shown.map(({ name, report }) =>
       h(
         "details",
-        {},
+        { open },
         h("summary", {}, name ? `What the terminal showed: ${name}` : "What the terminal showed"),
         h("pre", { tabindex: 0, role: "region", "aria-label": "Terminal" }, report.text),
       ),
     );
   },
-};
+});

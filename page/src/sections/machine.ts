@@ -1,17 +1,30 @@
 // What it was measured on, and what was asked for.
 import type { Child } from "../dom.ts";
 import { figure } from "../figure.ts";
-import { bytes, duration } from "../format.ts";
+import { bytes, duration, number } from "../format.ts";
 import type { Check, Source } from "../model.ts";
 import type { Section } from "../section.ts";
 import { unique } from "../stats.ts";
-import { plain } from "./generic.ts";
 
 const SHOWN: Record<string, (v: number) => string> = {
   memory_available: bytes,
   limit_ns: duration,
   dirty_trip: duration,
 };
+
+/** Lists up to so long are written out. */
+const SHORT = 8;
+
+/** A value as text in one cell. */
+export function plain(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "-";
+  if (typeof value === "number") return number(value);
+  if (typeof value === "string" || typeof value === "boolean") return String(value);
+  if (Array.isArray(value))
+    return value.length > SHORT ? `${value.length} values` : value.map(plain).join(", ") || "-";
+  const fields = Object.entries(value).map(([k, v]) => `${k}: ${plain(v)}`);
+  return fields.join(", ") || "-";
+}
 
 export const machine: Section = {
   title: "Machine and options",

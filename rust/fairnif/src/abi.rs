@@ -7,8 +7,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// The version of the runtime's interface that this crate was written for.
-pub const ABI_MAJOR: u16 = 2;
-pub const ABI_MINOR: u16 = 4;
+pub const ABI_MAJOR: u16 = 3;
+pub const ABI_MINOR: u16 = 0;
 
 /// `ERL_NIF_TERM`.
 pub type Term = usize;
@@ -23,9 +23,10 @@ pub mod mode {
     pub const THREADED: u32 = 4;
     pub const AUTO: u32 = 5;
     /// Or-ed to a mode.
-    pub const UNWINDS: u32 = 0x20;
+    pub const CLEANUP: u32 = 0x20;
     pub const NO_YIELD: u32 = 0x40;
-    pub const AWAITED: u32 = 0x80;
+    pub const MAY_WAIT: u32 = 0x80;
+    pub const PROMPT: u32 = 0x100;
 }
 
 /// Events of `fair_wait`.
@@ -55,6 +56,7 @@ pub struct Bin {
     pub data: *mut u8,
     pub size: usize,
     pub reference: *mut c_void,
+    pub reserved: *mut c_void,
 }
 
 /// `fair_mutex`.
@@ -64,6 +66,7 @@ pub struct Mutex {
     pub first: *mut c_void,
     pub last: *mut c_void,
     pub next: *mut c_void,
+    pub reserved: [*mut c_void; 2],
 }
 
 /// `struct fair_task`: the part that the runtime shows.
@@ -91,10 +94,14 @@ pub struct Nif {
     pub func: *mut c_void,
     pub slice_ns: u64,
     pub stack_class: u16,
-    pub awaited: u8,
+    pub may_wait: u8,
     pub yields: u8,
-    pub unwinds: u8,
+    pub cleans_up: u8,
+    pub prompt: u8,
+    pub unused: [u8; 2],
     pub max_tasks: c_uint,
+    pub unused_too: c_uint,
+    pub reserved: [u64; 3],
 }
 
 /// `struct fair__lib`.
@@ -103,21 +110,30 @@ pub struct Lib {
     pub ops: *const Ops,
     pub resource_type: *mut c_void,
     pub state: c_int,
+    pub unused: c_uint,
+    pub reserved: [u64; 4],
 }
 
 /// `FAIR__LOADED`.
 pub const LOADED: c_int = 2;
 
-/// `struct fair__handshake`.
+/// `FAIR__BINDS`.
+pub const BINDS: u32 = 0xFA17_0001;
+
+/// `struct fair__handshake`; its first two are `struct fair__question`.
 #[repr(C)]
 pub struct Handshake {
     pub size: u32,
+    pub kind: u32,
     pub abi_major: u16,
     pub abi_minor: u16,
     pub task_size: u32,
     pub options_size: u32,
     pub nif_size: u32,
+    pub lib_size: u32,
     pub ops_size: u32,
+    pub bin_size: u32,
+    pub mutex_size: u32,
     pub module: *const c_char,
     pub nifs: *mut Nif,
     pub nif_count: c_uint,
@@ -130,98 +146,69 @@ pub struct Handshake {
 pub type Cleanup = unsafe extern "C" fn(task: *mut Task, object: *mut c_void);
 
 /// `fair_resource_options`.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ResourceOptions {
     pub name: *const c_char,
     pub cleanup: Option<Cleanup>,
     pub down: Option<Unused>,
     pub stop: Option<Unused>,
-    pub at_once: c_uint,
-    pub unwinds: c_uint,
+    pub max_concurrent: c_uint,
+    pub cleans_up: c_uint,
     pub stack_size: usize,
     pub slice_us: c_uint,
+    pub size: usize,
 }
 
 /// `struct fair_resource_type`. The VM's object holds the address of the runtime's.
 #[repr(C)]
 pub struct ResourceType {
     pub vm: *mut c_void,
+    pub size: usize,
+    pub refused: *mut u64,
 }
 
 /// `struct fair__object_head`: what is before an object.
 #[repr(C)]
 pub struct ObjectHead {
+    pub size: usize,
+    pub unused: usize,
     pub resource_type: *mut ResourceType,
     pub vm: *mut c_void,
 }
 
-/// A function of the table that this crate does not call.
+/// Functions of the table that this crate does not call.
 pub type Unused = unsafe extern "C" fn();
 
-/// `struct fair__ops`. Of what is called here the signature is given; the rest keeps its place.
+/// `struct fair__ops`. What is called here has its name; the rest keeps its place.
 #[repr(C)]
 pub struct Ops {
     pub size: u32,
     pub abi_major: u16,
     pub abi_minor: u16,
-    pub running: Unused,
+    _1: [Unused; 1],
     pub enter: unsafe extern "C" fn(*mut Nif, Env, c_int, *const Term) -> Term,
-    pub tick: unsafe extern "C" fn(*mut Task, usize),
-    pub r#move: Unused,
-    pub r#where: Unused,
-    pub call: unsafe extern "C" fn(
+    pub tick: unsafe extern "C" fn(*mut Task, usize) -> c_int,
+    _2: [Unused; 2],
+    pub offload: unsafe extern "C" fn(
         *mut Task,
         c_uint,
         usize,
         unsafe extern "C" fn(*mut c_void),
         *mut c_void,
-    ),
+    ) -> c_int,
     pub wait: unsafe extern "C" fn(*mut Task, c_int, c_uint, c_int) -> c_int,
-    pub make_fd: Unused,
-    pub get_fd: Unused,
-    pub close_fd: Unused,
-    pub lock: Unused,
-    pub unlock: Unused,
+    _3: [Unused; 5],
     pub caller: unsafe extern "C" fn(*mut Task, *mut Term),
-    pub root: Unused,
-    pub unroot: Unused,
-    pub keep: Unused,
-    pub kept: Unused,
-    pub get_resource: Unused,
-    pub get_bin: Unused,
-    pub get_iolist: Unused,
-    pub get_string: Unused,
-    pub get_list_length: Unused,
-    pub new_bin: Unused,
-    pub resize_bin: Unused,
-    pub make_bin: Unused,
-    pub release_bin: Unused,
-    pub list_next: Unused,
-    pub list_push: Unused,
-    pub list_reverse: Unused,
-    pub alloc: Unused,
-    pub realloc: Unused,
-    pub free: Unused,
-    pub defer: Unused,
-    pub undefer: Unused,
+    _4: [Unused; 24],
     pub raise: unsafe extern "C" fn(*mut Task, Term) -> Term,
-    pub held_lock: Unused,
-    pub seen_arg: Unused,
-    pub priv_data: Unused,
-    pub self_pid: Unused,
-    pub is_alive: Unused,
-    pub consume: Unused,
-    pub send: Unused,
-    pub monotonic_time: Unused,
-    // Since 2.2.
-    pub current: Unused,
+    _5: [Unused; 9],
     pub loaded: unsafe extern "C" fn(c_int),
     pub resource_open:
         unsafe extern "C" fn(Env, *const ResourceOptions, usize) -> *mut ResourceType,
     pub resource_new: unsafe extern "C" fn(*mut ResourceType, usize) -> *mut c_void,
-    // Since 2.3.
     pub post: unsafe extern "C" fn(*mut Task, Term, Term, c_int),
     pub ask: unsafe extern "C" fn(*mut Task, *const Term, c_uint, *mut Term) -> c_int,
-    // Since 2.4.
-    pub alarm: Unused,
+    _6: [Unused; 2],
+    pub copy: unsafe extern "C" fn(*mut Task, Env, Term) -> Term,
 }

@@ -1,4 +1,4 @@
-//! Erlang functions that the caller calls for a body. See `ask.rs`.
+//! Erlang functions that the caller calls for a body. See `call/asks.rs`.
 
 use std::fmt;
 use std::future::Future;
@@ -7,32 +7,34 @@ use std::task::{Context, Poll};
 
 use rustler::{Encoder, Env, Term};
 
-use crate::ask::{Answer, Asking, What};
+use crate::call::asks::{Answer, What};
+use crate::call::Call;
 use crate::term::Named;
+use crate::wait::Waiting;
 use crate::{vm, Error, OwnedTerm};
 
-/// Calls an Erlang function in the caller, where Erlang code waits as long as it likes. The
-/// function must be `awaited` (or of mode `"threaded"`).
+/// Calls an Erlang function in the caller's process, where it may take as long as it likes. The fair
+/// function must be `may_wait` (or have mode `"threaded"`).
 ///
 /// ```no_run
-/// #[fairnif::nif(awaited)]
+/// #[fairnif::nif(may_wait)]
 /// async fn sum(numbers: Vec<i64>) -> Result<i64, fairnif::Error> {
 ///     fairnif::apply("lists", "sum", (numbers,)).await?.decode()
 /// }
 /// ```
 ///
-/// The arguments are a tuple, of eight at most. The whole call waits: what is joined or selected
-/// with it goes on afterwards.
+/// The arguments are a tuple of up to eight. The whole call waits: futures joined or selected with
+/// this one continue afterwards.
 ///
 /// # Panics
-/// When a name has over 255 bytes.
+/// If a name is longer than 255 bytes.
 pub fn apply(module: &str, function: &str, args: impl Args) -> Apply {
     assert!(module.len() < 256 && function.len() < 256, "an atom of over 255 bytes");
     let args = OwnedTerm::made(|env| vm::raw_term(args.terms(env).encode(env)));
-    Apply { what: (module.to_string(), function.to_string(), args), asking: Asking::default() }
+    Apply { what: (module.to_string(), function.to_string(), args), waiting: Waiting::new() }
 }
 
-/// Arguments of [`apply`]: tuples of what rustler encodes.
+/// Arguments of [`apply`]: tuples of types that rustler encodes.
 pub trait Args: sealed::Args {}
 
 impl<T: sealed::Args> Args for T {}
@@ -67,7 +69,7 @@ mod sealed {
     args!(A B C D E F G H);
 }
 
-/// `erlang:monitor(process, Who)`: its reference, by which to receive.
+/// `erlang:monitor(process, Who)`. Returns the reference, with which to receive the `DOWN` message.
 pub fn monitor(who: impl Encoder) -> Apply {
     apply("erlang", "monitor", (Named("process"), who))
 }
@@ -77,23 +79,24 @@ pub fn link(pid: impl Encoder) -> Apply {
     apply("erlang", "link", (pid,))
 }
 
-/// What [`apply`] returns: a future of what the function returned, or raised.
+/// The future that [`apply`] returns: the function's result, or the exception that it raised.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Apply {
     what: (String, String, OwnedTerm),
-    asking: Asking,
+    waiting: Waiting<What, Answer>,
 }
 
 impl Future for Apply {
     type Output = Result<OwnedTerm, Raised>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Apply { what, asking } = &mut *self;
+        let Apply { what, waiting } = &mut *self;
         let make = || {
             let (module, function, args) = what.clone();
-            What::Apply { module, function, args }
+            Ok(What::Apply { module, function, args })
         };
-        asking.poll("apply", context, make).map(|answer| match answer {
+        let add = |call: &Call, ask| call.asks.add(ask);
+        waiting.poll("apply", context, make, add).map(|answer| match answer {
             Answer::Came(result) => Ok(result),
             Answer::Raised(why) => Err(Raised::new(why)),
             Answer::Nothing => unreachable!("it has no time"),
@@ -101,14 +104,16 @@ impl Future for Apply {
     }
 }
 
-/// What an Erlang function raised.
+/// An exception that an Erlang function raised.
 ///
-/// As an [`Error`] it is raised as it was; an exit or a throw as an error `{Class, Reason}`.
+/// Converted to an [`Error`], an error is raised unchanged, an exit or a throw as the error
+/// `{Class, Reason}`.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Raised {
-    /// Which class.
+    /// The class.
     pub class: Class,
-    /// And the reason.
+    /// The reason.
     pub reason: OwnedTerm,
 }
 

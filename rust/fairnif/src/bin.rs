@@ -11,57 +11,45 @@ use std::sync::{Arc, OnceLock};
 
 use rustler::{Decoder, Encoder, Env, NifResult};
 
-use crate::abi;
+use crate::term::OwnedTerm;
 use crate::vm::{self, ErlNifBinary};
 
 /// Up to this size the VM keeps binaries on heaps, where they move: these are copied.
 const HEAP_BINARY: usize = 64;
 
-/// Bytes of a binary of the caller's, without a copy from 65 bytes on.
+/// The bytes of a binary argument. They are not copied if there are more than 64.
 ///
-/// It owns a reference of its own: it may be cloned (that counts), kept, sent to other threads and
-/// outlive the call. An argument of this type takes binaries, not iolists.
+/// A `Bin` holds its own reference: it may be cloned, stored, sent to another thread and outlive the
+/// call. An argument of this type accepts binaries, not iolists.
 ///
-/// Whoever holds a part of a large binary holds all of it, as in Erlang.
+/// A `Bin` of a part of a large binary keeps the whole binary in memory, as in Erlang.
 #[derive(Clone)]
 pub struct Bin(Inner);
 
 #[derive(Clone)]
 enum Inner {
     Small(Arc<[u8]>),
-    Large(Arc<Held>),
+    Large(Held),
 }
 
-/// A binary term in an environment of its own.
+/// A binary term, and where its bytes are.
+#[derive(Clone)]
 struct Held {
-    env: abi::Env,
-    term: abi::Term,
+    term: OwnedTerm,
     data: *const u8,
     size: usize,
 }
 
-// Safety: the bytes never change and stay where they are as long as `env` holds the term. The
-// environment is written by nobody after it was made, and is freed by the last owner.
+// Safety: the bytes never change, and stay where they are as long as the term is held.
 unsafe impl Send for Held {}
 unsafe impl Sync for Held {}
 
-impl Drop for Held {
-    fn drop(&mut self) {
-        // Safety: nobody has the term or its bytes any more.
-        unsafe { vm::free_env(self.env) };
-    }
-}
-
 impl Held {
-    /// Makes a binary term in a new environment; `None` when it made something else.
-    fn new(make: impl FnOnce(abi::Env) -> abi::Term) -> Option<Held> {
-        let env = vm::alloc_env();
-        let mut held = Held { env, term: make(env), data: std::ptr::null(), size: 0 };
-        // The copy is looked at, not what was copied: a binary that somebody appends to may move
-        // until it is referred to from elsewhere.
-        // Safety: the term is one of `env`, which `held` frees.
-        (held.data, held.size) = unsafe { vm::inspect_binary(env, held.term)? };
-        Some(held)
+    /// `None` when it is no binary. The copy is looked at, not what was copied: a binary that somebody
+    /// appends to may move until it is referred to from elsewhere.
+    fn new(term: OwnedTerm) -> Option<Held> {
+        let (data, size) = term.bytes()?;
+        Some(Held { term, data, size })
     }
 }
 
@@ -95,9 +83,8 @@ impl<'a> Decoder<'a> for Bin {
         if binary.len() <= HEAP_BINARY {
             return Ok(Bin(Inner::Small(binary.as_slice().into())));
         }
-        // Safety: the environment is new.
-        let held = Held::new(|env| unsafe { vm::copy_into(env, term) });
-        held.map(|held| Bin(Inner::Large(Arc::new(held)))).ok_or(rustler::Error::BadArg)
+        let held = Held::new(<OwnedTerm as Decoder>::decode(term)?);
+        held.map(|held| Bin(Inner::Large(held))).ok_or(rustler::Error::BadArg)
     }
 }
 
@@ -105,16 +92,15 @@ impl Encoder for Bin {
     fn encode<'a>(&self, env: Env<'a>) -> rustler::Term<'a> {
         match &self.0 {
             Inner::Small(bytes) => vm::copy_bytes(env, bytes),
-            // Safety: the term does not change.
-            Inner::Large(held) => unsafe { vm::copy_out(env, held.term) },
+            Inner::Large(held) => held.term.encode(env),
         }
     }
 }
 
-/// A new binary: written in place, and then the caller's without a copy.
+/// A new binary. It is written in place and returned to the caller without a copy.
 ///
-/// It grows like a `Vec<u8>`. Made a term (as a result, or in one), it goes on being readable; who
-/// writes to it then gets a copy.
+/// It grows like a `Vec<u8>`. It can still be read after it became a term (as a result, or as part of
+/// one); the first write after that copies it.
 ///
 /// ```no_run
 /// use fairnif::{Bin, OwnedBin, Ticker};
@@ -175,13 +161,13 @@ impl Buffer {
 
     /// The first `len` bytes of it as a term, which they belong to from now on.
     fn give(&self, len: usize) -> Bin {
-        let held = Held::new(|env| {
+        let term = OwnedTerm::made(|env| {
             self.given.store(true, Ordering::Relaxed);
             // Safety: once, see above; the environment is new.
-            unsafe { vm::make_part(env, self.binary.get(), len) }
+            unsafe { vm::make_part(vm::raw_env(env), self.binary.get(), len) }
         });
-        match held {
-            Some(held) => Bin(Inner::Large(Arc::new(held))),
+        match Held::new(term) {
+            Some(held) => Bin(Inner::Large(held)),
             None => unreachable!("a binary is none"),
         }
     }
@@ -197,34 +183,34 @@ impl Drop for Buffer {
 }
 
 impl OwnedBin {
-    /// An empty one, without memory.
+    /// Creates an empty binary. Allocates nothing.
     pub const fn new() -> OwnedBin {
         OwnedBin { buffer: None, len: 0, term: OnceLock::new() }
     }
 
-    /// An empty one with room for so many bytes.
+    /// Creates an empty binary with room for `capacity` bytes.
     ///
     /// # Panics
-    /// When memory is out; so does everything here that allocates.
+    /// If memory is exhausted, as every function here that allocates.
     pub fn with_capacity(capacity: usize) -> OwnedBin {
         let mut bin = OwnedBin::new();
         bin.reallocate(capacity);
         bin
     }
 
-    /// So many zeros.
+    /// Creates a binary of `len` zeros.
     pub fn zeroed(len: usize) -> OwnedBin {
         let mut bin = OwnedBin::with_capacity(len);
         bin.resize(len, 0);
         bin
     }
 
-    /// The bytes that are written.
+    /// The bytes written so far.
     pub fn as_slice(&self) -> &[u8] {
         self
     }
 
-    /// Puts bytes behind those that are there.
+    /// Appends bytes.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         // Safety: there is room for them.
@@ -232,7 +218,7 @@ impl OwnedBin {
         self.len += bytes.len();
     }
 
-    /// Puts one byte behind those that are there.
+    /// Appends one byte.
     #[inline]
     pub fn push(&mut self, byte: u8) {
         self.reserve(1);
@@ -250,7 +236,7 @@ impl OwnedBin {
         self.len = len;
     }
 
-    /// Makes room for so many bytes more.
+    /// Makes room for `more` additional bytes.
     #[inline]
     pub fn reserve(&mut self, more: usize) {
         self.take_back();
@@ -259,7 +245,7 @@ impl OwnedBin {
         }
     }
 
-    /// Lets go of room that is not used. What is made a term keeps it else.
+    /// Frees unused capacity, which would otherwise stay in memory with the term.
     pub fn shrink_to_fit(&mut self) {
         self.take_back();
         if self.capacity() > self.len {

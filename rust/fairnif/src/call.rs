@@ -7,7 +7,7 @@
 //!          '---> Pending, since
 //!                  a tick found the budget used up --> ops.tick, and then, without a wait:
 //!                  it was woken meanwhile          --> (counts as a tick)
-//!                  a closure is to run elsewhere   --> ops.call
+//!                  a closure is to run elsewhere   --> ops.offload
 //!                  it wants something of its caller --> ops.ask, ops.post
 //!                  it waits                        --> ops.wait
 //!                and then: cancelled? the future is dropped : poll again
@@ -15,11 +15,19 @@
 //!
 //! During a poll the thread-local [`CURRENT`] says which call that is. It is empty at every pause,
 //! since the body may go on on another thread. Nothing that outlives a poll points to the `Call`.
+//!
+//! What a call owns is below it: [`sources`] (times, descriptors), [`asks`] (messages, Erlang
+//! functions), [`jobs`] (closures). The futures that fill these are above it.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+pub(crate) mod asks;
+pub(crate) mod jobs;
+pub(crate) mod sources;
+mod sync;
+pub(crate) mod waker;
+pub(crate) mod wanted;
+
+use std::cell::Cell;
 use std::future::Future;
-use std::mem::forget;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::pin;
 use std::ptr::null;
@@ -29,10 +37,11 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use crate::abi;
-use crate::ask::{Asks, ELSEWHERE_MS};
-use crate::offload::Job;
-use crate::source::{sooner, Source, Sources};
-use crate::waker::Wakes;
+use crate::error::quietly;
+use asks::{Asks, Outbox, ELSEWHERE_MS};
+use jobs::{Job, Jobs};
+use sources::{sooner, Sources};
+use waker::Wakes;
 
 thread_local! {
     static CURRENT: Cell<*const Call> = const { Cell::new(null()) };
@@ -72,8 +81,10 @@ pub(crate) struct Call {
     asked: Cell<Option<u64>>,
     id: Cell<u64>,
     ending: Cell<bool>,
-    jobs: RefCell<VecDeque<Arc<dyn Job>>>,
-    sources: Sources,
+    /// Where somebody may send in the caller's name.
+    outbox: Option<Arc<Outbox>>,
+    pub(crate) jobs: Jobs,
+    pub(crate) sources: Sources,
     pub(crate) asks: Asks,
     pub(crate) wakes: Wakes,
 }
@@ -92,11 +103,15 @@ pub(crate) struct Unwound;
 ///
 /// # Safety
 /// `task` must be the task whose body calls this.
-pub(crate) unsafe fn drive<F>(task: *mut abi::Task, future: F) -> End<F::Output>
+pub(crate) unsafe fn drive<F>(
+    task: *mut abi::Task,
+    outbox: Option<Arc<Outbox>>,
+    future: F,
+) -> End<F::Output>
 where
     F: Future + Send + 'static,
 {
-    let call = Call::new(task);
+    let call = Call::new(task, outbox);
     let mut future = pin!(Some(future));
     let end = loop {
         let poll = || {
@@ -118,12 +133,11 @@ where
     };
     call.ending.set(true);
     let dropped = call.enter(|| future.set(None));
-    // Who waits for one in another call now is polled there.
-    let told = call.enter(|| call.jobs.take().iter().for_each(|job| job.done()));
-    quietly(|| drop(told));
+    // What was moved to another call is polled there now.
+    call.jobs.close();
     call.asks.close();
     // Safety: no poll is under way.
-    unsafe { call.asks.post_all(task) };
+    unsafe { call.post_all(true) };
     call.sources.close(&call.wakes);
     match (dropped, end) {
         (Err(payload), End::Ready(value)) => {
@@ -138,25 +152,15 @@ where
     }
 }
 
-/// Runs what may be the author's where no poll is under way: nobody is told of a panic.
-pub(crate) fn quietly(f: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
-        return;
-    };
-    // Its destructor is the author's too.
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        forget(another);
-    }
-}
-
 impl Call {
-    fn new(task: *mut abi::Task) -> Call {
+    fn new(task: *mut abi::Task, outbox: Option<Arc<Outbox>>) -> Call {
         Call {
             task,
             asked: Cell::new(None),
             id: Cell::new(0),
             ending: Cell::new(false),
-            jobs: RefCell::default(),
+            outbox,
+            jobs: Jobs::default(),
             sources: Sources::default(),
             asks: Asks::default(),
             wakes: Wakes::default(),
@@ -180,14 +184,6 @@ impl Call {
             self.id.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
         }
         self.id.get()
-    }
-
-    pub(crate) fn add_source(&self, source: Arc<Source>) {
-        self.sources.add(source);
-    }
-
-    pub(crate) fn add_job(&self, job: Arc<dyn Job>) {
-        self.jobs.borrow_mut().push_back(job);
     }
 
     // -- ticks: the task's fields are this thread's during a poll, and in `pause` -----------------
@@ -249,7 +245,7 @@ impl Call {
     /// What the future waits for: see above.
     fn pause(&self) {
         // Safety (of all): this is the first frame of the body, between two polls.
-        unsafe { self.asks.post_all(self.task) };
+        unsafe { self.post_all(false) };
         if self.is_cancelled() {
             return;
         }
@@ -260,9 +256,9 @@ impl Call {
                 return;
             }
         }
-        if let Some(job) = self.next_job() {
+        if let Some(job) = self.jobs.next() {
             unsafe { self.run_elsewhere(&job) };
-            job.done();
+            job.wake();
             quietly(|| drop(job));
         } else if unsafe { !self.asks.apply_first(self.task) } {
             if units.is_none() {
@@ -298,6 +294,7 @@ impl Call {
         self.sources.wait(&self.wakes, |fd, events, timeout| unsafe {
             let timeout = sooner(timeout, most);
             let answer = ((*(*self.task).ops).wait)(self.task, fd, events, timeout);
+            let answer = if answer == -libc::ETIMEDOUT { 0 } else { answer };
             // It was refused, and did not pause: it may be asked for again and again.
             if answer < 0 && !self.is_cancelled() {
                 self.tick(1);
@@ -306,31 +303,17 @@ impl Call {
         });
     }
 
-    /// The pid, as a term.
-    pub(crate) fn caller(&self) -> abi::Term {
-        let mut pid = 0;
-        // Safety: it reads what does not change.
-        unsafe { ((*(*self.task).ops).caller)(self.task, &mut pid) };
-        pid
-    }
-
-    fn next_job(&self) -> Option<Arc<dyn Job>> {
-        let mut jobs = self.jobs.borrow_mut();
-        while let Some(job) = jobs.pop_front() {
-            if job.is_wanted() {
-                return Some(job);
-            }
-            quietly(|| drop(job));
+    unsafe fn post_all(&self, last: bool) {
+        if let Some(outbox) = &self.outbox {
+            outbox.post_all(self.task, last);
         }
-        None
     }
 
-    unsafe fn run_elsewhere(&self, job: &Arc<dyn Job>) {
+    unsafe fn run_elsewhere(&self, job: &Job) {
         unsafe extern "C" fn run(job: *mut std::ffi::c_void) {
-            (*job.cast::<Arc<dyn Job>>()).run();
+            (*job.cast::<Job>()).run();
         }
-        let (place, units) = job.terms();
         let arg = std::ptr::from_ref(job).cast_mut().cast();
-        ((*(*self.task).ops).call)(self.task, place, units, run, arg);
+        ((*(*self.task).ops).offload)(self.task, job.what.place, job.what.units, run, arg);
     }
 }

@@ -1,22 +1,26 @@
 //! What the code that `#[fairnif::nif]` makes calls. Not for authors.
 
+use std::cell::OnceCell;
 use std::ffi::{c_int, c_uint, CStr};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::Arc;
 
 use rustler::codegen_runtime::{NifReturnable, NifReturned};
 use rustler::{Decoder, Encoder, Env};
 
-use crate::call::{drive, quietly, End};
-use crate::error::panicked;
-use crate::{abi, vm, Error};
+use crate::call::asks::Outbox;
+use crate::call::{drive, End};
+use crate::caller::Caller;
+use crate::error::{panicked, quietly, Error};
+use crate::{abi, vm};
 
 pub use crate::abi::mode;
 pub use crate::abi::{Env as RawEnv, Options, Task, Term as RawTerm};
-pub use crate::resource::declare::{AnyType, ResourceEntry, Type};
+pub use crate::resource::declare::{AnyType, Declared, ResourceEntry, Type};
 pub use rustler::codegen_runtime::inventory;
 pub use std::ffi::c_int as int;
 
@@ -41,7 +45,7 @@ impl Function {
         options: abi::Options,
     ) -> Function {
         let record = AtomicPtr::new(null_mut());
-        Function { name, arity, mode: mode | abi::mode::UNWINDS, options, record }
+        Function { name, arity, mode: mode | abi::mode::CLEANUP, options, record }
     }
 
     /// Where the VM comes in.
@@ -51,20 +55,28 @@ impl Function {
     pub unsafe fn enter(&self, env: RawEnv, argc: int, argv: *const RawTerm) -> RawTerm {
         let record = self.record.load(Ordering::Acquire);
         let Some(nif) = record.as_ref() else {
-            return raise_unbound(env);
+            return self.raise_unbound(env);
         };
         ((*(*nif.lib).ops).enter)(record, env, argc, argv)
     }
-}
 
-/// The author's `load` did not call `fairnif::load`.
-#[cold]
-unsafe fn raise_unbound(env: RawEnv) -> RawTerm {
-    let lifetime = ();
-    let env = vm::rustler_env(&lifetime, env);
-    let fairnif = vm::rustler_term(env, vm::make_atom(env, "fairnif"));
-    let reason = vm::rustler_term(env, vm::make_atom(env, "not_loaded"));
-    vm::raise(env, vm::raw_term((fairnif, reason).encode(env)))
+    /// The library was made by `rustler::init!` alone.
+    #[cold]
+    unsafe fn raise_unbound(&self, env: RawEnv) -> RawTerm {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if !SAID.swap(true, Ordering::Relaxed) {
+            eprintln!(
+                "fairnif: {}/{}: rustler::init! made this library: let fairnif::init! do so",
+                self.name.to_string_lossy(),
+                self.arity
+            );
+        }
+        let lifetime = ();
+        let env = vm::rustler_env(&lifetime, env);
+        let fairnif = vm::rustler_term(env, vm::make_atom(env, "fairnif"));
+        let reason = vm::rustler_term(env, vm::make_atom(env, "not_loaded"));
+        vm::raise(env, vm::raw_term((fairnif, reason).encode(env)))
+    }
 }
 
 /// In the inventory of the library.
@@ -91,6 +103,9 @@ pub const fn nif(function: &Function, enter: Enter) -> rustler::Nif {
 pub struct Args<'a> {
     env: Env<'a>,
     terms: &'a [RawTerm],
+    task: *mut Task,
+    /// Made where the function has a `Caller`.
+    outbox: OnceCell<Arc<Outbox>>,
 }
 
 impl<'a> Args<'a> {
@@ -98,6 +113,12 @@ impl<'a> Args<'a> {
         let term = *self.terms.get(index).ok_or(rustler::Error::BadArg)?;
         // Safety: it is one of the terms that came with the environment.
         unsafe { vm::rustler_term(self.env, term) }.decode()
+    }
+
+    pub fn caller(&self) -> Result<Caller, rustler::Error> {
+        let outbox = self.outbox.get_or_init(Outbox::new).clone();
+        // Safety: `begin` is called with the body's task.
+        unsafe { Caller::new(self.task, outbox) }.ok_or(rustler::Error::BadArg)
     }
 }
 
@@ -113,8 +134,9 @@ pub unsafe fn run<F>(
 where
     F: Future + Send + 'static,
 {
-    match begin(task, make) {
-        Ok(Ok(future)) => match drive(task, future) {
+    let (begun, outbox) = begin(task, make);
+    match begun {
+        Ok(Ok(future)) => match drive(task, outbox, future) {
             End::Ready(value) => reply(task, |env| answer(value, env)),
             End::Panicked(payload) => reply(task, |env| of_panic(payload, env)),
             End::Cancelled => 0,
@@ -124,18 +146,20 @@ where
     }
 }
 
-/// No pause, and no term of these after it.
+/// The future, and where what is sent lies. No pause, and no term of these after it.
 unsafe fn begin<F>(
     task: *mut Task,
     make: impl for<'a> FnOnce(&Args<'a>) -> Result<F, rustler::Error>,
-) -> std::thread::Result<Result<F, rustler::Error>> {
+) -> (std::thread::Result<Result<F, rustler::Error>>, Option<Arc<Outbox>>) {
     let lifetime = ();
     let env = vm::rustler_env(&lifetime, (*task).env);
     let terms = match (*task).argc {
         0 => &[],
         argc => std::slice::from_raw_parts((*task).argv, argc as usize),
     };
-    catch_unwind(AssertUnwindSafe(|| make(&Args { env, terms })))
+    let args = Args { env, terms, task, outbox: OnceCell::new() };
+    let begun = catch_unwind(AssertUnwindSafe(|| make(&args)));
+    (begun, args.outbox.into_inner())
 }
 
 unsafe fn reply(task: *mut Task, answer: impl FnOnce(Env) -> NifReturned) -> RawTerm {

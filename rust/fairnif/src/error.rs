@@ -1,12 +1,15 @@
-//! What a fair function answers when it has no result.
+//! What a fair function returns when it has no result.
 
 use std::fmt;
 use std::io;
+use std::mem::forget;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use rustler::codegen_runtime::{NifReturnable, NifReturned};
 use rustler::{Atom, Encoder, Env};
 
-/// As `rustler::Error`, variant by variant; but it may be kept across a pause.
+/// The same variants as `rustler::Error`, but it may be kept across a pause.
+#[non_exhaustive]
 pub enum Error {
     /// Raises `badarg`.
     BadArg,
@@ -77,4 +80,15 @@ impl Error {
 pub(crate) fn panicked(env: Env) -> NifReturned {
     let atom = Atom::from_str(env, "nif_panicked");
     atom.map_or(NifReturned::BadArg, |atom| Error::raise(atom).into_returned(env))
+}
+
+/// Runs what may be the author's where no poll is under way: a panic is nobody's to answer.
+pub(crate) fn quietly(f: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        return;
+    };
+    // Its destructor is the author's too.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        forget(another);
+    }
 }

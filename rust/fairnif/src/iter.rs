@@ -2,7 +2,7 @@
 
 use crate::Ticker;
 
-/// Ticks for its caller: one unit for each item.
+/// Wraps an iterator so that each item ticks one unit.
 ///
 /// ```no_run
 /// use fairnif::{fair, Bin};
@@ -37,13 +37,13 @@ impl<I: Iterator> Fair<I> {
         self.iterator.next()
     }
 
-    /// The iterator as it is now.
+    /// Returns the wrapped iterator in its current state.
     pub fn into_inner(self) -> I {
         self.iterator
     }
 }
 
-/// The same as an iterator, for code that takes one and is not `async`: pauses in `next`.
+/// Like [`fair`], but an iterator, for code that takes one and is not `async`. It pauses in `next`.
 ///
 /// ```no_run
 /// # fn render(parser: impl Iterator<Item = u8>) -> Vec<u8> { parser.collect() }
@@ -55,7 +55,7 @@ impl<I: Iterator> Fair<I> {
 /// ```
 ///
 /// # Safety
-/// Each `next` is a [`Ticker::tick_here`]: what that says holds for whoever calls it.
+/// Each `next` is a [`Ticker::tick_here`], whose safety rules apply to its callers.
 pub unsafe fn fair_here<I: IntoIterator>(iterator: I) -> FairHere<I::IntoIter> {
     FairHere(fair(iterator))
 }

@@ -5,21 +5,19 @@
 compile_error!("fairnif needs Unix");
 
 mod apply;
-mod ask;
 mod bin;
 mod call;
+mod caller;
 mod error;
 mod iter;
 mod load;
 mod offload;
 mod receive;
 mod resource;
-mod source;
-mod sync;
 mod term;
 mod ticker;
 mod vm;
-mod waker;
+mod wait;
 
 #[doc(hidden)]
 pub mod abi;
@@ -29,16 +27,20 @@ pub mod codegen;
 
 pub use apply::{apply, link, monitor, Apply, Args, Class, Raised};
 pub use bin::{Bin, OwnedBin};
+pub use caller::Caller;
 pub use error::Error;
 pub use fairnif_macros::nif;
 pub use iter::{fair, fair_here, Fair, FairHere};
-pub use load::{authors_info, load, load_as};
+pub use load::authors_info;
+#[doc(hidden)]
+pub use load::load as __load;
 pub use offload::{offload, Offload, Place};
-pub use receive::{caller, receive, reply, send, Receive, ReceiveWithin};
-pub use resource::{FairResource, Resource};
-pub use source::{readable, sleep, writable, Ready, Sleep};
+pub use receive::{receive, Receive, ReceiveWithin};
+pub use resource::declare::Resource;
+pub use resource::FairResource;
 pub use term::OwnedTerm;
 pub use ticker::{Tick, Ticker};
+pub use wait::{readable, sleep, writable, Ready, Sleep};
 
 #[cfg(test)]
 mod tests;

@@ -7,61 +7,71 @@
 //! and each function points to its record in that ([`Function::record`]). Tasks of an older
 //! instance, which live on after a purge, point to the records of theirs: these are never freed.
 
-use std::ffi::{c_char, c_int, CStr, CString};
+use std::ffi::{c_int, CStr, CString};
 use std::mem::{size_of, zeroed};
 use std::ptr::{from_mut, null, null_mut};
 use std::sync::atomic::Ordering;
 
+use rustler::codegen_runtime::inventory;
 use rustler::{Env, Term};
 
 use crate::abi;
-use crate::codegen::{inventory, Entry, Function};
+use crate::codegen::{Entry, Function};
 use crate::resource::declare;
 use crate::vm;
 
-/// Binds the library to the runtime. The library's `load` calls it, once, and answers false when
-/// it does.
+/// Replaces `rustler::init!`, and adds a `load` that binds the library to the runtime.
 ///
 /// ```no_run
 /// use rustler::{Env, Term};
 ///
-/// fn load(env: Env, info: Term) -> bool {
-///     fairnif::load(env, info)
+/// fn prepare(env: Env, info: Term) -> bool {
+///     fairnif::authors_info(info).is_some_and(|term| term.is_atom())
 /// }
-/// rustler::init!("Elixir.My.Native", load = load);
+/// fairnif::init!("Elixir.My.Native", load = prepare);
 /// ```
 ///
-/// The module gives what `fairnif:load_info/0` answers to `load_nif`; in Elixir:
+/// `load = ` is optional. The author's function runs first. If it returns false or panics, the library
+/// is not loaded, and nothing has changed for an older instance of it, whose threads may be at work.
+///
+/// The module passes what `fairnif:load_info/0` returns to `load_nif`. In Elixir:
 ///
 /// ```elixir
 /// use Rustler, otp_app: :my_app, load_data_fun: {:fairnif, :load_info}
 /// ```
 ///
-/// Let it be the last thing that `load` does, as in `prepare() && fairnif::load(env, info)`, or answer
-/// true after it. The VM undoes what was opened when `load` answers false: a
-/// [`FairResource`](crate::FairResource) that was made meanwhile would be of a type that is gone, as
-/// rustler's `ResourceArc` would. Before it has succeeded none can be made.
-///
-/// Anywhere else it answers false. What goes wrong is said on standard error. The functions of a
-/// library that does not call this raise `error:{fairnif, not_loaded}`.
-pub fn load(env: Env, info: Term) -> bool {
-    match module() {
-        Some(module) => load_as(env, info, module),
-        None => {
-            eprintln!("fairnif: a library without nif_init: use fairnif::load_as");
-            false
+/// Errors are reported on standard error. The fair functions of a library that uses `rustler::init!`
+/// instead raise `error:{fairnif, not_loaded}`.
+#[macro_export]
+macro_rules! init {
+    ($module:tt $(, load = $load:path)? $(,)?) => {
+        fn __fairnif_load<'a>(env: ::rustler::Env<'a>, info: ::rustler::Term<'a>) -> bool {
+            $(
+                if !$load(env, info) {
+                    return false;
+                }
+            )?
+            // Safety: what it answers is what the library's load answers.
+            unsafe { $crate::__load(env, info, $module) }
         }
-    }
+
+        ::rustler::init!($module, load = __fairnif_load);
+    };
 }
 
-/// As [`load`], for a library whose `nif_init` cannot be looked up, such as one that is linked into
-/// another. `module` is what `rustler::init!` got.
-pub fn load_as(env: Env, info: Term, module: &str) -> bool {
+/// Binds the library to the runtime. `module` is the argument of `rustler::init!`. Returns false
+/// everywhere but in `load`.
+///
+/// # Safety
+/// If this returns true, the library's `load` must return true as well. Otherwise the VM frees the
+/// types of the library's `FairResource`s, and safe code would create objects of freed types. So only
+/// [`init!`](crate::init) calls this, at the end of the `load` that it makes.
+pub unsafe fn load(env: Env, info: Term, module: &str) -> bool {
     let error = CString::new(module).map_or(abi::E_ABI, |module| bind(env, info, &module));
     error == 0
 }
 
-/// What was given to `fairnif:load_info/1`, from the term that `load` got.
+/// The argument of `fairnif:load_info/1`, found in the term that `load` received.
 pub fn authors_info<'a>(info: Term<'a>) -> Option<Term<'a>> {
     let term = *vm::get_tuple(info)?.get(3)?;
     // Safety: an element of a tuple of the same environment.
@@ -77,7 +87,11 @@ impl rustler::Resource for Loading {}
 
 fn bind(env: Env, info: Term, module: &CStr) -> c_int {
     if env.register::<Loading>().is_err() {
-        return refuse(module, abi::E_LOAD_INFO, "fairnif::load is for the library's load");
+        return refuse(
+            module,
+            abi::E_LOAD_INFO,
+            "a library is bound to the runtime in its load only",
+        );
     }
     let fairnif = vm::make_atom(env, "fairnif");
     let runtime = match vm::get_tuple(info) {
@@ -86,15 +100,16 @@ fn bind(env: Env, info: Term, module: &CStr) -> c_int {
             return refuse(
                 module,
                 abi::E_LOAD_INFO,
-                "the second argument of load_nif is not what \
-                fairnif:load_info/0 answers (Elixir: load_data_fun: {:fairnif, :load_info})",
+                "the second argument of load_nif is not what fairnif:load_info/0 returned: call \
+                erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()), in Elixir \
+                use Rustler, load_data_fun: {:fairnif, :load_info}",
             );
         }
     };
     let functions: Vec<&Function> = inventory::iter::<Entry>().map(|entry| entry.0).collect();
     let (lib, nifs) = records(&functions);
     let mut handshake = handshake(module, nifs);
-    // Safety: the runtime's object knows this struct by its first field, its size.
+    // Safety: the runtime's object knows this struct by its first fields, size and kind.
     let answer = unsafe {
         let name = vm::make_atom(env, "fairnif_runtime");
         vm::dynamic_resource_call(env, fairnif, name, runtime, from_mut(&mut handshake).cast())
@@ -136,10 +151,11 @@ fn refuse(module: &CStr, error: c_int, why: &str) -> c_int {
     error
 }
 
-/// What an instance needs for good: some 90 bytes a function, at each load.
+/// What an instance needs for good: some 110 bytes a function, at each load.
 #[allow(clippy::mut_from_ref)] // What is borrowed mutably is new.
 fn records(functions: &[&'static Function]) -> (&'static mut abi::Lib, &'static mut [abi::Nif]) {
-    let lib = abi::Lib { ops: null(), resource_type: null_mut(), state: abi::LOADED };
+    // Safety: pointers and numbers.
+    let lib = abi::Lib { state: abi::LOADED, ..unsafe { zeroed() } };
     let lib = Box::leak(Box::new(lib));
     let pointer = from_mut(lib);
     let nifs = functions.iter().map(|function| abi::Nif {
@@ -158,44 +174,21 @@ fn records(functions: &[&'static Function]) -> (&'static mut abi::Lib, &'static 
 fn handshake(module: &CStr, nifs: &mut [abi::Nif]) -> abi::Handshake {
     abi::Handshake {
         size: size_of::<abi::Handshake>() as u32,
+        kind: abi::BINDS,
         abi_major: abi::ABI_MAJOR,
         abi_minor: abi::ABI_MINOR,
         task_size: size_of::<abi::Task>() as u32,
         options_size: size_of::<abi::Options>() as u32,
         nif_size: size_of::<abi::Nif>() as u32,
+        lib_size: size_of::<abi::Lib>() as u32,
         ops_size: size_of::<abi::Ops>() as u32,
+        bin_size: size_of::<abi::Bin>() as u32,
+        mutex_size: size_of::<abi::Mutex>() as u32,
         module: module.as_ptr(),
         nifs: nifs.as_mut_ptr(),
         nif_count: nifs.len() as u32,
         error: 0,
         ops: null(),
         resource_type: null_mut(),
-    }
-}
-
-/// The name that `rustler::init!` got. It is in what `nif_init` answers, and nowhere else: the VM
-/// tells a library neither its module nor where it has put the table.
-fn module() -> Option<&'static str> {
-    type Init = unsafe extern "C" fn() -> *const vm::Entry;
-
-    // Safety: a library that is loaded is looked up by an address in it. Its `nif_init` may be
-    // called again: it fills in the same table anew.
-    unsafe {
-        let mut here: libc::Dl_info = zeroed();
-        if libc::dladdr(module as *const _, &mut here) == 0 {
-            return None;
-        }
-        let library = libc::dlopen(here.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD);
-        if library.is_null() {
-            return None;
-        }
-        let init = libc::dlsym(library, c"nif_init".as_ptr());
-        libc::dlclose(library);
-        if init.is_null() {
-            return None;
-        }
-        let init: Init = std::mem::transmute(init);
-        let name: *const c_char = (*init()).name;
-        CStr::from_ptr(name).to_str().ok()
     }
 }

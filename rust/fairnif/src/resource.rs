@@ -1,32 +1,30 @@
 //! Resource objects whose `Drop` runs as a task of nobody's: `fairnif_resource.h` in Rust.
 //!
 //! The runtime owns an object's memory, the object its value: written once, in `new`; destroyed
-//! once, by [`clean_up`], after the last reference has gone. Who has a [`FairResource`] has one of
+//! once, by [`cleanup`], after the last reference has gone. Who has a [`FairResource`] has one of
 //! the VM's references, so the value and the library's code stay.
 //!
 //! rustler's libraries have no `upgrade`, so no type is ever taken over: each instance of the
 //! library opens its own, and what an older one made is `badarg` for the newer. A value is
 //! destroyed by the code that made it.
 
+mod cleanup;
 pub mod declare;
 
 use std::ffi::c_void;
 use std::fmt;
-use std::future::Future;
-use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 
 use rustler::{Decoder, Encoder, Env, NifResult, Term};
 
-use crate::abi;
-use crate::call::{drive, quietly, End};
-use crate::{vm, Ticker};
-use declare::{opened, ops, Type};
+use crate::{abi, vm};
+use cleanup::{place_in, size_for};
+use declare::{opened, ops, Resource};
 
-/// A reference to a value that Erlang terms refer to as well, as rustler's `ResourceArc`; but when
-/// the last one goes, the value's `Drop` runs in a task, and blocks no scheduler.
+/// A reference to a value that Erlang terms may refer to as well, like rustler's `ResourceArc`. When
+/// the last reference is dropped, the value's `Drop` runs in a task, and blocks no scheduler.
 ///
 /// ```no_run
 /// use fairnif::FairResource;
@@ -46,11 +44,11 @@ use declare::{opened, ops, Type};
 /// }
 /// ```
 ///
-/// It is an argument and a result of fair functions and of rustler's, alone or inside of other
-/// types. What is no object of this type is `badarg`. It may be kept across a pause, sent to another
-/// thread, and kept in a static; the library then stays in memory.
+/// It can be an argument and a result of fair functions and of rustler's, alone or inside other types.
+/// A term that is not an object of this type raises `badarg`. It may be kept across a pause, sent to
+/// another thread and stored in a static, which keeps the library in memory.
 ///
-/// Making one costs two allocations of the VM's, a clone and a drop an atomic operation each.
+/// Creating one costs two allocations in the VM; a clone and a drop cost an atomic operation each.
 /// [`resource!`](crate::resource) says how `Drop` runs.
 pub struct FairResource<T: Resource> {
     /// The VM's object, of which this is one reference.
@@ -66,28 +64,18 @@ unsafe impl<T: Resource> Sync for FairResource<T> {}
 impl<T: Resource> UnwindSafe for FairResource<T> {}
 impl<T: Resource> RefUnwindSafe for FairResource<T> {}
 
-/// A type that [`resource!`](crate::resource) has declared.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not declared as a fair resource",
-    note = "declare it, once, in the crate that it is of: fairnif::resource!({Self});"
-)]
-pub trait Resource: Send + Sync + Sized + 'static {
-    #[doc(hidden)]
-    fn fair_type() -> &'static Type<Self>;
-}
-
 impl<T: Resource> FairResource<T> {
     /// # Panics
-    /// As [`FairResource::try_new`] fails.
+    /// Where [`FairResource::try_new`] returns an error.
     pub fn new(value: T) -> FairResource<T> {
         FairResource::try_new(value).unwrap_or_else(|_| {
             let name = std::any::type_name::<T>();
-            panic!("fairnif: no memory for a resource {name}, or fairnif::load was not called")
+            panic!("fairnif: no memory for a resource {name}, or no load by fairnif::init!")
         })
     }
 
-    /// The value comes back when memory is out, when the runtime can start no thread, and before
-    /// [`fairnif::load`](crate::load) has succeeded.
+    /// Returns the value if memory is exhausted, if the runtime cannot start a thread, or if
+    /// [`fairnif::init!`](crate::init) has not loaded the library yet.
     pub fn try_new(value: T) -> Result<FairResource<T>, T> {
         let opened = opened::<T>();
         if opened.is_null() {
@@ -158,82 +146,5 @@ impl<'a, T: Resource> Decoder<'a> for FairResource<T> {
             vm::keep_resource(vm);
             Ok(FairResource { vm, value: place_in(data) })
         }
-    }
-}
-
-// -- the memory of an object ----------------------------------------------------------------------
-
-/// What the runtime aligns an object to.
-const ALIGNED: usize = 16;
-
-/// With room to align what wants more.
-const fn size_for<T>() -> usize {
-    size_of::<T>() + align_of::<T>().saturating_sub(ALIGNED)
-}
-
-/// Where the value is in it.
-///
-/// # Safety
-/// `data` must be an object of `size_for::<T>()` bytes.
-unsafe fn place_in<T>(data: NonNull<c_void>) -> NonNull<T> {
-    let to_next = data.addr().get().wrapping_neg() & (align_of::<T>() - 1);
-    data.byte_add(to_next).cast()
-}
-
-// -- the end of a value ---------------------------------------------------------------------------
-
-/// A value in its object, which it does not outlive.
-struct InPlace<T>(NonNull<T>);
-
-// Safety: it owns the value.
-unsafe impl<T: Send> Send for InPlace<T> {}
-
-impl<T> InPlace<T> {
-    fn take(self) -> T {
-        let value = ManuallyDrop::new(self).0;
-        // Safety: it was there, and nobody drops it now but who has it.
-        unsafe { value.read() }
-    }
-}
-
-impl<T> Drop for InPlace<T> {
-    fn drop(&mut self) {
-        // Safety: it is the owner.
-        unsafe { self.0.drop_in_place() };
-    }
-}
-
-/// The body of the task. The value is not moved: it may be larger than the stack.
-///
-/// # Safety
-/// What the runtime calls, once for each object.
-unsafe extern "C" fn clean_up<T: Send + 'static>(task: *mut abi::Task, data: *mut c_void) {
-    let value = InPlace(place_in::<T>(NonNull::new_unchecked(data)));
-    report(task, drive(task, async move { drop(value) }));
-}
-
-/// The same by the author's function.
-unsafe extern "C" fn clean_up_by<T, F, R>(task: *mut abi::Task, data: *mut c_void)
-where
-    T: Send + 'static,
-    F: Fn(T, Ticker) -> R + Copy + Send + 'static,
-    R: Future<Output = ()> + Send + 'static,
-{
-    let value = InPlace(place_in::<T>(NonNull::new_unchecked(data)));
-    // Safety: `Type::cleanup` has seen that it has no size, and one that may be copied.
-    let function = NonNull::<F>::dangling().read();
-    report(task, drive(task, async move { function(value.take(), Ticker::new()).await }));
-}
-
-/// Nobody is told of a panic. The runtime reports and counts what raises in a task of nobody's.
-unsafe fn report(task: *mut abi::Task, end: End<()>) {
-    let End::Panicked(payload) = end else {
-        return;
-    };
-    quietly(|| drop(payload));
-    if (*task).cancelled == 0 {
-        let lifetime = ();
-        let env = vm::rustler_env(&lifetime, (*task).env);
-        ((*(*task).ops).raise)(task, vm::make_atom(env, "nif_panicked"));
     }
 }

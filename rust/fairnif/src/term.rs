@@ -7,11 +7,11 @@ use rustler::{Decoder, Encoder, Env, Term};
 
 use crate::{abi, vm, Error};
 
-/// Any term, which may be kept across a pause, sent to another thread and outlive the call: a
-/// message, what an Erlang function returned, a pid or a reference of any node.
+/// Any term that may be kept across a pause, sent to another thread and outlive the call: a message,
+/// the result of an Erlang function, a pid or a reference of any node.
 ///
-/// It is a copy in an environment of its own. A clone, and what [`OwnedTerm::as_call`] finds in it,
-/// are in the same one. It is an argument, a result, and a part of such, as any other type:
+/// It is a copy in its own environment. A clone, and the parts that [`OwnedTerm::as_call`] returns,
+/// share that environment. It can be an argument, a result, or a part of either, like any other type:
 /// `message.decode::<(Atom, OwnedTerm)>()`.
 #[derive(Clone)]
 pub struct OwnedTerm {
@@ -60,7 +60,13 @@ impl OwnedTerm {
         OwnedTerm::made(|env| vm::raw_term(vm::copy_out(env, term)))
     }
 
-    #[cfg(all(test, target_os = "linux"))]
+    /// Where the bytes of a binary are, as long as this holds it. Asked of a term that was made just
+    /// now, which nobody else has yet.
+    pub(crate) fn bytes(&self) -> Option<(*const u8, usize)> {
+        // Safety: the term is one of the environment.
+        unsafe { vm::inspect_binary(self.held.env, self.term) }
+    }
+
     pub(crate) fn raw(&self) -> abi::Term {
         self.term
     }
@@ -71,14 +77,14 @@ impl OwnedTerm {
         f(unsafe { vm::rustler_term(vm::rustler_env(&lifetime, self.held.env), self.term) })
     }
 
-    /// The term as a value; [`Error::BadArg`] where it is something else.
+    /// Decodes the term. [`Error::BadArg`] if it is not a `T`.
     pub fn decode<T: for<'a> Decoder<'a>>(&self) -> Result<T, Error> {
         let _lock = self.held.decoding.lock().unwrap_or_else(PoisonError::into_inner);
         self.with(|term| term.decode().map_err(|_| Error::BadArg))
     }
 
-    /// Of what `gen_server:call` (`GenServer.call`) sends: from whom, for [`reply`](crate::reply),
-    /// and the request. `None` of any other message.
+    /// If this is a message of `gen_server:call` (`GenServer.call`): who sent it, for
+    /// [`Caller::reply`](crate::Caller::reply), and the request. Otherwise `None`.
     pub fn as_call(&self) -> Option<(OwnedTerm, OwnedTerm)> {
         match self.parts_after("$gen_call")?[..] {
             [from, request] => Some((self.part(from), self.part(request))),
@@ -86,7 +92,7 @@ impl OwnedTerm {
         }
     }
 
-    /// The same of `gen_server:cast`: the request.
+    /// If this is a message of `gen_server:cast`: the request. Otherwise `None`.
     pub fn as_cast(&self) -> Option<OwnedTerm> {
         match self.parts_after("$gen_cast")?[..] {
             [request] => Some(self.part(request)),

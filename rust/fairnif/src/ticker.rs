@@ -10,15 +10,14 @@ use std::thread;
 
 use crate::call::{current, set_current, with_current, Call, Unwound};
 
-/// Says how much work was done, so that the runtime can pause the call.
+/// Reports how much work was done, so that the runtime can pause the call.
 ///
-/// A fair function gets one for each parameter of this type; [`Ticker::new`] makes others, as does
-/// `clone`. They are all alike: a tick counts for the call that is being polled on this thread,
-/// whichever that is, and for nobody on a thread that polls none. A `Ticker` may be sent, kept or
-/// forgotten.
+/// A fair function receives one for each parameter of this type; [`Ticker::new`] and `clone` create
+/// more. They are interchangeable: a tick counts for the call that this thread is polling, and does
+/// nothing on a thread that polls none. A `Ticker` may be sent, stored or forgotten.
 ///
-/// The runtime lends it as many units as it expects to be done before the clock should be read
-/// (a few times in a slice), and `tick` subtracts.
+/// The runtime lends it the number of units that it expects before the clock should be read (a few
+/// times in a slice), and `tick` subtracts from them.
 #[derive(Debug, Default)]
 pub struct Ticker {
     left: AtomicU64,
@@ -26,17 +25,17 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// One that has not been lent anything yet.
+    /// Creates a `Ticker` to which nothing has been lent yet.
     pub const fn new() -> Ticker {
         Ticker { left: AtomicU64::new(0), lent: AtomicU64::new(0) }
     }
 
-    /// Says that `units` of work were done since the last tick: bytes, rows, rounds.
+    /// Reports `units` of work done since the last tick: bytes, rows, rounds.
     ///
-    /// The runtime learns what a unit costs. Tick at least every 5 us. Pauses when the slice is
-    /// up: other processes run, and the future goes on later, perhaps on another thread; or it is
-    /// dropped, when the caller has died. Costs a subtraction and a branch else. Each tick counts
-    /// one unit more than it says.
+    /// The runtime learns what a unit costs. Tick at least every 5 us. Pauses when the slice is up:
+    /// other processes run, and the future continues later, perhaps on another thread. If the caller
+    /// has died, the future is dropped instead. Otherwise a tick costs a subtraction and a branch.
+    /// Each tick counts one unit more than it reports.
     ///
     /// ```no_run
     /// use fairnif::{Bin, Ticker};
@@ -56,12 +55,12 @@ impl Ticker {
         Tick { ticker: self, units: units as u64, asked: false }
     }
 
-    /// The same in code that cannot be `async`: a callback deep inside a crate. Pauses at once,
-    /// inside the poll, with everything that stands on the stack.
+    /// The same for code that cannot be `async`, such as a callback deep inside a crate. Pauses at
+    /// once, inside the poll, with everything on the stack.
     ///
-    /// When the caller has died it does not return: it unwinds, as a panic does but without a
-    /// message, to the first frame of the call. Who catches that and goes on meets it again at his
-    /// next tick. While the thread panics nothing pauses.
+    /// If the caller has died, it does not return. It unwinds to the first frame of the call, like a
+    /// panic but without a message. Code that catches this and continues meets it again at its next
+    /// tick. Nothing pauses while the thread panics.
     ///
     /// ```no_run
     /// use fairnif::Ticker;
@@ -78,13 +77,13 @@ impl Ticker {
     /// ```
     ///
     /// # Safety
-    /// The caller, and everybody whose frame stands between him and the fair function, may go on
-    /// on another thread. None of them may have, across this call,
+    /// The caller, and every frame between it and the fair function, may continue on another thread.
+    /// None of them may hold, across this call,
     ///
     /// - a reference to a thread-local variable, or its address in any form;
     /// - a guard of a lock of the standard library or of the system, or of anything else that
     ///   belongs to a thread;
-    /// - a value that is not `Send`, unless nothing else has a part in it;
+    /// - a value that is not `Send`, unless nothing else shares it;
     /// - a frame that may not be unwound (C, or `extern "C"`).
     #[inline(always)]
     pub unsafe fn tick_here(&self, units: usize) {

@@ -3,7 +3,7 @@
 //! rustler's type of a term was a number up to 0.38 and is a struct around one since. `raw` and
 //! `cooked` are the only places that know.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::{transmute_copy, MaybeUninit};
 use std::ptr::NonNull;
 
@@ -37,6 +37,10 @@ pub(crate) fn raw_term(term: rustler::Term) -> Term {
 /// `env` must be valid as long as `lifetime`, which belongs to nobody else.
 pub(crate) unsafe fn rustler_env<T>(lifetime: &T, env: Env) -> rustler::Env<'_> {
     rustler::Env::new(lifetime, env.cast())
+}
+
+pub(crate) fn raw_env(env: rustler::Env) -> Env {
+    env.as_c_arg().cast()
 }
 
 /// # Safety
@@ -112,12 +116,6 @@ pub(crate) fn alloc_env() -> Env {
 /// `env` must come from `alloc_env`, and nothing of it be used any more.
 pub(crate) unsafe fn free_env(env: Env) {
     sys::enif_free_env(env.cast())
-}
-
-/// # Safety
-/// `to` must be valid and no other thread's just now.
-pub(crate) unsafe fn copy_into(to: Env, term: rustler::Term) -> Term {
-    raw(sys::enif_make_copy(to.cast(), term.as_c_arg()))
 }
 
 /// # Safety
@@ -214,12 +212,4 @@ pub(crate) unsafe fn get_resource(term: rustler::Term, of: *mut c_void) -> Optio
     let env = term.get_env().as_c_arg();
     let found = sys::enif_get_resource(env, term.as_c_arg(), of as _, &mut object as *mut _ as _);
     NonNull::new(object).filter(|_| found != 0)
-}
-
-/// The name of a module in what `nif_init` answers: `ErlNifEntry`.
-#[repr(C)]
-pub(crate) struct Entry {
-    major: c_int,
-    minor: c_int,
-    pub(crate) name: *const c_char,
 }

@@ -43,42 +43,40 @@ structs! {
     "fair_options" = Options {
         "body" = body, "stack_size" = stack_size, "slice_us" = slice_us, "max_tasks" = max_tasks,
     }
-    "fair_bin" = Bin { "data" = data, "size" = size, "ref" = reference }
-    "fair_mutex" = Mutex { "holder" = holder, "first" = first, "last" = last, "next" = next }
+    "fair_bin" = Bin { "data" = data, "size" = size, "ref" = reference, "reserved" = reserved }
+    "fair_mutex" = Mutex {
+        "holder" = holder, "first" = first, "last" = last, "next" = next, "reserved" = reserved,
+    }
     "struct fair__nif" = Nif {
         "body" = body, "options" = options, "name" = name, "arity" = arity, "mode" = mode,
         "lib" = lib, "func" = func, "slice_ns" = slice_ns, "stack_class" = stack_class,
-        "awaited" = awaited, "yields" = yields, "unwinds" = unwinds, "max_tasks" = max_tasks,
+        "may_wait" = may_wait, "yields" = yields, "cleans_up" = cleans_up, "prompt" = prompt,
+        "unused" = unused, "max_tasks" = max_tasks, "unused_too" = unused_too, "reserved" = reserved,
     }
-    "struct fair__lib" = Lib { "ops" = ops, "type" = resource_type, "state" = state }
+    "struct fair__lib" = Lib {
+        "ops" = ops, "type" = resource_type, "state" = state, "unused" = unused,
+        "reserved" = reserved,
+    }
     "struct fair__handshake" = Handshake {
-        "size" = size, "abi_major" = abi_major, "abi_minor" = abi_minor,
+        "is.size" = size, "is.kind" = kind, "abi_major" = abi_major, "abi_minor" = abi_minor,
         "task_size" = task_size, "options_size" = options_size, "nif_size" = nif_size,
-        "ops_size" = ops_size, "module" = module, "nifs" = nifs, "nif_count" = nif_count,
+        "lib_size" = lib_size, "ops_size" = ops_size, "bin_size" = bin_size,
+        "mutex_size" = mutex_size, "module" = module, "nifs" = nifs, "nif_count" = nif_count,
         "error" = error, "ops" = ops, "type" = resource_type,
     }
     "fair_resource_options" = ResourceOptions {
-        "name" = name, "cleanup" = cleanup, "down" = down, "stop" = stop, "at_once" = at_once,
-        "unwinds" = unwinds, "stack_size" = stack_size, "slice_us" = slice_us,
+        "name" = name, "cleanup" = cleanup, "down" = down, "stop" = stop, "max_concurrent" = max_concurrent,
+        "cleans_up" = cleans_up, "stack_size" = stack_size, "slice_us" = slice_us, "size" = size,
     }
-    "struct fair_resource_type" = ResourceType { "vm" = vm }
-    "struct fair__object_head" = ObjectHead { "type" = resource_type, "vm" = vm }
+    "struct fair_resource_type" = ResourceType { "vm" = vm, "size" = size, "refused" = refused }
+    "struct fair__object_head" = ObjectHead {
+        "size" = size, "unused" = unused, "type" = resource_type, "vm" = vm,
+    }
     "struct fair__ops" = Ops {
-        "size" = size, "abi_major" = abi_major, "abi_minor" = abi_minor, "running" = running,
-        "enter" = enter, "tick" = tick, "move" = r#move, "where" = r#where, "call" = call,
-        "wait" = wait, "make_fd" = make_fd, "get_fd" = get_fd, "close_fd" = close_fd,
-        "lock" = lock, "unlock" = unlock, "caller" = caller, "root" = root, "unroot" = unroot,
-        "keep" = keep, "kept" = kept, "get_resource" = get_resource, "get_bin" = get_bin,
-        "get_iolist" = get_iolist, "get_string" = get_string,
-        "get_list_length" = get_list_length, "new_bin" = new_bin, "resize_bin" = resize_bin,
-        "make_bin" = make_bin, "release_bin" = release_bin, "list_next" = list_next,
-        "list_push" = list_push, "list_reverse" = list_reverse, "alloc" = alloc,
-        "realloc" = realloc, "free" = free, "defer" = defer, "undefer" = undefer,
-        "raise" = raise, "held_lock" = held_lock, "seen_arg" = seen_arg,
-        "priv_data" = priv_data, "self" = self_pid, "is_alive" = is_alive,
-        "consume" = consume, "send" = send, "monotonic_time" = monotonic_time,
-        "current" = current, "loaded" = loaded, "resource_open" = resource_open,
-        "resource_new" = resource_new, "post" = post, "ask" = ask, "alarm" = alarm,
+        "size" = size, "abi_major" = abi_major, "abi_minor" = abi_minor, "enter" = enter,
+        "tick" = tick, "offload" = offload, "wait" = wait, "caller" = caller, "raise" = raise,
+        "loaded" = loaded, "resource_open" = resource_open, "resource_new" = resource_new,
+        "post" = post, "ask" = ask, "copy" = copy,
     }
 }
 
@@ -92,9 +90,9 @@ fn constants() -> Layout {
         ("FAIR_DIRTY_IO", abi::mode::DIRTY_IO as usize),
         ("FAIR_THREADED", abi::mode::THREADED as usize),
         ("FAIR_AUTO", abi::mode::AUTO as usize),
-        ("FAIR_UNWINDS", abi::mode::UNWINDS as usize),
+        ("FAIR_CLEANUP", abi::mode::CLEANUP as usize),
         ("FAIR_NO_YIELD", abi::mode::NO_YIELD as usize),
-        ("FAIR_AWAITED", abi::mode::AWAITED as usize),
+        ("FAIR_MAY_WAIT", abi::mode::MAY_WAIT as usize),
         ("FAIR_READ", abi::READ as usize),
         ("FAIR_WRITE", abi::WRITE as usize),
         ("FAIR_E_LOAD_INFO", abi::E_LOAD_INFO as usize),
@@ -102,6 +100,7 @@ fn constants() -> Layout {
         ("FAIR_E_ABI", abi::E_ABI as usize),
         ("FAIR_E_NOMEM", abi::E_NOMEM as usize),
         ("FAIR__LOADED", abi::LOADED as usize),
+        ("FAIR__BINDS", abi::BINDS as usize),
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into()

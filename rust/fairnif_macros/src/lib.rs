@@ -9,7 +9,7 @@ use syn::{Error, FnArg, ItemFn, LitInt, LitStr, Result, Type};
 /// Makes an `async fn` a NIF that yields.
 ///
 /// It is registered with rustler, under its name and with an argument for each parameter that is
-/// not a `Ticker`. What the parameters are is decoded by rustler's `Decoder` before the function is
+/// not a `Ticker` or a `Caller`. What the parameters are is decoded by rustler's `Decoder` before the function is
 /// called, and what it returns is encoded by `Encoder`; a `Result` with `fairnif::Error` or
 /// `rustler::Error` raises. A wrong argument raises `badarg`, a panic `nif_panicked`, as rustler's
 /// functions do.
@@ -40,7 +40,8 @@ use syn::{Error, FnArg, ItemFn, LitInt, LitStr, Result, Type};
 /// | `mode = "auto"` | begins on the caller's scheduler, until its ticks prove to lie too far apart: the default |
 /// | `"normal"`, `"dirty_cpu"`, `"dirty_io"` | begins there |
 /// | `"threaded"` | begins on a thread of the runtime's pool; the call is for `fairnif:await/1` |
-/// | `awaited` | the Erlang function hands what the NIF answers to `fairnif:await/1`, so it may wait |
+/// | `may_wait` | the Erlang function hands what the NIF answers to `fairnif:await/1`, so it may wait |
+/// | `prompt` | what it computes on the pool's threads has the priority of a scheduler |
 /// | `no_yield` | runs to its end where it begins |
 /// | `name = "..."` | what it is called in Erlang |
 /// | `stack_size = N` | bytes of stack, 16 KiB to 64 MiB: 128 KiB |
@@ -83,13 +84,14 @@ impl Options {
         match option.as_str() {
             "mode" => self.mode = Some(mode(&meta.value()?.parse()?)?),
             "name" => self.name = Some(meta.value()?.parse()?),
-            "awaited" => self.flags.push("AWAITED"),
+            "may_wait" => self.flags.push("MAY_WAIT"),
+            "prompt" => self.flags.push("PROMPT"),
             "no_yield" => self.flags.push("NO_YIELD"),
             "stack_size" => self.stack_size = Some(meta.value()?.parse()?),
             "slice_us" => self.slice_us = Some(meta.value()?.parse()?),
             "max_tasks" => self.max_tasks = Some(meta.value()?.parse()?),
             _ => return Err(meta.error(
-                "expected one of mode, name, awaited, no_yield, stack_size, slice_us, max_tasks",
+                "expected one of mode, name, may_wait, prompt, no_yield, stack_size, slice_us, max_tasks",
             )),
         }
         Ok(())
@@ -184,6 +186,7 @@ fn expand(options: &Options, function: &ItemFn) -> Result<TokenStream> {
 /// What a parameter is made of.
 enum Argument<'a> {
     Ticker,
+    Caller,
     Term(&'a Type),
 }
 
@@ -208,6 +211,7 @@ fn argument(input: &FnArg) -> Result<Argument<'_>> {
         }
         Type::Path(path) => match path.path.segments.last().map(|s| s.ident.to_string()).as_deref() {
             Some("Ticker") => Ok(Argument::Ticker),
+            Some("Caller") => Ok(Argument::Caller),
             Some("Env" | "Term") => Err(Error::new(
                 ty.span(),
                 "terms and environments do not survive a pause: decode into a type that owns its data",
@@ -226,6 +230,7 @@ fn values(arguments: &[Argument]) -> TokenStream {
     let mut index = 0usize;
     let values = arguments.iter().map(|argument| match argument {
         Argument::Ticker => quote!(::fairnif::Ticker::new()),
+        Argument::Caller => quote!(__fairnif_args.caller()?),
         Argument::Term(ty) => {
             index += 1;
             let index = index - 1;

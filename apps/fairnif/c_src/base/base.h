@@ -2,8 +2,8 @@
  * base.h - what every file of the runtime knows: what it is built with, limits,
  * plain atomics.
  *
- * The runtime's folders are layers: base, thread, task, term, wait, life, nif.
- * A file includes headers of its own folder and of those before
+ * The runtime's folders are layers: base, thread, task, term, wait, life,
+ * resource, nif.  A file includes headers of its own folder and of those before
  * it, never in a circle (tools/check_layers).
  *
  * What must never be done in any of them: keep a pointer into an author's
@@ -66,6 +66,7 @@ enum {
     FAIR__WARM = 16, FAIR__COLD = 64, /* idle stacks kept for all threads, of
                                        each size; only the cold are trimmed */
     FAIR__WARM_BYTES = 64 * 1024 * 1024,    /* of all warm ones together */
+    FAIR__TRIM_IN_PLACE = 256 * 1024,       /* stacks: 64 pages, 10 us */
     FAIR__CACHED = 4,               /* idle default stacks kept per thread */
     FAIR__INLINE_BINS = 4,
     FAIR__INLINE_DEFERS = 4,
@@ -77,6 +78,9 @@ enum {
     FAIR__TURNS_MOST = 1000,        /* that a process owes at most: 25 ms */
     FAIR__INLINE_ROOTS = 12,        /* arguments of their own at a pause */
     FAIR__OCTAVES = 64,             /* of a number of units */
+    FAIR__END_IS_WORK = 512,        /* what a task holds, by fair__weight: more
+                                       is let go of in slices, or on the pool;
+                                       half a slice */
     FAIR__BUCKETS = 1 + 20 * 8      /* under 1 us; 8 to an octave up to 1 s */
 };
 
@@ -84,6 +88,7 @@ _Static_assert(FAIR__STACK_MIN << FAIR__CLASS_DEFAULT == FAIR__STACK_DEFAULT,
                "the class of the default size");
 
 #define FAIR__NS_PER_US 1000u
+#define FAIR__NS_PER_S 1000000000u
 #define FAIR__BOGUS_UNITS ((uint64_t)1 << 31)   /* more in one tick: a bug */
 
 /* A NIF. */

@@ -10,15 +10,19 @@
  * everywhere. */
 struct fair__config {
     fair__u64 slice_ns;         /* on normal schedulers */
-    fair__u64 fair_ns;          /* what 4000 reductions take: the price */
+    fair__u64 turn_ns;          /* what 4000 reductions take: the price */
     fair__u64 dirty_slice_ns;
-    fair__u64 dirty_trip_ns;    /* a dirty call there and back */
-    fair__u64 adapt_gap_ns;     /* AUTO: mean gap from which calls begin
+    fair__u64 dirty_round_trip_ns;    /* a dirty call there and back */
+    fair__u64 auto_gap_ns;     /* AUTO: mean gap from which calls begin
                                    dirty */
     fair__u64 max_tasks;        /* 0: no limit */
     fair__u64 dirty_cpus;       /* dirty CPU schedulers online; so many
                                    threads of the pool may compute at once */
     fair__u64 threads;          /* of the pool, at most */
+    fair__u64 pool_nice;        /* authors' code has a priority there that is
+                                   lower than the schedulers' by this */
+    fair__u64 scheduler_slice_ns;   /* the kernel's slice of the threads of
+                                   normal schedulers; 0: the usual one */
     fair__u64 max_queued;       /* jobs that wait for one */
     fair__u64 overload_ns;      /* how long a call waits to begin */
     fair__u64 spin;             /* more than one processor: a thread of the
@@ -29,6 +33,7 @@ struct fair__config {
     /* not settings, but as global */
     uint64_t active;                /* calls under way, with max_tasks set;
                                        under the lock of what waits */
+    _Atomic bool halts;             /* the VM does: bodies stay where they are */
     _Atomic int64_t dirty_running;  /* tasks that hold a dirty CPU scheduler */
 };
 extern FAIR_HIDDEN struct fair__config fair__config;

@@ -10,6 +10,7 @@
 #include "base/os.h"
 
 #if !defined(_WIN32)
+#  include <dlfcn.h>
 #  include <fcntl.h>
 #  include <poll.h>
 #  include <signal.h>
@@ -17,13 +18,14 @@
 #  include <unistd.h>
 #endif
 #if defined(__linux__)
+#  include <dirent.h>
+#  include <sched.h>
+#  include <sys/mman.h>
 #  include <sys/prctl.h>
 #  include <sys/resource.h>
 #  include <sys/syscall.h>
 #elif defined(_WIN32)
 #  include <windows.h>
-#elif defined(__APPLE__)
-#  include <dlfcn.h>
 #endif
 
 #ifndef CLOCK_MONOTONIC_COARSE
@@ -53,11 +55,18 @@ uint64_t fair__cpu_now(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-void fair__nap(void)
+void fair__sleep_ns(long ns)
 {
-    const struct timespec ms = {.tv_nsec = 1000000};
+    const struct timespec time = {.tv_nsec = ns};
 
-    nanosleep(&ms, NULL);
+    nanosleep(&time, NULL);
+}
+
+/* This thread does nothing any more, until the program ends. */
+void fair__os_stay(void)
+{
+    for (;;)
+        fair__nap();
 }
 
 /* As the operating system knows it; 0 where that is of no use. */
@@ -72,6 +81,25 @@ int fair__thread_id(void)
 #endif
 }
 
+#if defined(__linux__)
+/* What the kernel says of a thread of this program, cut after size - 1 bytes; ""
+ * where it does not. */
+static void read_of_thread(int tid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    ssize_t length = -1;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        length = read(fd, text, size - 1);
+        close(fd);
+    }
+    text[length > 0 ? length : 0] = '\0';
+}
+#endif
+
 /* Has a thread of this program a processor, or waits for one?  Else it is
  * asleep: in a system call, for a lock, for a page.  Some us; false where the
  * system does not say. */
@@ -80,21 +108,77 @@ bool fair__thread_computes(int tid)
 #if defined(__linux__)
     char text[128];             /* "Id (name) State ..." */
     const char *name_end;
-    ssize_t size;
-    int fd;
 
-    snprintf(text, sizeof text, "/proc/self/task/%d/stat", tid);
-    fd = open(text, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    size = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[size > 0 ? size : 0] = '\0';
+    read_of_thread(tid, "stat", text, sizeof text);
     name_end = strrchr(text, ')');
     return name_end && strncmp(name_end, ") R", 3) == 0;
 #else
     (void)tid;
     return false;
+#endif
+}
+
+void fair__os_lower(int by)
+{
+#if defined(__linux__)
+    id_t tid = (id_t)fair__thread_id();
+    int nice = getpriority(PRIO_PROCESS, tid) + by;
+
+    setpriority(PRIO_PROCESS, tid, nice < 19 ? nice : 19);
+#else
+    (void)by;
+#endif
+}
+
+#if defined(__linux__)
+/* OTP 25: 1_scheduler; 27: erts_sched_1. */
+static bool is_scheduler(int tid)
+{
+    char name[17];
+
+    read_of_thread(tid, "comm", name, sizeof name);
+    return strstr(name, "_scheduler") || strncmp(name, "erts_sched_", 11) == 0;
+}
+
+/* Only of threads that run as most do; what has deadlines has no such slice. */
+static void set_slice(int tid, uint64_t ns)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } a = {0};
+
+    if (syscall(SYS_sched_getattr, tid, &a, sizeof a, 0) != 0
+        || (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH))
+        return;
+    a.runtime = ns;
+    syscall(SYS_sched_setattr, tid, &a, 0);
+}
+#endif
+
+void fair__os_slice_schedulers(uint64_t ns)
+{
+#if defined(__linux__)
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+
+    while (tasks && (entry = readdir(tasks)))
+        if (is_scheduler(atoi(entry->d_name)))
+            set_slice(atoi(entry->d_name), ns);
+    if (tasks)
+        closedir(tasks);
+#else
+    (void)ns;
+#endif
+}
+
+void fair__os_usual_slice(void)
+{
+#if defined(__linux__)
+    set_slice(0, 0);
 #endif
 }
 
@@ -111,6 +195,7 @@ bool fair__thread_used(struct fair__used *used)
         * 1000000000u
         + (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000u;
     used->sleeps = u.ru_nvcsw;
+    used->preempted = u.ru_nivcsw;
     return true;
 #else
     (void)used;
@@ -145,6 +230,28 @@ unsigned fair__thread_number(void)
     return (unsigned)strtoul(p, NULL, 10);
 }
 
+/* The stack that the system gave this thread; NULL and SIZE_MAX where it does not
+ * say. */
+void fair__thread_stack(char **low, size_t *size)
+{
+#if defined(__linux__)
+    pthread_attr_t attr;
+    void *at;
+
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        int error = pthread_attr_getstack(&attr, &at, size);
+
+        pthread_attr_destroy(&attr);
+        if (!error) {
+            *low = at;
+            return;
+        }
+    }
+#endif
+    *low = NULL;
+    *size = SIZE_MAX;
+}
+
 /* This library stays mapped whatever happens to the module: authors' libraries
  * keep pointing here.  ELF has a linker flag for it (-z nodelete). */
 bool fair__stay_loaded(void)
@@ -162,6 +269,31 @@ bool fair__stay_loaded(void)
         && dlopen(self.dli_fname, RTLD_NOW | RTLD_NODELETE);
 #else
     return true;
+#endif
+}
+
+void fair__os_forget(char *memory, size_t size)
+{
+#if defined(__linux__)
+    uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    uintptr_t low = ((uintptr_t)memory + mask) & ~mask;
+    uintptr_t high = ((uintptr_t)memory + size) & ~mask;
+
+    if (high > low)
+        madvise((void *)low, high - low, MADV_DONTNEED);
+#else
+    (void)memory, (void)size;
+#endif
+}
+
+/* A function of the VM's that not every release has; NULL there. */
+void *fair__os_find(const char *name)
+{
+#if defined(_WIN32)
+    (void)name;
+    return NULL;
+#else
+    return dlsym(RTLD_DEFAULT, name);
 #endif
 }
 

@@ -3,6 +3,8 @@
  */
 #include "base/type.h"
 
+#include "base/locks.h"
+
 static void nobody_is_monitored(ErlNifEnv *env, void *obj, ErlNifPid *pid,
                                 ErlNifMonitor *monitor)
 {
@@ -49,10 +51,10 @@ bool fair__open_kept_type(ErlNifEnv *env, const char *name,
  * that nobody lets go of; it cannot be made before load has returned. */
 bool fair__keep_types(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct fair__mutex lock = FAIR__MUTEX(RANK_KEPT);
     bool all = true;
 
-    pthread_mutex_lock(&lock);
+    fair__mutex_lock(&lock);
     for (unsigned i = 0; i < sizeof kept_types / sizeof *kept_types; i++) {
         struct kept_type *k = &kept_types[i];
 
@@ -60,6 +62,6 @@ bool fair__keep_types(void)
             k->object = enif_alloc_resource(*k->type, 1);
         all = all && k->object;
     }
-    pthread_mutex_unlock(&lock);
+    fair__mutex_unlock(&lock);
     return all;
 }

@@ -1,145 +1,85 @@
 /*
- * end.c - the end of a task: what it holds is let go; and the list of those
- * that are suspended.
+ * end.c - the end of a task: what it holds is let go.
  *
  * On any thread: a task ends where it ran, where its caller's arguments are
  * freed, or where a pending value is.
  */
 #include "life/end.h"
 
-#include <stdlib.h>
-
+#include "base/config.h"
 #include "base/os.h"
+#include "life/listed.h"
 #include "task/cancel.h"
 #include "task/env.h"
+#include "task/slice.h"
 #include "task/stack.h"
 #include "task/switch.h"
 #include "term/hold.h"
+#include "thread/low.h"
 #include "wait/lock.h"
+#include "wait/park.h"
 #include "wait/turn.h"
 #include "wait/wait.h"
 
-/* -- the list of suspended tasks, for fairnif:tasks/0 --------------------- */
-
-static struct shard {
-    pthread_mutex_t lock;
-    struct fair__task *first;
-    _Atomic size_t count;
-} shards[FAIR__SHARDS] = {
-    [0 ... FAIR__SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}
-};
-
-static struct shard *shard_of(const struct fair__task *t)
-{
-    return &shards[((uintptr_t)t->map >> 16) % FAIR__SHARDS];
-}
-
-void fair__enlist(struct fair__task *t)
-{
-    struct shard *s = shard_of(t);
-
-    pthread_mutex_lock(&s->lock);
-    t->prev = NULL;
-    t->next = s->first;
-    if (s->first)
-        s->first->prev = t;
-    s->first = t;
-    ADD(s->count, 1);
-    pthread_mutex_unlock(&s->lock);
-    t->listed = true;
-}
-
-static void delist(struct fair__task *t)
-{
-    struct shard *s = shard_of(t);
-
-    if (!t->listed)
-        return;
-    pthread_mutex_lock(&s->lock);
-    *(t->prev ? &t->prev->next : &s->first) = t->next;
-    if (t->next)
-        t->next->prev = t->prev;
-    ADD(s->count, (size_t)-1);
-    pthread_mutex_unlock(&s->lock);
-    t->listed = false;
-}
-
-size_t fair__suspended_count(void)
-{
-    size_t count = 0;
-
-    for (unsigned i = 0; i < FAIR__SHARDS; i++)
-        count += GET(shards[i].count);
-    return count;
-}
-
-static bool is_outlived(const struct fair__task *t)
-{
-    return GET(t->is_process) && t->nif->lib != GET(t->func->newest)
-        && t->nif->lib != GET(t->func->before);
-}
-
-/* Copies what is to be seen of every task that has been suspended at least once
- * and has not ended; the caller frees it.  NULL when there is none, or no
- * memory.  The locks are held for the copying only: schedulers wait for them. */
-struct fair__seen_task *fair__suspended(size_t *count)
-{
-    struct fair__seen_task *all = NULL;
-
-    *count = 0;
-    for (unsigned i = 0; i < FAIR__SHARDS; i++) {
-        struct shard *s = &shards[i];
-        size_t room = GET(s->count) + 64;
-        struct fair__seen_task *more =
-            realloc(all, (*count + room) * sizeof *more);
-
-        if (!more)
-            break;
-        all = more;
-        pthread_mutex_lock(&s->lock);
-        for (struct fair__task *t = s->first; t && room > 0; t = t->next) {
-            all[(*count)++] = (struct fair__seen_task){
-                t->func, GET(t->state), GET(t->target), GET(t->since_ns),
-                GET(t->cancelled_ns),
-                __atomic_load_n(&t->pub.yields, __ATOMIC_RELAXED), t->owner,
-                is_outlived(t)
-            };
-            room--;
-        }
-        pthread_mutex_unlock(&s->lock);
-    }
-    return all;
-}
-
 /* -- ends ----------------------------------------------------------------- */
 
-static __attribute__((noinline)) void release(struct fair__task *t)
+/* Up to `most`, by weight.  Locks before the memory and the objects, which one
+ * may lie in. */
+static __attribute__((noinline)) unsigned release(struct fair__task *t,
+                                                  unsigned most)
 {
-    fair__defers_run(t);
-    /* Before the memory and the objects, which a lock may lie in. */
-    if (t->holds)
-        fair__locks_release(t);
-    fair__hold_release(t);
+    most = fair__defers_run(t, most);
+    most = fair__locks_release(t, most);
+    return fair__hold_release(t, most);
 }
 
 /* Everything the task holds, locks too; nothing when it is called again. */
 void fair__let_go(struct fair__task *t)
 {
-    if (fair__has_held(t) || t->holds)
-        release(t);
-    if (fair_unlikely(t->waits.fd != NULL))
+    if (fair__has_held(t) || t->hold.mutexes)
+        release(t, UINT_MAX);
+    if (fair_unlikely(t->wait.on.fd != NULL))
         fair__wait_end(t);
-    if (fair_unlikely(t->fds != NULL))
-        fair__fds_release(t);
+    if (fair_unlikely(t->hold.fds != NULL))
+        fair__fds_release(t, UINT_MAX);
 }
 
-/* -- unwinding ------------------------------------------------------------- */
+/* The same by and by, until the slice that began then is up: false when
+ * something is left. */
+bool fair__let_go_some(struct fair__task *t, uint64_t since)
+{
+    enum { STEP = 64 };         /* between looks at the clock: 2 us */
+    unsigned left;
+
+    do {
+        left = release(t, STEP);
+        if (left > 0)
+            left = fair__fds_release(t, left);
+    } while (left == 0 && !GET(fair__config.pause_every_tick)
+             && !fair__slice_is_up(since));
+    return left > 0;
+}
+
+/* -- what keeps the library ------------------------------------------------- */
+
+static struct fair__handle *handle_of(const struct fair__task *t,
+                                      struct fair__task *task)
+{
+    struct fair__handle *handle =
+        enif_alloc_resource(t->nif->lib->type, sizeof *handle);
+
+    if (handle)
+        handle->task = task;
+    return handle;
+}
+
+/* -- cleaning up ----------------------------------------------------------- */
 
 /* Its body is on its stack still, and lets go itself of what lies there. */
 static bool is_to_clean_up(const struct fair__task *t)
 {
     return t->begun && (t->exit == X_PAUSE || t->exit == X_WAIT)
-        && t->nif->unwinds;
+        && t->nif->cleans_up;
 }
 
 void fair__cleaned_up(struct fair__task *t)
@@ -148,30 +88,34 @@ void fair__cleaned_up(struct fair__task *t)
     t->exit = t->error ? X_RAISE : X_DROP;
 }
 
+static const struct fair__kind cleans_up = {.apart = true, .has_caller = true};
+
 /* On a thread of the pool, whose record may be lacking.  False when the body
  * waits for a lock that others should let go of meanwhile. */
 static bool clean_up(struct fair__task *t, struct fair__thread *th)
 {
     struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
 
-    if (!t->own_argv)
-        t->own_argv = t->inline_argv;
-    if (!t->own_env)
-        t->own_env = enif_alloc_env();
-    t->pub.env = t->own_env;
+    if (!t->own.argv)
+        t->own.argv = t->inline_argv;
+    if (!t->own.env)
+        t->own.env = enif_alloc_env();
+    t->kind = &cleans_up;
+    t->pub.env = t->own.env;
+    t->vm_env = NULL;
     t->pub.argc = 0;
     t->foreign = true;
     t->thread = th;
     t->stat = st ? st : t->func->elsewhere;
     t->where = W_THREAD;
     SET(t->target, W_THREAD);
-    SET(t->unwanted, true);
+    SET(t->wait.unwanted, true);
     fair__cancel(t);
-    if (t->waits.fd)
+    if (t->wait.on.fd)
         fair__wait_end(t);      /* others may wait for it from now on */
     if (th) {
         th->current = t;
-        fair__slot_enter(th, t->func, GET(t->cancelled_ns), t->pub.yields,
+        fair__slot_enter(th, t->func, GET(t->cancel.since_ns), t->pub.yields,
                          t->owner.pid);
     }
     fair__switch_to(t);
@@ -198,22 +142,26 @@ void fair__clean_up(struct fair__task *t, struct fair__thread *th)
         clean_up_here(t, th);
 }
 
-static void put_back(struct fair__task *t)
+static void give_task(struct fair__task *t,
+                      void (*run)(struct fair__job *job))
 {
-    fair__wait_lock();
-    fair__pool_put_back(&t->job);
-    fair__wait_unlock();
+    t->wait.job.run = run;
+    t->wait.job.func = NULL;    /* it says nothing of the function's calls */
+    fair__pool_give_first(&t->wait.job);
 }
 
-static void unwind_job(struct fair__job *job)
+static void cleanup_job(struct fair__job *job)
 {
     struct fair__task *t = fair__task_of(job);
     struct fair__thread *th = fair__self();
 
-    if (clean_up(t, th))
+    if (clean_up(t, th)) {
         fair__task_end(t, th);
-    else
-        put_back(t);            /* this thread looks next */
+        return;
+    }
+    /* For a lock, whose holder may be in the queue.  This thread looks next. */
+    job->waits = fair__is_waited_for(t);
+    fair__put_job_back(job);
 }
 
 /* Nothing but the task itself keeps the library from now on. */
@@ -224,8 +172,8 @@ static void pin_for_good(struct fair__task *t)
     if (t->handle) {
         enif_keep_resource(t->handle);
     } else {
-        t->handle = t->spare;
-        t->spare = NULL;
+        t->handle = t->cancel.spare;
+        t->cancel.spare = NULL;
     }
     t->pinned = true;
 }
@@ -234,13 +182,13 @@ static void pin_for_good(struct fair__task *t)
  * call, which keeps the library, and the binaries that it read; and cleans up in
  * place.  Else never here: this may be a destructor, in whatever code on
  * whatever thread, also in a body. */
-static void begin_unwinding(struct fair__task *t)
+static void begin_cleanup(struct fair__task *t)
 {
-    bool in_place = !t->spare || (t->terms && !t->own_env);
+    bool in_place = !t->cancel.spare || (t->hold.terms && !t->kind->apart);
 
-    if (t->spare)
+    if (t->cancel.spare)
         pin_for_good(t);
-    fair__become(t, T_UNWINDS);
+    fair__become(t, T_CLEANUP);
     if (in_place) {
         struct fair__thread *th = fair__self();
 
@@ -248,45 +196,73 @@ static void begin_unwinding(struct fair__task *t)
         fair__task_end(t, th);
         return;
     }
-    t->job.run = unwind_job;
-    t->job.func = NULL;         /* it says nothing of the function's calls */
-    t->job.waits = false;
-    put_back(t);
-    fair__pool_kick();          /* a thread is there: can_unwind */
+    give_task(t, cleanup_job);    /* a thread is there: can_clean_up */
+}
+
+/* -- elsewhere -------------------------------------------------------------- */
+
+static void end_job(struct fair__job *job)
+{
+    fair__task_end(fair__task_of(job), fair__self());
+}
+
+/* What it holds is let go of on the pool: here it would block a scheduler, and
+ * nobody waits for it.  Until then the library is kept: it may have deferred
+ * functions.  In the destructor of the handle another object of its type does
+ * that, since the type is there still.  False: no memory, or no thread. */
+static bool end_elsewhere(struct fair__task *t)
+{
+    if (!FAIR__TASKS || !t->kind->has_caller || !fair__blocks_others()
+        || !fair__pool_start())
+        return false;
+    if (!t->handle && !t->cancel.spare)
+        t->cancel.spare = handle_of(t, NULL);
+    if (!t->handle && !t->cancel.spare)
+        return false;
+    pin_for_good(t);
+    fair__delist(t);
+    if (t->wait.on.fd)
+        fair__wait_end(t);      /* others may wait for it from now on */
+    t->pub.env = t->vm_env = NULL;      /* of a NIF call that is over */
+    fair__become(t, T_ENDING);
+    give_task(t, end_job);
+    return true;
 }
 
 /* -- the end --------------------------------------------------------------- */
 
 static __attribute__((noinline)) void free_own_env(struct fair__task *t)
 {
-    if (t->own_argv != t->inline_argv)
-        enif_free(t->own_argv);
-    t->own_argv = NULL;
-    if (t->own_env)
-        enif_free_env(t->own_env);
-    t->own_env = NULL;
+    if (t->own.argv != t->inline_argv)
+        enif_free(t->own.argv);
+    t->own.argv = NULL;
+    if (t->own.env)
+        enif_free_env(t->own.env);
+    t->own.env = NULL;
 }
 
 /* Everything the task holds is let go; `th` is NULL where no tasks run.  Of a
  * body that has to clean up before, it is the begin of the end. */
 void fair__task_end(struct fair__task *t, struct fair__thread *th)
 {
-    struct fair__handle *handle = t->handle, *spare = t->spare;
+    struct fair__handle *handle = t->handle, *spare = t->cancel.spare;
     bool pinned = t->pinned;
 
     if (fair_unlikely(is_to_clean_up(t))) {
-        begin_unwinding(t);
+        begin_cleanup(t);
         return;
     }
+    if (fair_unlikely(fair__end_is_work(t)) && end_elsewhere(t))
+        return;
     fair__let_go(t);
-    delist(t);
+    fair__delist(t);
     if (t->counted)
-        fair__dismiss(t->func, fair__vm_env(t));
-    if (fair_unlikely(t->own_argv != NULL))
+        fair__dismiss(t->func, t->vm_env);
+    if (fair_unlikely(t->own.argv != NULL))
         free_own_env(t);
     if (handle)
         handle->task = NULL;
-    fair__become(t, T_ENDED);
+    fair__become(t, T_FREE);
     fair__stack_give(th, t);
     /* It may have been the last of an author's library: at the very end. */
     if (fair_unlikely(pinned))
@@ -299,15 +275,12 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
  * that of a callback of the VM's, or NULL. */
 void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env)
 {
-    t->pub.env = env;
+    t->pub.env = t->vm_env = env;
     atomic_fetch_add(&t->func->elsewhere->cancels, 1);
     fair__task_end(t, NULL);
 }
 
-/* The destructor of an author's task type.  On any thread, also ones that are
- * no schedulers; the author's code is still mapped, since the object's type
- * is his. */
-void fair__handle_dtor(ErlNifEnv *env, void *obj)
+static void drop_handle(ErlNifEnv *env, void *obj)
 {
     struct fair__task *t = ((struct fair__handle *)obj)->task;
 
@@ -317,45 +290,42 @@ void fair__handle_dtor(ErlNifEnv *env, void *obj)
     fair__drop_elsewhere(t, env);
 }
 
-/* -- what keeps a suspended task ------------------------------------------- */
-
-static struct fair__handle *handle_of(const struct fair__task *t,
-                                      struct fair__task *task)
+/* The destructor of an author's task type.  On any thread, also ones that are
+ * no schedulers; the author's code is still mapped, since the object's type
+ * is his. */
+void fair__handle_dtor(ErlNifEnv *env, void *obj)
 {
-    struct fair__handle *handle =
-        enif_alloc_resource(t->nif->lib->type, sizeof *handle);
-
-    if (handle)
-        handle->task = task;
-    return handle;
+    fair__dtor_at_par(drop_handle, env, obj);
 }
+
+/* -- what keeps a suspended task ------------------------------------------- */
 
 /* Once it is suspended, nothing that cleaning up needs may be lacking.  On a
  * scheduler. */
-static bool can_unwind(struct fair__task *t)
+static bool can_clean_up(struct fair__task *t)
 {
     if (!t->foreign)
         t->priv = enif_priv_data(t->pub.env);
     fair__env_note_time();
-    if (!t->spare)
-        t->spare = fair__pool_start() ? handle_of(t, NULL) : NULL;
-    return t->spare != NULL;
+    if (!t->cancel.spare)
+        t->cancel.spare = fair__pool_start() ? handle_of(t, NULL) : NULL;
+    return t->cancel.spare != NULL;
 }
 
 /* The resource object, with one reference that is the caller's to release. */
 bool fair__handle_new(struct fair__task *t)
 {
-    if (FAIR__TASKS && fair_unlikely(t->nif->unwinds) && !can_unwind(t))
+    if (FAIR__TASKS && fair_unlikely(t->nif->cleans_up) && !can_clean_up(t))
         return false;
     t->handle = handle_of(t, t);
     if (!t->handle)
         return false;
-    if (!t->listed)
-        fair__enlist(t);
+    fair__enlist(t);
     return true;
 }
 
-bool fair__pin(struct fair__task *t)
+/* A pin keeps the author's library mapped while no term holds the handle. */
+static bool pin(struct fair__task *t)
 {
     if (t->pinned)
         return true;
@@ -365,4 +335,31 @@ bool fair__pin(struct fair__task *t)
         return false;
     t->pinned = true;
     return true;
+}
+
+ERL_NIF_TERM fair__wait_or_end(struct fair__task *t, struct fair__thread *th,
+                               enum fair__state state)
+{
+    ErlNifEnv *env = t->vm_env;
+    ERL_NIF_TERM pending;
+
+    t->wait.state = state;
+    fair__become(t, T_PARKING);
+    pending = pin(t) ? fair__park(t) : 0;
+    if (fair_likely(pending != 0))
+        return pending;
+    fair__task_end(t, th);
+    return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+}
+
+ERL_NIF_TERM fair__end_in_error(struct fair__task *t, ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM error = fair__error_term(t, env);
+
+    (void)argc, (void)argv;
+    if (strcmp(t->error, "overloaded") == 0)
+        atomic_fetch_add(&t->func->elsewhere->overloaded, 1);
+    fair__task_end(t, NULL);
+    return enif_raise_exception(env, error);
 }

@@ -1,5 +1,5 @@
 /*
- * end.h - what a task holds is let go; who is suspended.
+ * end.h - the end of a task: what it holds is let go.
  */
 #ifndef FAIR_END_H
 #define FAIR_END_H
@@ -8,9 +8,15 @@
 
 FAIR_HIDDEN void fair__handle_dtor(ErlNifEnv *env, void *obj);
 FAIR_HIDDEN bool fair__handle_new(struct fair__task *t);
-/* A pin keeps the author's library mapped while no term holds the
- * handle. */
-FAIR_HIDDEN bool fair__pin(struct fair__task *t);
+/* On a scheduler: the caller gets a pending value, or an exception where memory
+ * is out. */
+FAIR_HIDDEN ERL_NIF_TERM fair__wait_or_end(struct fair__task *t,
+                                           struct fair__thread *th,
+                                           enum fair__state state);
+/* In its caller's await: it waited in vain. */
+FAIR_HIDDEN ERL_NIF_TERM fair__end_in_error(struct fair__task *t,
+                                            ErlNifEnv *env, int argc,
+                                            const ERL_NIF_TERM argv[]);
 /* On a thread of the pool, before anything is let go of a task that cannot be
  * gone on with: its body cleans up, if it has to. */
 FAIR_HIDDEN void fair__clean_up(struct fair__task *t,
@@ -18,22 +24,9 @@ FAIR_HIDDEN void fair__clean_up(struct fair__task *t,
 /* A body that was cancelled has returned: why its task ends. */
 FAIR_HIDDEN void fair__cleaned_up(struct fair__task *t);
 FAIR_HIDDEN void fair__let_go(struct fair__task *t);
+FAIR_HIDDEN bool fair__let_go_some(struct fair__task *t, uint64_t since);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
 FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);
-
-struct fair__seen_task {        /* for readers: a copy */
-    struct fair__func *func;
-    int state, target;
-    uint64_t since_ns;
-    uint64_t cancelled_ns;      /* 0: is not */
-    uint64_t yields;
-    ErlNifPid owner;
-    bool is_outlived;           /* a process of which two newer libraries are
-                                   loaded: Erlang code would have been purged */
-};
-FAIR_HIDDEN void fair__enlist(struct fair__task *t);
-FAIR_HIDDEN struct fair__seen_task *fair__suspended(size_t *count);
-FAIR_HIDDEN size_t fair__suspended_count(void);
 
 #endif

@@ -20,10 +20,10 @@
 #include "base/config.h"
 #include "base/os.h"
 #include "life/end.h"
-#include "life/park.h"
 #include "life/run.h"
 #include "life/threaded.h"
 #include "task/cancel.h"
+#include "task/charge.h"
 #include "task/debug.h"
 #include "task/env.h"
 #include "task/slice.h"
@@ -34,12 +34,35 @@
 
 /* -- ends ----------------------------------------------------------------- */
 
+static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th);
+static const struct fair__kind scheduled;
+
+/* The body is over, with much to be let go of: that is done in slices, before
+ * the result goes out.  False where it is done at once, or memory is out; or on
+ * the pool, where the VM has been given an exception, and schedules no NIF. */
+static bool ends_in_slices(struct fair__task *t)
+{
+    if (!FAIR__TASKS || t->where != W_NORMAL
+        || enif_has_pending_exception(t->pub.env, NULL)
+        || (!t->handle && !fair__handle_new(t)))
+        return false;
+    t->over = true;
+    t->slice.hop = false;
+    t->pub.argc = 0;
+    t->hold.roots = t->hold.inline_roots;   /* others are among the blocks */
+    t->hold.roots_used = t->exit == X_DONE;
+    t->hold.roots[0] = t->result;
+    return true;
+}
+
 /* The body did what the runtime cannot let it do. */
 static ERL_NIF_TERM fail(struct fair__task *t, struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
     ERL_NIF_TERM error = fair__error_term(t, env);
 
+    if (fair_unlikely(fair__end_is_work(t)) && ends_in_slices(t))
+        return reschedule(t, th);
     fair__task_end(t, th);
     return enif_raise_exception(env, error);
 }
@@ -53,75 +76,6 @@ static ERL_NIF_TERM drop(struct fair__task *t, struct fair__thread *th)
     return enif_make_atom(env, "cancelled");    /* nobody will see it */
 }
 
-/* sit_out(Result, DebtNs): pays turn by turn for what one turn could not, then
- * gives the result.  Needs no task: a caller that dies meanwhile leaves
- * nothing. */
-static ERL_NIF_TERM sit_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    unsigned long ns;
-    double debt;
-
-    enif_get_ulong(env, argv[1], &ns);
-    debt = (double)ns;
-    fair__charge(env, &debt, true);
-    if (debt * 100 < (double)GET(fair__config.fair_ns))
-        return argv[0];
-    return enif_schedule_nif(env, "sit_out", 0, sit_out, argc,
-                             (ERL_NIF_TERM[]){
-                                 argv[0],
-                                 enif_make_ulong(env, (unsigned long)debt)});
-}
-
-/* Where a process's debt on this thread is written down.  The one that stood
- * there before is forgiven, but for the fraction of a percent that nobody can
- * be charged at once: that is passed on, or very many callers of very short
- * calls would never pay. */
-static struct fair__debt *debt_of(struct fair__thread *th, ERL_NIF_TERM pid,
-                                  double turn)
-{
-    struct fair__debt *debt =
-        &th->debts[((pid >> 4) * 0x9E3779B1u >> 8) % FAIR__DEBTORS];
-
-    if (fair_unlikely(debt->pid != pid)) {
-        debt->pid = pid;
-        if (debt->ns * 100 >= turn)
-            debt->ns = 0;
-    }
-    return debt;
-}
-
-/* The caller is charged.  What his turn could not pay he owes: he pays with his
- * next call, or, when it is more than a turn, he gets his result in a later
- * one. */
-static ERL_NIF_TERM pay(struct fair__thread *th, ErlNifEnv *env,
-                        const struct fair__nif *nif, ERL_NIF_TERM pid,
-                        bool normal, double ns, ERL_NIF_TERM result)
-{
-    double turn = (double)GET(fair__config.fair_ns);
-
-    if (fair_likely(normal)) {
-        struct fair__debt *debt = debt_of(th, pid, turn);
-
-        debt->ns += ns;
-        if (fair_likely(debt->ns * 100 < turn))
-            return result;
-        fair__charge(env, &debt->ns, false);
-        if (fair_likely(debt->ns < turn))
-            return result;
-        ns = debt->ns;
-        debt->ns = 0;
-    } else if (ns * 100 < turn) {
-        return result;
-    }
-    if (!nif->yields
-        || enif_has_pending_exception(env, NULL))
-        return result;
-    return enif_schedule_nif(env, nif->func->name, 0, sit_out, 2,
-                             (ERL_NIF_TERM[]){
-                                 result,
-                                 enif_make_ulong(env, (unsigned long)ns)});
-}
-
 static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
 {
     ErlNifEnv *env = t->pub.env;
@@ -129,15 +83,17 @@ static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
     ERL_NIF_TERM result = t->result;
     ERL_NIF_TERM pid = t->owner.pid;
     bool normal = t->where == W_NORMAL;
-    double debt = t->debt_ns;
+    double debt = t->slice.debt_ns;
 
     if (fair_unlikely(!result) && !enif_has_pending_exception(env, NULL)) {
         /* Zero, or what fair_badarg returned before a pause that lost it. */
         fair__misuse(t, RULE_NO_TERM);
         result = enif_raise_exception(env, enif_make_atom(env, "badreturn"));
     }
+    if (fair_unlikely(fair__end_is_work(t)) && ends_in_slices(t))
+        return reschedule(t, th);
     fair__task_end(t, th);
-    return pay(th, env, nif, pid, normal, debt, result);
+    return fair__pay(th, env, nif, pid, normal, debt, result);
 }
 
 /* -- between slices ------------------------------------------------------- */
@@ -152,7 +108,7 @@ static ERL_NIF_TERM schedule(struct fair__task *t, ErlNifEnv *env,
     int flags = where == W_DIRTY_CPU ? ERL_NIF_DIRTY_JOB_CPU_BOUND
         : where == W_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND : 0;
 
-    t->asked_by = NULL;
+    t->ask.by = NULL;
     fair__become(t, fair__queued_as(where));
     return enif_schedule_nif(env, t->func->name, flags, proceed, argc, argv);
 }
@@ -177,7 +133,8 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
     ERL_NIF_TERM argv[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
     int argc = 0;
 
-    if (!fair__bins_pause(t) || (!t->handle && !fair__handle_new(t)))
+    if (!t->over
+        && (!fair__bins_pause(t) || (!t->handle && !fair__handle_new(t))))
         goto no_memory;
     make_handle_term(t, env);
     argv[argc++] = t->handle_term;
@@ -186,15 +143,16 @@ static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th)
         argv[argc++] = t->pub.argv[i];
     argc += (int)fair__roots_out(t, env, argv + argc);
     if (t->where == W_NORMAL)
-        fair__charge(env, &t->debt_ns, t->pub.yields > 1);
-    return schedule(t, env, t->hop ? W_NORMAL : GET(t->target), argc, argv);
+        fair__charge(env, &t->slice.debt_ns, t->pub.yields > 1);
+    return schedule(t, env, t->slice.hop ? W_NORMAL : GET(t->target), argc,
+                    argv);
 no_memory:
     fair__task_end(t, th);
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
 }
 
 /* Of a mode that runs on the pool: from here, or from a dirty scheduler. */
-static ERL_NIF_TERM hand_over(struct fair__task *t, struct fair__thread *th)
+static ERL_NIF_TERM hand_to_pool(struct fair__task *t, struct fair__thread *th)
 {
     if (!fair__threaded_on_dirty(t))
         return fair__begin_threaded(t, th);
@@ -202,23 +160,31 @@ static ERL_NIF_TERM hand_over(struct fair__task *t, struct fair__thread *th)
     return reschedule(t, th);
 }
 
-static ERL_NIF_TERM run(struct fair__task *t, struct fair__thread *th,
-                        uint64_t since)
+static ERL_NIF_TERM park_call(struct fair__task *t, struct fair__thread *th)
 {
-    fair__run_slice(t, th, since);
-    switch (t->exit) {
-    case X_PAUSE:
-        ADD(t->stat->yields, 1);
+    return fair__wait_or_end(t, th, t->wait.state);
+}
+
+/* It is charged as the body was. */
+static ERL_NIF_TERM go_on_ending(struct fair__task *t, struct fair__thread *th)
+{
+    uint64_t begin = fair__now(), ns;
+    bool more;
+
+    fair__slot_enter(th, t->func, GET(t->since_ns), t->pub.yields,
+                     t->owner.pid);
+    more = !fair__let_go_some(t, begin);
+    fair__slot_leave(th);
+    ns = fair__now() - begin;
+    t->slice.debt_ns += (double)ns;
+    ADD(t->stat->slices, 1);
+    ADD(t->stat->normal_ns, ns);
+    if (more)
         return reschedule(t, th);
-    case X_WAIT:
-        return fair__park(t, th, t->waits_for);
-    case X_RAISE:
-        return fail(t, th);
-    case X_DROP:
-        return drop(t, th);
-    default:
-        return finish(t, th);
-    }
+    t->hold.weight = 0;
+    if (t->hold.roots_used > 0)
+        t->result = t->hold.roots[0];
+    return t->kind->left[t->exit](t, th);
 }
 
 /* Its next slice, on a scheduler. */
@@ -234,18 +200,20 @@ static ERL_NIF_TERM next_slice(struct fair__task *t, struct fair__thread *th,
     fair__roots_in(t, env, argv + t->pub.argc);
     if (!enif_is_current_process_alive(env))
         return drop(t, th);
-    fair__become(t, T_RUNS);
-    if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
-        return hand_over(t, th);
+    fair__become(t, T_RUNNING);
+    if (fair_unlikely(t->over))
+        return go_on_ending(t, th);
+    if (fair_unlikely(fair__is_threaded(t)))
+        return hand_to_pool(t, th);
     fair__next_slice(t);
-    return run(t, th, GET(t->since_ns));
+    return fair__run(t, th);
 }
 
 /* More was used than one turn could pay for. */
 static bool must_pay(const struct fair__task *t)
 {
     return GET(t->target) == W_NORMAL
-        && t->debt_ns >= (double)GET(fair__config.fair_ns);
+        && t->slice.debt_ns >= (double)GET(fair__config.turn_ns);
 }
 
 static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
@@ -257,9 +225,9 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
 
     enif_get_uint64(env, argv[1], &address);
     t = (struct fair__task *)(uintptr_t)address;
-    t->pub.env = env;
-    if (t->hop) {
-        t->hop = false;
+    t->pub.env = t->vm_env = env;
+    if (t->slice.hop) {
+        t->slice.hop = false;
         return schedule(t, env, GET(t->target), argc, argv);
     }
     if (!th) {
@@ -267,7 +235,7 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
     }
     if (must_pay(t)) {
-        fair__charge(env, &t->debt_ns, true);
+        fair__charge(env, &t->slice.debt_ns, true);
         return schedule(t, env, W_NORMAL, argc, argv);
     }
     t->handle_term = argv[0];
@@ -275,13 +243,15 @@ static ERL_NIF_TERM proceed(ErlNifEnv *env, int argc,
 }
 
 /* In nif_await: the wait is over.  The terms are the arguments and roots. */
-ERL_NIF_TERM fair__task_resume(struct fair__task *t, ErlNifEnv *env, int argc,
-                               const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM resume_call(struct fair__task *t, ErlNifEnv *env, int argc,
+                                const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM next[2 + FAIR__MAX_ARITY + FAIR__INLINE_ROOTS];
     enum fair__where where = GET(t->target);
     struct fair__thread *th = fair__self();
 
+    if (t->error)
+        return fair__end_in_error(t, env, argc, argv);
     t->handle_term = 0;
     if (where == W_NORMAL && th && !must_pay(t))
         return next_slice(t, th, env, argv);
@@ -292,15 +262,25 @@ ERL_NIF_TERM fair__task_resume(struct fair__task *t, ErlNifEnv *env, int argc,
     return schedule(t, env, where, argc + 2, next);
 }
 
+static const struct fair__kind scheduled = {
+    .left = {
+        [X_DONE] = finish, [X_PAUSE] = reschedule, [X_WAIT] = park_call,
+        [X_RAISE] = fail, [X_DROP] = drop
+    },
+    .drop = fair__drop_elsewhere,
+    .resume = resume_call,
+    .has_caller = true
+};
+
 /* -- the first slice ------------------------------------------------------ */
 
 void fair__task_init(struct fair__task *t, struct fair__nif *nif,
                      struct fair__thread *th, struct fair__fstat *st,
                      ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    t->pub.ops = fair_likely(!nif->unwinds) ? nif->lib->ops
-        : &fair__unwinding_ops;
-    t->pub.env = env;
+    t->pub.ops = fair_likely(!nif->cleans_up) ? nif->lib->ops
+        : &fair__cleanup_ops;
+    t->pub.env = t->vm_env = env;
     t->pub.argv = argv;
     t->pub.argc = (unsigned)argc;
     t->pub.env_used = 0;
@@ -308,48 +288,38 @@ void fair__task_init(struct fair__task *t, struct fair__nif *nif,
     t->pub.cancelled = 0;
     t->nif = nif;
     t->func = nif->func;
+    t->kind = &scheduled;
+    t->main = fair__run_body;
+    t->listed = false;
+    SET(t->is_process, false);
+    fair__become(t, T_RUNNING);
+    SET(t->target, W_NORMAL);
+    SET(t->since_ns, fair__now_coarse());
     t->handle = NULL;
     t->handle_term = 0;
-    t->spare = NULL;
-    t->escape = NULL;
-    SET(t->cancelled_ns, 0);
-    t->listed = false;
-    fair__become(t, T_RUNS);
-    SET(t->since_ns, fair__now_coarse());
+    t->pinned = false;
     t->thread = th;
     t->stat = st;
     t->where = W_NORMAL;
     t->begun = false;
-    t->main = fair__run_body;
-    t->hop = false;
-    t->yielding = nif->yields;
-    t->made = 0;
-    t->had_gap = false;
-    t->makes_terms = true;
-    t->unit_ns = 0;
-    t->debt_ns = 0;
-    t->units = 0;
-    t->apart_ns = 0;
-    t->pending = NULL;
-    t->pinned = false;
     t->foreign = false;
-    SET(t->unwanted, false);
-    t->job.state = J_IDLE;
-    t->own_env = NULL;
-    t->own_argv = NULL;
-    t->error = NULL;
-    t->away = false;
-    t->ring = NULL;
-    t->told = 0;
-    t->lacked = NULL;
-    t->holds = NULL;
-    t->fds = NULL;
-    t->waits.fd = NULL;
-    t->asked_by = NULL;
-    t->outbox = 0;
-    SET(t->is_process, false);
-    t->callback = NULL;
-    t->call_env = NULL;
+    t->alarm.ring = NULL;
+    t->away = AWAY_NOT;
+    t->over = false;
+    t->lacked = t->error = NULL;
+    t->slice.unit_ns = t->slice.debt_ns = 0;
+    t->slice.made = t->slice.units = t->slice.apart_ns = 0;
+    t->slice.yielding = nif->yields;
+    t->slice.hop = t->slice.had_gap = t->slice.at_par = false;
+    t->slice.makes_terms = true;
+    t->wait.pending = NULL;
+    t->wait.job.state = J_IDLE;
+    SET(t->wait.unwanted, false);
+    t->wait.on.fd = NULL;
+    t->ask.by = NULL;
+    t->ask.outbox = t->ask.raised = 0;
+    t->own = (struct fair__own){0};
+    t->cancel = (struct fair__cancel){0};
     fair__hold_init(t);
 }
 
@@ -368,7 +338,7 @@ static enum fair__where begins_on(const struct fair__task *t)
 }
 
 /* A call that may begin: in place, or elsewhere. */
-static ERL_NIF_TERM begin(struct fair__task *t, struct fair__thread *th)
+static ERL_NIF_TERM begin_call(struct fair__task *t, struct fair__thread *th)
 {
     enum fair__where where = begins_on(t);
 
@@ -376,10 +346,10 @@ static ERL_NIF_TERM begin(struct fair__task *t, struct fair__thread *th)
         SET(t->target, where);
         return reschedule(t, th);
     }
-    if (fair_unlikely(fair__modes[t->nif->mode].start == W_THREAD))
-        return hand_over(t, th);
+    if (fair_unlikely(fair__is_threaded(t)))
+        return hand_to_pool(t, th);
     fair__first_slice(t);
-    return run(t, th, GET(t->since_ns));
+    return fair__run(t, th);
 }
 
 ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
@@ -395,7 +365,7 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     if (fair_unlikely(!st))
         goto failed;
     if (fair_unlikely(!(admitted = fair__admit(nif, env, &counted)))
-        && (!nif->awaited || !FAIR__TASKS)) {
+        && (!nif->may_wait || !FAIR__TASKS)) {
         ADD(st->overloaded, 1);
         error = "overloaded";
         goto failed;
@@ -411,9 +381,9 @@ ERL_NIF_TERM fair__enter(struct fair__nif *nif, ErlNifEnv *env, int argc,
     enif_self(env, &t->owner);
     ADD(st->calls, 1);
     if (fair_likely(admitted))
-        return begin(t, th);
+        return begin_call(t, th);
     SET(t->target, begins_on(t));
-    return fair__park(t, th, T_TURN);
+    return fair__wait_or_end(t, th, T_WAIT_TURN);
 failed:
     return enif_raise_exception(env, enif_make_atom(env, error));
 }

@@ -13,8 +13,5 @@ FAIR_HIDDEN void fair__task_init(struct fair__task *t, struct fair__nif *nif,
                                  struct fair__thread *th,
                                  struct fair__fstat *st, ErlNifEnv *env,
                                  int argc, const ERL_NIF_TERM argv[]);
-FAIR_HIDDEN ERL_NIF_TERM fair__task_resume(struct fair__task *t,
-                                           ErlNifEnv *env, int argc,
-                                           const ERL_NIF_TERM argv[]);
 
 #endif

@@ -15,6 +15,7 @@
  */
 #include "life/strand.h"
 
+#include "life/life.h"
 #include "task/slice.h"
 #include "task/stack.h"
 #include "task/switch.h"
@@ -29,7 +30,7 @@ static const struct fair__ops ops = {
 
 static void do_work(struct fair__task *t)
 {
-    t->work(t->work_arg);
+    t->wait.work(t->wait.work_arg);
 }
 
 /* Nobody asks for these counts; several threads write them and may lose one. */
@@ -37,7 +38,28 @@ static struct fair__fstat counts;
 static struct fair__func function = {
     .module = "fairnif", .name = "strand", .mixed = true, .elsewhere = &counts
 };
-static struct fair__nif nif = {.mode = FAIR_NORMAL};
+static struct fair__lib lib = {.ops = &ops};
+static struct fair__nif nif = {
+    .lib = &lib, .func = &function, .mode = FAIR_NORMAL, .yields = 1
+};
+
+static ERL_NIF_TERM put_aside(struct fair__task *t, struct fair__thread *th)
+{
+    (void)th;
+    fair__become(t, T_SUSPENDED);
+    return false;
+}
+
+static ERL_NIF_TERM over(struct fair__task *t, struct fair__thread *th)
+{
+    fair__become(t, T_FREE);
+    fair__stack_give(th, t);
+    return true;
+}
+
+static const struct fair__kind strand = {
+    .left = {[X_DONE] = over, [X_PAUSE] = put_aside}, .apart = true
+};
 
 fair_task *fair__strand_new(void (*work)(void *), void *arg)
 {
@@ -48,34 +70,20 @@ fair_task *fair__strand_new(void (*work)(void *), void *arg)
 
     if (!t)
         return NULL;
-    t->pub = (struct fair_task){.ops = &ops};
-    t->own_env = NULL;
-    t->callback = NULL;
-    SET(t->unwanted, false);
-    t->nif = &nif;
-    t->func = &function;
-    t->stat = &counts;
-    t->work = work;
-    t->work_arg = arg;
-    t->listed = false;
-    t->where = W_NORMAL;
-    t->begun = false;
+    fair__task_init(t, &nif, th, &counts, NULL, 0, NULL);
+    fair__become(t, T_SUSPENDED);
+    t->kind = &strand;
     t->main = do_work;
-    t->outbox = 0;
-    t->yielding = true;
-    t->made = 0;
-    t->makes_terms = false;
-    t->roots_used = 0;
-    t->had_gap = false;
-    t->unit_ns = 0;
-    t->debt_ns = 0;
-    t->units = 0;
-    t->apart_ns = 0;
-    t->error = NULL;
-    t->away = false;
-    t->ring = NULL;
-    t->told = 0;
+    t->wait.work = work;
+    t->wait.work_arg = arg;
+    t->driver = "";
+    t->slice.makes_terms = t->slice.at_par = false;
     return &t->pub;
+}
+
+void fair__strand_name(fair_task *pub, const char *name)
+{
+    fair__of(pub)->driver = name;
 }
 
 bool fair__strand_run(fair_task *pub)
@@ -84,17 +92,14 @@ bool fair__strand_run(fair_task *pub)
     static struct fair__thread no_record;
     struct fair__task *t = fair__of(pub);
     struct fair__thread *th = fair__self();
+    struct fair__task *before;
 
     t->thread = th ? th : &no_record;
-    fair__become(t, T_RUNS);
+    fair__become(t, T_RUNNING);
     fair__next_slice(t);
+    before = fair__runs_for(th, t);
     fair__switch_to(t);
+    fair__runs_for(th, before);
     fair__slice_end(t);
-    if (t->exit == X_PAUSE) {
-        fair__become(t, T_SUSPENDED);
-        return false;
-    }
-    fair__become(t, T_ENDED);
-    fair__stack_give(th, t);
-    return true;
+    return t->kind->left[t->exit](t, th);
 }

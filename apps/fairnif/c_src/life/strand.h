@@ -8,6 +8,7 @@
 
 /* What fairnif_private.h says of the functions of these names. */
 FAIR_HIDDEN fair_task *fair__strand_new(void (*work)(void *), void *arg);
+FAIR_HIDDEN void fair__strand_name(fair_task *pub, const char *name);
 FAIR_HIDDEN bool fair__strand_run(fair_task *strand);
 
 #endif

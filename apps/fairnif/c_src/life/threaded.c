@@ -10,18 +10,19 @@
 
 #include "base/os.h"
 #include "life/end.h"
-#include "life/park.h"
 #include "life/run.h"
 #include "task/debug.h"
 #include "task/env.h"
 #include "term/binary.h"
+#include "term/copy.h"
+#include "wait/wake.h"
 
 /* -- on a thread of the pool ---------------------------------------------- */
 
 /* What the call came to, in the task's own environment. */
 static ERL_NIF_TERM answer_of(struct fair__task *t, bool *raises)
 {
-    ErlNifEnv *env = t->own_env;
+    ErlNifEnv *env = t->own.env;
     ERL_NIF_TERM reason;
 
     *raises = true;
@@ -37,31 +38,72 @@ static ERL_NIF_TERM answer_of(struct fair__task *t, bool *raises)
     return t->result;
 }
 
+enum { MAKING_NS = 200000 };    /* to free terms takes a tenth of the time that
+                                   it took to make them */
+
+/* From now on the environment is freed where that blocks no scheduler. */
+static void env_weighs(struct fair__task *t)
+{
+    if (t->own.weighs)
+        return;
+    t->own.weighs = true;
+    t->hold.weight += FAIR__END_IS_WORK + 1;
+}
+
+/* The task gets another environment; answers the old one, and whether that
+ * weighs. */
+static ErlNifEnv *change_env(struct fair__task *t, ErlNifEnv *env, bool *weighs)
+{
+    ErlNifEnv *old = t->own.env;
+
+    t->own.env = env;
+    *weighs = t->own.weighs;
+    if (*weighs)
+        t->hold.weight -= FAIR__END_IS_WORK + 1;
+    t->own.weighs = false;
+    t->own.ns = 0;
+    return old;
+}
+
+/* A small result leaves an environment that weighs, which is answered then. */
+static ErlNifEnv *leave_env(struct fair__task *t, ERL_NIF_TERM *result)
+{
+    ErlNifEnv *env;
+    bool weighs;
+
+    if (!t->own.weighs || !fair__term_is_small(t->own.env, *result)
+        || !(env = enif_alloc_env()))
+        return NULL;
+    *result = enif_make_copy(env, *result);
+    return change_env(t, env, &weighs);
+}
+
 /* A threaded call is over.  What the task held is let go first: the caller may
  * rely on that.  The rest is left to the caller's next nif_await: memory that a
  * scheduler allocated and this thread freed, or the other way round, goes back
  * by way of the VM's delayed deallocation, and wakes a thread each time. */
-static void answer(struct fair__task *t)
+static ERL_NIF_TERM answer(struct fair__task *t, struct fair__thread *th)
 {
-    struct fair__thread *th = fair__self();
     bool raises;
     ERL_NIF_TERM result = answer_of(t, &raises);
+    ErlNifEnv *left = leave_env(t, &result);
     struct fair__wake w = {0};
     struct fair__pending *p;
 
     t->pub.env = NULL;          /* from here on it is nobody's */
     fair__let_go(t);
     fair__wait_lock();
-    p = t->pending;
+    p = t->wait.pending;
     if (p) {
-        t->pending = NULL;
+        t->wait.pending = NULL;
         p->task = NULL;
-        p->answer = t->own_env;
+        p->answer = t->own.env;
         p->result = result;
         p->raises = raises;
+        p->weighs = t->own.weighs;
         p->handle = t->handle;
         p->handle->task = NULL;
-        t->own_env = NULL;
+        t->own.env = NULL;
         t->handle = NULL;
         t->pinned = false;
         fair__disarm(p, &w);
@@ -70,145 +112,62 @@ static void answer(struct fair__task *t)
     fair__wait_unlock();
     fair__task_end(t, th);
     fair__wake_send(NULL, &w);
+    if (left)
+        enif_free_env(left);
+    return 0;
 }
 
-/* The body paused or waits: false when nobody wants it any more. */
-static bool put_by(struct fair__task *t)
+static void count_making(struct fair__task *t)
 {
-    struct fair__wake w = {0};
-    bool wanted;
+    t->own.ns += fair__slice_took(t);
+    if (t->own.ns >= MAKING_NS)
+        env_weighs(t);
+}
 
+static ERL_NIF_TERM ended(struct fair__task *t, struct fair__thread *th)
+{
+    count_making(t);
+    return answer(t, th);
+}
+
+static ERL_NIF_TERM left_body(struct fair__task *t, struct fair__thread *th)
+{
+    count_making(t);
+    return fair__put_by(t, th);
+}
+
+/* Nobody wants it any more. */
+static ERL_NIF_TERM drop_body(struct fair__task *t, struct fair__thread *th)
+{
+    (void)th;
+    /* Whoever looked at it under the lock has done so. */
     fair__wait_lock();
-    wanted = t->pending != NULL;
-    if (wanted && t->exit == X_PAUSE) {
-        fair__become(t, T_POOL);
-        t->deadline_ns = 0;
-        fair__pool_put_back(&t->job);   /* this thread looks next */
-    } else if (wanted) {
-        fair__begin_waiting(t, &w);
-    }
     fair__wait_unlock();
-    if (wanted)
-        fair__wake_send(NULL, &w);
-    return wanted;
+    fair__drop_elsewhere(t, NULL);
+    return 0;
 }
 
-static void run_body(struct fair__job *job)
+static void lacks_counters(struct fair__task *t, struct fair__thread *th)
 {
-    struct fair__task *t = fair__task_of(job);
-    struct fair__thread *th = fair__self();
-    struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
-
-    fair__become(t, T_RUNS);
-    if (!st) {
-        t->error = "enomem";
-        fair__clean_up(t, th);
-        answer(t);
-        return;
-    }
-    t->thread = th;
-    t->stat = st;
-    fair__thread_slice(t, th);
-    switch (t->exit) {
-    case X_PAUSE:
-        ADD(st->yields, 1);
-        /* fall through */
-    case X_WAIT:
-        if (put_by(t))
-            return;
-        /* fall through */
-    case X_DROP:
-        /* Whoever looked at it under the lock has done so. */
-        fair__wait_lock();
-        fair__wait_unlock();
-        ADD(st->cancels, 1);
-        t->pub.env = NULL;
-        fair__task_end(t, th);
-        break;
-    default:
-        answer(t);
-    }
+    fair__become(t, T_RUNNING);
+    t->error = "enomem";
+    fair__clean_up(t, th);
+    answer(t, th);
 }
 
 /* -- FAIR_THREADED begins ------------------------------------------------- */
 
-enum {
-    COPY_WORDS = 4096,          /* of terms are copied in place: some 10 us */
-    COPY_DEPTH = 64,
-    RENEW_WORDS = 512           /* of terms are copied at each answer: 1 us */
-};
-
-/* Takes the size of a term, in words as far as matters, off *left; false when
- * there is not so much. */
-static bool fits(ErlNifEnv *env, ERL_NIF_TERM term, unsigned depth, long *left)
-{
-    ERL_NIF_TERM head, value;
-    const ERL_NIF_TERM *elems;
-    int arity;
-
-    if (--*left < 0 || depth == 0)
-        return false;
-    switch (enif_term_type(env, term)) {
-    case ERL_NIF_TERM_TYPE_LIST:
-        while (enif_get_list_cell(env, term, &head, &term))
-            if (--*left < 0 || !fits(env, head, depth - 1, left))
-                return false;
-        return true;
-    case ERL_NIF_TERM_TYPE_TUPLE:
-        enif_get_tuple(env, term, &arity, &elems);
-        for (int i = 0; i < arity; i++)
-            if (!fits(env, elems[i], depth - 1, left))
-                return false;
-        return true;
-    case ERL_NIF_TERM_TYPE_MAP: {
-        ErlNifMapIterator iter;
-        bool fit = true;
-
-        if (!enif_map_iterator_create(env, term, &iter,
-                                      ERL_NIF_MAP_ITERATOR_FIRST))
-            return false;
-        while (fit && enif_map_iterator_get_pair(env, &iter, &head, &value)) {
-            fit = fits(env, head, depth - 1, left)
-                && fits(env, value, depth - 1, left);
-            enif_map_iterator_next(env, &iter);
-        }
-        enif_map_iterator_destroy(env, &iter);
-        return fit;
-    }
-    case ERL_NIF_TERM_TYPE_FUN:     /* what it holds cannot be seen */
-        return false;
-    default:
-        return true;
-    }
-}
-
-/* The VM copies a term in one go. */
-static bool all_fit(ErlNifEnv *env, const ERL_NIF_TERM *terms, unsigned count,
-                    long *left)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (!fits(env, terms[i], COPY_DEPTH, left))
-            return false;
-    return true;
-}
-
 bool fair__threaded_on_dirty(const struct fair__task *t)
 {
-    long left = COPY_WORDS;
+    long left = FAIR__COPY_WORDS;
 
     return t->where == W_NORMAL
-        && !all_fit(t->pub.env, t->pub.argv, t->pub.argc, &left);
+        && !fair__terms_fit(t->pub.env, t->pub.argv, t->pub.argc, &left);
 }
 
 /* -- what its caller answers ---------------------------------------------- */
 
-bool fair__copy_on_dirty(ErlNifEnv *env, ERL_NIF_TERM term)
-{
-    long left = COPY_WORDS;
-
-    return enif_thread_type() == ERL_NIF_THR_NORMAL_SCHEDULER
-        && !fits(env, term, COPY_DEPTH, &left);
-}
+enum { RENEW_WORDS = 512 };     /* of terms are copied at each answer: 1 us */
 
 /* While it asks, a task has no terms but its arguments and roots.  So where those
  * are few it gets a new environment, and what it made and was answered before is
@@ -217,40 +176,61 @@ static void renew_env(struct fair__task *t)
 {
     long left = RENEW_WORDS;
     ErlNifEnv *env;
+    bool weighs;
 
-    if (!all_fit(t->own_env, t->own_argv, t->pub.argc, &left)
-        || !all_fit(t->own_env, t->roots, t->roots_used, &left)
+    if (t->hold.weight > 2 * FAIR__END_IS_WORK  /* of binaries: a copy */
+        || !fair__terms_fit(t->own.env, t->own.argv, t->pub.argc, &left)
+        || !fair__terms_fit(t->own.env, t->hold.roots, t->hold.roots_used,
+                            &left)
         || !fair__bins_pause(t) || !(env = enif_alloc_env()))
         return;
     for (unsigned i = 0; i < t->pub.argc; i++)
-        t->own_argv[i] = enif_make_copy(env, t->own_argv[i]);
-    for (unsigned i = 0; i < t->roots_used; i++)
-        t->roots[i] = enif_make_copy(env, t->roots[i]);
-    enif_free_env(t->own_env);
-    t->own_env = env;
+        t->own.argv[i] = enif_make_copy(env, t->own.argv[i]);
+    for (unsigned i = 0; i < t->hold.roots_used; i++)
+        t->hold.roots[i] = enif_make_copy(env, t->hold.roots[i]);
+    env = change_env(t, env, &weighs);
+    if (weighs)
+        fair__free_env_elsewhere(env);
+    else
+        enif_free_env(env);
 }
 
 /* In nif_answer, of a task that asks: nobody else touches it. */
-void fair__threaded_answer(struct fair__task *t, ERL_NIF_TERM answer)
+static void take_in(struct fair__task *t, ERL_NIF_TERM answer)
 {
     renew_env(t);
-    if (t->answer_root != FAIR__NO_ROOT)
-        t->roots[t->answer_root] = enif_make_copy(t->own_env, answer);
+    if (t->ask.root != FAIR__NO_ROOT)
+        t->hold.roots[t->ask.root] = enif_make_copy(t->own.env, answer);
 }
+
+static const struct fair__kind threaded = {
+    .left = {
+        [X_DONE] = ended, [X_PAUSE] = left_body, [X_WAIT] = left_body,
+        [X_RAISE] = ended, [X_DROP] = drop_body
+    },
+    .poor = lacks_counters,
+    .drop = fair__drop_elsewhere,
+    .resume = fair__end_in_error,
+    .answered = take_in,
+    .apart = true,
+    .has_caller = true
+};
 
 static bool copy_arguments(struct fair__task *t)
 {
     unsigned argc = t->pub.argc;
 
-    t->own_argv = argc <= FAIR__INLINE_ARGS ? t->inline_argv
-        : enif_alloc(argc * sizeof *t->own_argv);
-    if (!t->own_argv)           /* which says that both are to be freed */
+    t->own.argv = argc <= FAIR__INLINE_ARGS ? t->inline_argv
+        : enif_alloc(argc * sizeof *t->own.argv);
+    if (!t->own.argv)           /* which says that both are to be freed */
         return false;
-    t->own_env = enif_alloc_env();
-    if (!t->own_env)
+    t->own.env = enif_alloc_env();
+    if (!t->own.env)
         return false;
+    if (t->where != W_NORMAL)   /* they were too large for there */
+        env_weighs(t);
     for (unsigned i = 0; i < argc; i++)
-        t->own_argv[i] = enif_make_copy(t->own_env, t->pub.argv[i]);
+        t->own.argv[i] = enif_make_copy(t->own.env, t->pub.argv[i]);
     return true;
 }
 
@@ -265,34 +245,8 @@ ERL_NIF_TERM fair__begin_threaded(struct fair__task *t,
         fair__task_end(t, th);
         return enif_raise_exception(env, enif_make_atom(env, "enomem"));
     }
-    t->debt_ns += (double)(fair__now() - begin);
-    t->job.run = run_body;
-    return fair__park(t, th, T_POOL);
-}
-
-/* -- its answer ----------------------------------------------------------- */
-
-/* In nif_await: what a threaded call came to.  A term without parts is copied;
- * the others go into a message, which costs no copy.  `handle` and `answer` are
- * the pending value's no more. */
-ERL_NIF_TERM fair__take_answer(ErlNifEnv *env, ErlNifEnv *answer,
-                               ERL_NIF_TERM result, bool raises,
-                               ERL_NIF_TERM ref)
-{
-    ErlNifPid self;
-
-    switch (enif_term_type(answer, result)) {
-    case ERL_NIF_TERM_TYPE_LIST:
-    case ERL_NIF_TERM_TYPE_TUPLE:
-    case ERL_NIF_TERM_TYPE_MAP:
-        result = enif_make_tuple3(answer, enif_make_copy(answer, ref),
-                                  enif_make_atom(answer, raises ? "raise"
-                                                 : "value"), result);
-        fair__send_and_free(env, enif_self(env, &self), answer, result);
-        return enif_make_tuple2(env, ref, enif_make_atom(env, "infinity"));
-    default:
-        result = enif_make_copy(env, result);
-        enif_free_env(answer);
-        return raises ? enif_raise_exception(env, result) : result;
-    }
+    t->slice.debt_ns += (double)(fair__now() - begin);
+    t->kind = &threaded;
+    t->wait.job.run = fair__run_job;
+    return fair__wait_or_end(t, th, T_WAIT_THREAD);
 }

@@ -7,8 +7,8 @@
 
 #include "base/config.h"
 #include "base/os.h"
-#include "life/end.h"
-#include "life/resource_type.h"
+#include "life/listed.h"
+#include "resource/type.h"
 #include "task/call.h"
 #include "task/cancel.h"
 #include "task/stack.h"
@@ -24,13 +24,17 @@ static const struct setting {
     uint64_t least, most;
 } settings[] = {
     {"slice_ns", &fair__config.slice_ns, NULL, 1000, 1000000000},
-    {"fair_ns", &fair__config.fair_ns, NULL, 1000, 1000000},
+    {"turn_ns", &fair__config.turn_ns, NULL, 1000, 1000000},
     {"dirty_slice_ns", &fair__config.dirty_slice_ns, NULL, 10000, 1000000000},
-    {"dirty_trip_ns", &fair__config.dirty_trip_ns, NULL, 1, 1000000000},
-    {"adapt_gap_ns", &fair__config.adapt_gap_ns, NULL, 10000, 1000000000000},
+    {"dirty_round_trip_ns", &fair__config.dirty_round_trip_ns, NULL, 1,
+     1000000000},
+    {"auto_gap_ns", &fair__config.auto_gap_ns, NULL, 10000, 1000000000000},
     {"max_tasks", &fair__config.max_tasks, NULL, 0, INT32_MAX},
     {"dirty_cpus", &fair__config.dirty_cpus, NULL, 1, 4096},
     {"threads", &fair__config.threads, NULL, 1, 1024},
+    {"pool_nice", &fair__config.pool_nice, NULL, 0, 19},
+    {"scheduler_slice_ns", &fair__config.scheduler_slice_ns, NULL, 0,
+     100000000},
     {"max_queued", &fair__config.max_queued, NULL, 1, INT32_MAX},
     {"overload_ns", &fair__config.overload_ns, NULL, 1000000,
      86400000000000},
@@ -40,6 +44,16 @@ static const struct setting {
     {"measure_cpu", NULL, &fair__config.measure_cpu, 0, 1},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static void set_number(fair__u64 *number, uint64_t value)
+{
+    uint64_t before = GET(*number);
+
+    SET(*number, value);
+    /* Threads of schedulers stay as they are: once, some us each. */
+    if (number == &fair__config.scheduler_slice_ns && value != before)
+        fair__os_slice_schedulers(value);
+}
 
 /* set(Name, Integer) -> ok | badarg */
 ERL_NIF_TERM fair__set(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -61,10 +75,19 @@ ERL_NIF_TERM fair__set(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         if (s->flag)
             SET(*s->flag, value != 0);
         else
-            SET(*s->number, value);
+            set_number(s->number, value);
         return enif_make_atom(env, "ok");
     }
     return enif_make_badarg(env);
+}
+
+/* start_pool() -> ok, also where no thread could be started */
+ERL_NIF_TERM fair__start_pool(ErlNifEnv *env, int argc,
+                              const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    fair__pool_start();
+    return enif_make_atom(env, "ok");
 }
 
 /* -- info ----------------------------------------------------------------------*/
@@ -159,11 +182,13 @@ static ERL_NIF_TERM flags_of(ErlNifEnv *env, struct fair__func *f)
 {
     ERL_NIF_TERM flags = enif_make_list(env, 0);
 
-    if (GET(f->unwinds))
-        flags = enif_make_list_cell(env, enif_make_atom(env, "unwinds"),
+    if (GET(f->prompt))
+        flags = enif_make_list_cell(env, enif_make_atom(env, "prompt"), flags);
+    if (GET(f->cleans_up))
+        flags = enif_make_list_cell(env, enif_make_atom(env, "cleanup"),
                                     flags);
-    if (GET(f->awaited))
-        flags = enif_make_list_cell(env, enif_make_atom(env, "awaited"),
+    if (GET(f->may_wait))
+        flags = enif_make_list_cell(env, enif_make_atom(env, "may_wait"),
                                     flags);
     if (!GET(f->yields))
         flags = enif_make_list_cell(env, enif_make_atom(env, "no_yield"),
@@ -192,8 +217,8 @@ static ERL_NIF_TERM function_info(ErlNifEnv *env, struct fair__func *f)
     fair__put_number(env, &map, "max_tasks", GET(f->max_tasks));
     put_double(env, &map, "unit_ns", GET(f->unit_ns));
     put_double(env, &map, "call_ns", GET(f->call_ns));
-    fair__put(env, &map, "fair_call_unit_ns", work_costs(env, f));
-    put_double(env, &map, "fair_call_cutoff_units", fair__call_cutoff(f));
+    fair__put(env, &map, "offload_unit_ns", work_costs(env, f));
+    put_double(env, &map, "offload_cutoff_units", fair__call_cutoff(f));
 #define COUNTER(NAME, HOW, UNIT, MEANING) \
     fair__put_number(env, &map, #NAME, sum.NAME);
 #include "thread/counters.def"
@@ -217,7 +242,8 @@ static void put_pool(ErlNifEnv *env, ERL_NIF_TERM *map)
     fair__put_number(env, map, "jobs_longest_wait_ns", c.longest_wait_ns);
 }
 
-/* [#{type, objects, due, under_way, at_once}], of the fair resources */
+/* [#{type, objects, due, under_way, max_concurrent, refused}], of the fair
+ * resources */
 static ERL_NIF_TERM resources(ErlNifEnv *env)
 {
     enum { MOST = 256 };
@@ -234,18 +260,19 @@ static ERL_NIF_TERM resources(ErlNifEnv *env)
         fair__put_number(env, &map, "objects", all[i].objects);
         fair__put_number(env, &map, "due", all[i].due);
         fair__put_number(env, &map, "under_way", all[i].under_way);
-        fair__put_number(env, &map, "at_once", all[i].at_once);
+        fair__put_number(env, &map, "max_concurrent", all[i].max_concurrent);
+        fair__put_number(env, &map, "refused", all[i].refused);
         list = enif_make_list_cell(env, map, list);
     }
     enif_free(all);
     return list;
 }
 
-enum { SLOW_UNWIND_NS = 1000000000 };
+enum { SLOW_CLEANUP_NS = 1000000000 };
 
 /* [#{function, owner, age_ns}]: of the bodies that clean up, those that take
  * long. */
-static ERL_NIF_TERM unwinding(ErlNifEnv *env)
+static ERL_NIF_TERM cleaning_up(ErlNifEnv *env)
 {
     ERL_NIF_TERM list = enif_make_list(env, 0);
     struct fair__seen_task *all;
@@ -259,7 +286,7 @@ static ERL_NIF_TERM unwinding(ErlNifEnv *env)
         ERL_NIF_TERM map = enif_make_new_map(env);
         uint64_t since = all[i].cancelled_ns;
 
-        if (!since || since + SLOW_UNWIND_NS > now)
+        if (!since || since + SLOW_CLEANUP_NS > now)
             continue;
         fair__put(env, &map, "function",
                   fair__function_name(env, all[i].func));
@@ -299,9 +326,10 @@ ERL_NIF_TERM fair__info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     fair__put(env, &map, "stacks_limit",
               c.limit ? enif_make_uint64(env, c.limit)
               : enif_make_atom(env, "infinity"));
-    fair__put(env, &map, "unwinding", unwinding(env));
+    fair__put(env, &map, "cleaning_up", cleaning_up(env));
     fair__put(env, &map, "resources", resources(env));
     fair__put(env, &map, "stack_guard", enif_make_atom(env, c.guard));
+    fair__put(env, &map, "overflow_handler", enif_make_atom(env, c.handler));
     fair__put(env, &map, "stack_switch", enif_make_atom(env, FAIR_SWITCH));
     for (unsigned i = fair__func_count(); i-- > 0; )
         functions = enif_make_list_cell(

@@ -11,7 +11,7 @@
 #endif
 
 FAIR_HIDDEN fair__nif_function fair__set, fair__info, fair__tasks,
-    fair__outlived;
+    fair__outlived, fair__start_pool;
 
 /* Into a map with atoms as keys; used by both. */
 FAIR_HIDDEN void fair__put(ErlNifEnv *env, ERL_NIF_TERM *map, const char *key,

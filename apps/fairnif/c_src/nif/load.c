@@ -8,9 +8,8 @@
  *
  * The type is opened here but from the author's environment: it belongs to
  * his library, so that the VM keeps the library mapped as long as one of its
- * tasks exists.  Each load opens a new one, under a name never used before;
- * one taken over at upgrade would let the old library be unmapped while its
- * tasks still point into it.
+ * tasks exists.  Each load opens one of its own; one taken over at upgrade
+ * would let the old library be unmapped while its tasks still point into it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,22 +18,12 @@
 
 #include "base/type.h"
 #include "life/end.h"
-#include "life/life.h"
-#include "life/park.h"
-#include "life/resource.h"
-#include "life/resource_type.h"
-#include "task/call.h"
-#include "task/debug.h"
-#include "task/env.h"
-#include "task/slice.h"
+#include "resource/type.h"
+#include "task/cancel.h"
 #include "task/stack.h"
-#include "term/binary.h"
-#include "term/hold.h"
-#include "term/list.h"
-#include "thread/thread.h"
-#include "wait/ask.h"
-#include "wait/lock.h"
-#include "wait/wait.h"
+
+/* Of a module, at a time: new, old, one whose on_load runs; and some to spare. */
+enum { INSTANCES_MOST = 8 };
 
 /* The instance whose load or upgrade runs: the VM does one at a time. */
 static struct {
@@ -42,73 +31,12 @@ static struct {
     const struct fair__lib *lib;
 } loading;
 
-static void loaded(int error)
+void fair__library_loaded(int error)
 {
     if (!error && loading.lib)
         fair__func_loaded(loading.module, loading.lib);
     loading.lib = NULL;
     fair__resource_loaded(error);
-}
-
-static const struct fair__ops ops = {
-    .size = sizeof ops,
-    .abi_major = FAIR_ABI_MAJOR,
-    .abi_minor = FAIR_ABI_MINOR,
-    .running = fair__running,
-    .enter = fair__enter,
-    .tick = fair__tick,
-    .move = fair__move,
-    .where = fair__where,
-    .call = fair__call,
-    .wait = fair__wait,
-    .make_fd = fair__make_fd,
-    .get_fd = fair__get_fd,
-    .close_fd = fair__close_fd,
-    .lock = fair__lock,
-    .unlock = fair__unlock,
-    .caller = fair__caller,
-    .root = fair__root,
-    .unroot = fair__unroot,
-    .keep = fair__keep,
-    .kept = fair__kept,
-    .get_resource = fair__get_resource,
-    .get_bin = fair__get_bin,
-    .get_iolist = fair__get_iolist,
-    .get_string = fair__get_string,
-    .get_list_length = fair__get_list_length,
-    .new_bin = fair__new_bin,
-    .resize_bin = fair__resize_bin,
-    .make_bin = fair__make_bin,
-    .release_bin = fair__release_bin,
-    .list_next = fair__list_next,
-    .list_push = fair__list_push,
-    .list_reverse = fair__list_reverse,
-    .alloc = fair__alloc,
-    .realloc = fair__realloc,
-    .free = fair__free,
-    .defer = fair__defer,
-    .undefer = fair__undefer,
-    .raise = fair__raise,
-    .held_lock = fair__held_lock,
-    .seen_arg = fair__seen_arg,
-    .priv_data = fair__env_priv_data,
-    .self = fair__env_self,
-    .is_alive = fair__env_is_alive,
-    .consume = fair__env_consume,
-    .send = fair__env_send,
-    .monotonic_time = fair__env_monotonic_time,
-    .current = fair__current,
-    .loaded = loaded,
-    .resource_open = fair__resource_open,
-    .resource_new = fair__resource_new,
-    .post = fair__post,
-    .ask = fair__ask,
-    .alarm = fair__alarm,
-};
-
-const struct fair__ops *fair__ops(void)
-{
-    return &ops;
 }
 
 /* load_nif can only say a number: the words go to stderr, and to the log when
@@ -136,7 +64,34 @@ static int refuse(ErlNifEnv *env, int error, const char *format, ...)
     return error;
 }
 
-#define FLAGS (FAIR_NO_YIELD | FAIR_AWAITED | FAIR_UNWINDS)
+#define FLAGS (FAIR_NO_YIELD | FAIR_MAY_WAIT | FAIR_CLEANUP | FAIR_PROMPT)
+
+/* What grows with minor versions may be smaller in the library, the rest is as it
+ * is here. */
+static int check_sizes(ErlNifEnv *env, const struct fair__handshake *hs)
+{
+    const struct { const char *what; size_t theirs, ours; bool grows; } all[] = {
+        {"fair_task", hs->task_size, sizeof(struct fair_task), true},
+        {"fair_options", hs->options_size, sizeof(fair_options), true},
+        {"fair__ops", hs->ops_size, sizeof(struct fair__ops), true},
+        {"fair__nif", hs->nif_size, sizeof(struct fair__nif), false},
+        {"fair__lib", hs->lib_size, sizeof(struct fair__lib), false},
+        {"fair_bin", hs->bin_size, sizeof(fair_bin), false},
+        {"fair_mutex", hs->mutex_size, sizeof(fair_mutex), false},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].grows ? all[i].theirs > all[i].ours
+            : all[i].theirs != all[i].ours)
+            return refuse(env, FAIR_E_ABI,
+                          "%s was compiled for another layout of interface "
+                          "%u.%u (%s of %lu bytes, here %lu): compile it again "
+                          "with the same compiler and target as the runtime",
+                          hs->module, FAIR_ABI_MAJOR, FAIR_ABI_MINOR,
+                          all[i].what, (unsigned long)all[i].theirs,
+                          (unsigned long)all[i].ours);
+    return 0;
+}
 
 static int check_versions(ErlNifEnv *env, const struct fair__handshake *hs)
 {
@@ -147,19 +102,7 @@ static int check_versions(ErlNifEnv *env, const struct fair__handshake *hs)
                       "header of this runtime", hs->module,
                       (unsigned)hs->abi_major, (unsigned)hs->abi_minor,
                       FAIR_ABI_MAJOR, FAIR_ABI_MINOR);
-    if (hs->task_size > sizeof(struct fair_task)
-        || hs->nif_size != sizeof(struct fair__nif)
-        || hs->options_size > sizeof(fair_options)
-        || hs->ops_size > sizeof(struct fair__ops))
-        return refuse(env, FAIR_E_ABI,
-                      "%s was compiled for another layout of interface %u.%u "
-                      "(task %u bytes, runtime %u; entry %u, runtime %u): "
-                      "compile it again with the same compiler and target as "
-                      "the runtime", hs->module, FAIR_ABI_MAJOR,
-                      FAIR_ABI_MINOR, hs->task_size,
-                      (unsigned)sizeof(struct fair_task), hs->nif_size,
-                      (unsigned)sizeof(struct fair__nif));
-    return 0;
+    return check_sizes(env, hs);
 }
 
 static int check_nif(ErlNifEnv *env, const char *module,
@@ -177,21 +120,21 @@ static int check_nif(ErlNifEnv *env, const char *module,
                       "fair_options.body", module, nif->name, nif->arity);
     if (nif->arity > FAIR__MAX_ARITY)
         return refuse(env, FAIR_E_NIFS, "%s:%s/%u has too many arguments: "
-                      "at most %d", module, nif->name, nif->arity,
+                      "up to %d are allowed", module, nif->name, nif->arity,
                       FAIR__MAX_ARITY);
     if (o && !fair__stack_size_is_valid(o->stack_size))
-        return refuse(env, FAIR_E_NIFS, "%s:%s/%u wants a stack of %lu bytes: "
-                      "from %d to %d are possible", module, nif->name,
+        return refuse(env, FAIR_E_NIFS, "%s:%s/%u asks for a stack of %lu "
+                      "bytes: %d to %d are allowed", module, nif->name,
                       nif->arity, (unsigned long)o->stack_size,
                       FAIR__STACK_MIN, FAIR__STACK_MAX);
     if (o && o->slice_us > FAIR__SLICE_MAX_US)
-        return refuse(env, FAIR_E_NIFS, "%s:%s/%u wants slices of %u us: at "
-                      "most %d", module, nif->name, nif->arity, o->slice_us,
-                      FAIR__SLICE_MAX_US);
+        return refuse(env, FAIR_E_NIFS, "%s:%s/%u asks for slices of %u us: "
+                      "up to %d are allowed", module, nif->name, nif->arity,
+                      o->slice_us, FAIR__SLICE_MAX_US);
     return 0;
 }
 
-static int declare(ErlNifEnv *env, struct fair__handshake *hs)
+static int declare_functions(ErlNifEnv *env, struct fair__handshake *hs)
 {
     for (unsigned i = 0; i < hs->nif_count; i++) {
         struct fair__nif *nif = &hs->nifs[i];
@@ -209,10 +152,11 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
         if (!nif->name)
             continue;
         nif->yields = !(nif->mode & FAIR_NO_YIELD);
-        nif->awaited = (nif->mode & FAIR_AWAITED) != 0;
-        nif->unwinds = (nif->mode & FAIR_UNWINDS) != 0;
+        nif->may_wait = (nif->mode & FAIR_MAY_WAIT) != 0;
+        nif->cleans_up = (nif->mode & FAIR_CLEANUP) != 0;
+        nif->prompt = (nif->mode & FAIR_PROMPT) != 0;
         nif->mode &= ~FLAGS;
-        nif->awaited |= nif->mode == FAIR_THREADED;
+        nif->may_wait |= nif->mode == FAIR_THREADED;
         nif->stack_class = fair__stack_class(
             nif->options && nif->options->stack_size
             ? nif->options->stack_size : FAIR__STACK_DEFAULT);
@@ -230,32 +174,45 @@ static int declare(ErlNifEnv *env, struct fair__handshake *hs)
     return 0;
 }
 
-/* From the author's load or upgrade, with his environment. */
-void fair__bind_library(ErlNifEnv *env, struct fair__handshake *hs)
+/* Under the first name that no instance of the module has: a name that is new
+ * each time would be an atom each time, for good. */
+static ErlNifResourceType *open_own_type(ErlNifEnv *env)
 {
-    static _Atomic unsigned loads;
-    char name[64];
+    ErlNifResourceType *type = NULL;
+    char name[32];
 
-    if (hs->size != sizeof *hs) {
+    for (unsigned i = 0; !type && i < INSTANCES_MOST; i++) {
+        snprintf(name, sizeof name, "fairnif_task_%u", i);
+        type = enif_open_resource_type(env, NULL, name, fair__handle_dtor,
+                                       ERL_NIF_RT_CREATE, NULL);
+    }
+    return type;
+}
+
+/* From the author's load or upgrade, with his environment. */
+void fair__bind_library(ErlNifEnv *env, struct fair__question *is)
+{
+    struct fair__handshake *hs = (struct fair__handshake *)is;
+
+    if (is->kind != FAIR__BINDS || is->size < sizeof *hs) {
         /* `error` may lie elsewhere in his struct: it stays as it is, and he
          * finds no `ops`, which fair__bind takes for FAIR_E_ABI. */
         refuse(env, FAIR_E_ABI, "a library was compiled with a fairnif.h that "
-               "this runtime does not know (handshake of %u bytes, not %u): "
-               "compile it again", hs->size, (unsigned)sizeof *hs);
+               "this runtime does not know (handshake %#x of %u bytes, here "
+               "%#x of %u): compile it again with the header of this runtime",
+               is->kind, is->size, FAIR__BINDS, (unsigned)sizeof *hs);
         return;
     }
     hs->error = check_versions(env, hs);
     if (!hs->error)
-        hs->error = declare(env, hs);
+        hs->error = declare_functions(env, hs);
     if (hs->error)
         return;
-    snprintf(name, sizeof name, "fairnif_task_%u", atomic_fetch_add(&loads, 1));
-    hs->type = enif_open_resource_type(env, NULL, name, fair__handle_dtor,
-                                       ERL_NIF_RT_CREATE, NULL);
-    hs->ops = &ops;
+    hs->type = open_own_type(env);
+    hs->ops = &fair__plain_ops;
     if (!hs->type)
         hs->error = refuse(env, FAIR_E_NOMEM,
                            "cannot open a resource type for %s", hs->module);
     else
-        fair__resource_loading(hs->module, &ops, hs->type);
+        fair__resource_loading(hs->module, &fair__plain_ops, hs->type);
 }

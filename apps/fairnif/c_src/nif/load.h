@@ -7,7 +7,8 @@
 #include "base/base.h"
 
 FAIR_HIDDEN void fair__bind_library(ErlNifEnv *env,
-                                    struct fair__handshake *hs);
-FAIR_HIDDEN const struct fair__ops *fair__ops(void);
+                                    struct fair__question *is);
+/* What an author's library says once its load or upgrade is over. */
+FAIR_HIDDEN void fair__library_loaded(int error);
 
 #endif

@@ -23,8 +23,8 @@ static ERL_NIF_TERM reschedule_step(ErlNifEnv *env, int argc,
                              next);
 }
 
-/* dirty_trip_ns(N): N times to a dirty CPU scheduler and back -> of one.  Each
- * works there for a while, as calls do for which the trip is weighed: a
+/* dirty_round_trip_ns(N): N times to a dirty CPU scheduler and back -> of one.
+ * Each works there for a while, as calls do for which the trip is weighed: a
  * scheduler that waits so long goes to sleep, and waking it is most of it. */
 enum { TRIP_WORK_NS = 50000 };
 
@@ -49,7 +49,7 @@ static ERL_NIF_TERM trip_step(ErlNifEnv *env, int argc,
             ;
     }
     next[2] = enif_make_uint(env, left - (dirty ? 1 : 0));
-    return enif_schedule_nif(env, "dirty_trip_ns",
+    return enif_schedule_nif(env, "dirty_round_trip_ns",
                              dirty ? 0 : ERL_NIF_DIRTY_JOB_CPU_BOUND,
                              trip_step, argc, next);
 }
@@ -74,9 +74,9 @@ ERL_NIF_TERM fair__reschedule_ns(ErlNifEnv *env, int argc,
     return measure(env, argv, "reschedule_ns", reschedule_step);
 }
 
-ERL_NIF_TERM fair__dirty_trip_ns(ErlNifEnv *env, int argc,
+ERL_NIF_TERM fair__dirty_round_trip_ns(ErlNifEnv *env, int argc,
                                  const ERL_NIF_TERM argv[])
 {
     (void)argc;
-    return measure(env, argv, "dirty_trip_ns", trip_step);
+    return measure(env, argv, "dirty_round_trip_ns", trip_step);
 }

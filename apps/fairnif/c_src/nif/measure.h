@@ -6,6 +6,6 @@
 
 #include "base/base.h"
 
-FAIR_HIDDEN fair__nif_function fair__reschedule_ns, fair__dirty_trip_ns;
+FAIR_HIDDEN fair__nif_function fair__reschedule_ns, fair__dirty_round_trip_ns;
 
 #endif

@@ -8,27 +8,30 @@
  */
 #include <stdio.h>
 
+#include "base/config.h"
 #include "base/os.h"
 #include "base/type.h"
-#include "life/await.h"
-#include "life/park.h"
-#include "life/unwind.h"
+#include "wait/await.h"
+#include "wait/park.h"
 #include "nif/info.h"
 #include "nif/load.h"
 #include "nif/measure.h"
 #include "nif/private.h"
+#include "task/cancel.h"
 #include "task/stack.h"
 #include "term/binary.h"
+#include "thread/thread.h"
 
 /* What one loaded copy of this library offers to the module. */
 struct runtime {
     uint32_t size;
     uint16_t abi_major, abi_minor;
     const char *version;
-    void (*bind)(ErlNifEnv *env, struct fair__handshake *hs);
+    void (*bind)(ErlNifEnv *env, struct fair__question *is);
     bool (*open_types)(ErlNifEnv *env);
     bool (*keep_types)(void);
     void (*visit)(struct fair__visitor *visitor);
+    void (*halts)(void *priv);
 #define NIF(NAME, ARITY, WHERE, FUNCTION) fair__nif_function *NAME;
 #include "nif/nifs.def"
 #undef NIF
@@ -42,9 +45,8 @@ static ErlNifResourceType *runtime_type;
 /* Gives a library that is no author's the table that it asks for. */
 static void visit(struct fair__visitor *visitor)
 {
-    const struct fair__ops *ops = fair__ops();
     const struct { const void *table; uint16_t major, minor; } tables[] = {
-        [FAIR__TABLE_OPS] = {ops, ops->abi_major, ops->abi_minor},
+        [FAIR__TABLE_OPS] = {&fair__plain_ops, FAIR_ABI_MAJOR, FAIR_ABI_MINOR},
         [FAIR__TABLE_PRIVATE] = {&fair__private, FAIR_PRIVATE_MAJOR,
                                  FAIR_PRIVATE_MINOR}
     };
@@ -59,6 +61,33 @@ static void visit(struct fair__visitor *visitor)
     visitor->abi_minor = tables[which].minor;
 }
 
+enum { HALT_NS = 100000000 };   /* for bodies that run to come to a tick */
+
+static bool one_runs(void)
+{
+    struct fair__func *func;
+    uint64_t since, yields;
+    ERL_NIF_TERM owner;
+
+    for (struct fair__thread *th = fair__threads(); th; th = th->next)
+        if (th->where != W_NORMAL
+            && fair__slot_read(th, &func, &since, &yields, &owner))
+            return true;
+    return false;
+}
+
+/* Before the program exits, and the statics of C++ libraries are destroyed: a
+ * body that uses them must not run meanwhile.  (Normal schedulers have stopped.) */
+static void halts(void *priv)
+{
+    uint64_t until = fair__now() + HALT_NS;
+
+    (void)priv;
+    SET(fair__config.halts, true);
+    while (one_runs() && fair__now() < until)
+        fair__nap();            /* on a busy machine for longer than it says */
+}
+
 static const struct runtime this_runtime = {
     .size = sizeof this_runtime,
     .abi_major = FAIR_ABI_MAJOR,
@@ -68,6 +97,7 @@ static const struct runtime this_runtime = {
     .open_types = fair__await_open,
     .keep_types = fair__keep_types,
     .visit = visit,
+    .halts = halts,
 #define NIF(NAME, ARITY, WHERE, FUNCTION) .NAME = FUNCTION,
 #include "nif/nifs.def"
 #undef NIF
@@ -106,37 +136,52 @@ static ERL_NIF_TERM nif_runtime(ErlNifEnv *env, int argc,
 
 /* Asks a runtime object, maybe of another copy of this library, what runs. */
 struct query {
-    uint32_t size;              /* as that of a handshake, and different */
+    struct fair__question is;
     const struct runtime *runtime;
 };
 
-_Static_assert(sizeof(struct query) != sizeof(struct fair__visitor)
-               && sizeof(struct query) != sizeof(struct fair__handshake)
-               && sizeof(struct fair__visitor) != sizeof(struct fair__handshake),
-               "what calls the runtime object is told by its size");
-
-static void bind(ErlNifEnv *env, void *obj, void *data)
+/* A struct may be larger than it is known here.  One that is not known, or is
+ * smaller, keeps what it has, and so finds no answer. */
+static void asked(ErlNifEnv *env, void *obj, void *data)
 {
     const struct runtime *runtime = ((struct runtime_object *)obj)->runtime;
-    struct query *query = data;
+    const struct fair__question *is = data;
 
-    if (query->size == sizeof *query)
-        query->runtime = runtime;
-    else if (query->size == sizeof(struct fair__visitor))
-        runtime->visit(data);
-    else
+    switch (is->kind) {
+    case FAIR__SEEKS:
+        if (is->size >= sizeof(struct query))
+            ((struct query *)data)->runtime = runtime;
+        break;
+    case FAIR__VISITS:
+        if (is->size >= sizeof(struct fair__visitor))
+            runtime->visit(data);
+        break;
+    default:
         runtime->bind(env, data);
+    }
 }
 
 static int open_types(ErlNifEnv *env, const struct runtime *runtime)
 {
-    ErlNifResourceTypeInit init = {.dyncall = bind};
+    ErlNifResourceTypeInit init = {.dyncall = asked};
     ErlNifResourceType *type = fair__open_type(env, "fairnif_runtime", init);
 
     if (!type || !runtime->open_types(env))
         return FAIR_E_NOMEM;
     runtime_type = type;
     return 0;
+}
+
+/* From OTP 26 on; this is compiled for any. */
+static void ask_for_halt(ErlNifEnv *env, const struct runtime *runtime)
+{
+    enum { ON_HALT = 2 };
+    int (*set_option)(ErlNifEnv *env, int option, ...) =
+        (int (*)(ErlNifEnv *, int, ...))(uintptr_t)
+            fair__os_find("enif_set_option");
+
+    if (set_option)
+        set_option(env, ON_HALT, runtime->halts);
 }
 
 /* The runtime that is loaded stays: authors' libraries point to it. */
@@ -146,11 +191,12 @@ static int adopt(ErlNifEnv *env, void **priv, const struct runtime *old)
         || strcmp(old->version, FAIRNIF_VERSION) != 0) {
         fprintf(stderr, "fairnif: runtime %s (interface %u.%u) is loaded and "
                 "cannot be replaced by %s (%u.%u) in a running node: restart "
-                "it\n", old->version, (unsigned)old->abi_major,
+                "the node\n", old->version, (unsigned)old->abi_major,
                 (unsigned)old->abi_minor, FAIRNIF_VERSION, FAIR_ABI_MAJOR,
                 FAIR_ABI_MINOR);
         return FAIR_E_ABI;
     }
+    ask_for_halt(env, old);
     *priv = (void *)(uintptr_t)old;
     return open_types(env, old);
 }
@@ -159,7 +205,7 @@ static int adopt(ErlNifEnv *env, void **priv, const struct runtime *old)
  * or something else when there was none. */
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
 {
-    struct query query = {.size = sizeof query};
+    struct query query = {.is = {sizeof query, FAIR__SEEKS}};
     int error;
 
     if (enif_dynamic_resource_call(env, enif_make_atom(env, "fairnif"),
@@ -175,8 +221,8 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM load_info)
         fprintf(stderr, "fairnif: cannot keep the runtime loaded\n");
         return FAIR_E_RUNTIME;
     }
+    ask_for_halt(env, &this_runtime);
     fair__bins_init();
-    fair__unwind_init(fair__ops());
     *priv = (void *)(uintptr_t)&this_runtime;
     return open_types(env, &this_runtime);
 }

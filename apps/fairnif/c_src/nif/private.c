@@ -8,7 +8,9 @@
 #include "base/os.h"
 #include "base/type.h"
 #include "life/strand.h"
+#include "task/charge.h"
 #include "task/slice.h"
+#include "thread/low.h"
 #include "thread/pool.h"
 
 static const void *first(const void *mine)
@@ -19,14 +21,6 @@ static const void *first(const void *mine)
     return atomic_compare_exchange_strong(&is, &none, mine) ? mine : none;
 }
 
-static bool pool_start(struct fair__job *job)
-{
-    fair__wait_lock();
-    fair__pool_put(job);
-    fair__wait_unlock();
-    return fair__pool_kick();
-}
-
 static bool pool_withdraw(struct fair__job *job)
 {
     bool withdrawn;
@@ -35,6 +29,18 @@ static bool pool_withdraw(struct fair__job *job)
     withdrawn = fair__pool_withdraw(job);
     fair__wait_unlock();
     return withdrawn;
+}
+
+static void run_low(void (*fn)(void *), void *arg)
+{
+    struct fair__thread *th = fair__this_thread();
+    struct fair__low *low = th && th->where == W_THREAD ? fair__low_get(th)
+        : NULL;
+
+    if (low)
+        fair__low_run(low, fn, arg);
+    else
+        fn(arg);
 }
 
 static unsigned processors(void)
@@ -48,7 +54,7 @@ const struct fair__private fair__private = {
     .abi_minor = FAIR_PRIVATE_MINOR,
     .first = first,
     .open_type = fair__open_type,
-    .pool_start = pool_start,
+    .pool_start = fair__pool_give,
     .pool_withdraw = pool_withdraw,
     .processors = processors,
     .strand_new = fair__strand_new,
@@ -56,4 +62,7 @@ const struct fair__private fair__private = {
     .now = fair__now,
     .slice_is_up = fair__slice_is_up,
     .price = fair__price,
+    .strand_name = fair__strand_name,
+    .run_low = run_low,
+    .at_par = fair__at_par,
 };

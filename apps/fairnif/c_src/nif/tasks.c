@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/os.h"
-#include "life/end.h"
-#include "life/park.h"
+#include "life/listed.h"
+#include "wait/park.h"
 #include "thread/thread.h"
 
 static const char *const where_names[] = {
@@ -100,12 +100,12 @@ static void list_running(struct listing *l, struct seen *seen,
 static void list_suspended(struct listing *l, const struct fair__seen_task *t)
 {
     const char *waits_for = fair__waits_name(t->state);
-    bool unwinds = t->state == T_UNWINDS;
+    bool cleans_up = t->state == T_CLEANUP;
     bool queued = t->state == T_QUEUED
-        || (t->state == T_RUNS && t->target != W_NORMAL);
+        || (t->state == T_RUNNING && t->target != W_NORMAL);
 
     list_task(l, t->func,
-              unwinds ? "unwinding" : waits_for ? "waiting"
+              cleans_up ? "cleaning_up" : waits_for ? "waiting"
               : queued ? "queued" : "suspended",
               t->since_ns, t->yields, enif_make_pid(l->env, &t->owner),
               enif_make_atom(l->env, waits_for ? waits_for
@@ -115,7 +115,7 @@ static void list_suspended(struct listing *l, const struct fair__seen_task *t)
 /* One whose function runs on a thread was met there. */
 static bool waits(const struct fair__seen_task *t)
 {
-    return fair__waits_name(t->state) && t->state != T_WORKS;
+    return fair__waits_name(t->state) && t->state != T_OFFLOADED;
 }
 
 /* tasks() -> [map()]

@@ -2,13 +2,13 @@
  * call.c - functions that cannot tick: they run elsewhere, the body moves there,
  * or an alarm tells them when a slice is up.
  *
- * With FAIR_AUTO fair_call runs a function in place while its work costs little
- * beside a trip to a dirty scheduler and back, else on one.  What it costs is
- * learned from every call, in place or not, for each octave of units apart: a
- * function has a fixed cost as well as one by the unit, caches end, and a rate
- * learned from calls of 16 bytes (most of it fixed) would send 16 KiB away, one
- * learned from 16 MiB keep here what takes long.  Within an octave neither errs
- * by more than a factor of two.
+ * With FAIR_AUTO fair_offload runs a function in place while its work costs
+ * little beside a trip to a dirty scheduler and back, else on one.  What it
+ * costs is learned from every call, in place or not, for each octave of units
+ * apart: a function has a fixed cost as well as one by the unit, caches end,
+ * and a rate learned from calls of 16 bytes (most of it fixed) would send 16
+ * KiB away, one learned from 16 MiB keep here what takes long.  Within an
+ * octave neither errs by more than a factor of two.
  */
 #include "task/call.h"
 
@@ -18,6 +18,7 @@
 #include "task/env.h"
 #include "task/slice.h"
 #include "task/switch.h"
+#include "thread/low.h"
 #include "thread/timer.h"
 
 /* Costs in dirty trips.  A call that goes dirty from ten on loses a tenth by
@@ -64,7 +65,7 @@ static void set_dear(struct fair__func *f, unsigned octave, bool dear)
 static double limit(const struct fair__func *f, unsigned octave)
 {
     return (was_dear(f, octave) ? rule.stay_dirty : rule.go_dirty)
-        * (double)GET(fair__config.dirty_trip_ns);
+        * (double)GET(fair__config.dirty_round_trip_ns);
 }
 
 /* No call of this octave was measured.  Less work does not cost more: what is
@@ -95,8 +96,8 @@ static bool is_dear(struct fair__func *f, unsigned octave, size_t units)
 
 /* A sample that replaces what was believed also replaces where the octave's
  * calls went: they are judged anew. */
-static void learn(struct fair__func *f, unsigned octave, size_t units,
-                  uint64_t ns)
+static void learn_call(struct fair__func *f, unsigned octave, size_t units,
+                       uint64_t ns)
 {
     double unit_ns = GET(f->work_unit_ns[octave]);
     double sample = (double)(int64_t)(ns ? ns : 1) / (double)units;
@@ -129,16 +130,18 @@ double fair__call_cutoff(const struct fair__func *f)
 
 /* -- elsewhere ------------------------------------------------------------- */
 
-void fair__move(fair_task *pub, enum fair_mode where)
+int fair__move(fair_task *pub, enum fair_mode where)
 {
     struct fair__task *t = fair__of(pub);
 
     if (fair_unlikely(fair__used_away(t)))
-        return;
-    if (where < FAIR_NORMAL || where > FAIR_DIRTY_IO)
+        return -EDEADLK;
+    if (where < FAIR_NORMAL || where > FAIR_DIRTY_IO) {
         fair__refuse(t, RULE_MODE, "bad_mode");
-    else
-        fair__go(t, fair__modes[where].start);
+        return 0;
+    }
+    fair__go(t, fair__modes[where].start);
+    return t->where == fair__modes[where].start;
 }
 
 enum fair_mode fair__where(const fair_task *pub)
@@ -157,8 +160,8 @@ static void run_here(struct fair__task *t, void (*fn)(void *), void *arg)
     uint64_t begin = fair__now();
 
     fair__outside(t, fn, arg);
-    t->now = fair__now();
-    t->call_ns = t->now - begin;
+    t->slice.now = fair__now();
+    t->slice.call_ns = t->slice.now - begin;
     if (!fair__alive(t))
         fair__leave(t, X_DROP);
 }
@@ -171,12 +174,14 @@ static void call_learned(struct fair__task *t, size_t units,
     enum fair__where back = t->where;
 
     units += !units;
-    if (back == W_NORMAL && t->yielding && is_dear(t->func, octave, units))
+    if (back == W_NORMAL && t->slice.yielding
+        && is_dear(t->func, octave, units))
         fair__go(t, W_DIRTY_CPU);
-    ADD(*(t->where == back ? &t->stat->inline_calls : &t->stat->dirty_calls),
+    ADD(*(t->where == back ? &t->stat->inline_offloads
+          : &t->stat->dirty_offloads),
         1);
     run_here(t, fn, arg);
-    learn(t->func, octave, units, t->call_ns);
+    learn_call(t->func, octave, units, t->slice.call_ns);
 }
 
 /* Anywhere but on a thread of the pool. */
@@ -198,7 +203,7 @@ void fair__call_on(struct fair__task *t, enum fair_mode where, size_t units,
                  : fair__modes[where].start);
         run_here(t, fn, arg);
     }
-    fair__announced(t, t->call_ns);
+    fair__announced(t, t->slice.call_ns);
     fair__go(t, back);
 }
 
@@ -211,21 +216,23 @@ uint64_t fair__alarm(fair_task *pub, void (*ring)(void *), void *arg)
 
     if (fair_unlikely(fair__used_away(t)))
         return 0;
-    if (t->ring)
+    if (t->alarm.ring)
         fair__timer_stop(t->thread);
     if (t->pub.cancelled) {
-        t->ring = NULL;
+        t->alarm.ring = NULL;
         return 0;
     }
     /* One window ends, in which ticks were expected or not, and another begins. */
     fair__work_begin(t);
-    t->ring = ring && fair__timer_get(t->thread) ? ring : NULL;
-    t->ring_arg = arg;
+    if (ring && fair_unlikely(!fair__timer_has_signal()))
+        fair__at_par(fair__timer_take_signal, NULL);
+    t->alarm.ring = ring && fair__timer_get(t->thread) ? ring : NULL;
+    t->alarm.arg = arg;
     fair__work_end(t);
-    if (!t->ring)
+    if (!t->alarm.ring)
         return 0;
-    up = t->slice_start + t->slice_ns;
-    left = up > t->now ? up - t->now : 1;
+    up = t->slice.start + t->slice.ns;
+    left = up > t->slice.now ? up - t->slice.now : 1;
     fair__set_alarm(t, left);
     return left;
 }

@@ -1,5 +1,5 @@
 /*
- * cancel.h - a body that has to clean up (FAIR_UNWINDS): it is told by its next
+ * cancel.h - a body that has to clean up (FAIR_CLEANUP): it is told by its next
  * return from a function of the runtime.
  */
 #ifndef FAIR_CANCEL_H
@@ -25,9 +25,9 @@ struct fair__escape {
 #  define FAIR__LONGJMP(BUF) _longjmp(BUF, 1)
 #endif
 
-/* What a body may call that unwinds, and once it is cancelled: life/unwind.c
- * has them. */
-extern FAIR_HIDDEN struct fair__ops fair__unwinding_ops, fair__cancelled_ops;
+/* What a body may call, one that cleans up, a cancelled one: nif/ops.def. */
+extern FAIR_HIDDEN const struct fair__ops fair__plain_ops, fair__cleanup_ops,
+    fair__cancelled_ops;
 
 /* So many bodies clean up now. */
 extern FAIR_HIDDEN fair__u64 fair__cancelled_now;

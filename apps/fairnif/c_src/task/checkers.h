@@ -52,9 +52,27 @@ static inline void fair__check_mapped(struct fair__task *t)
 #endif
 }
 
+#ifdef FAIR_TSAN
+/* To make one takes longer than a test's call.  It stays with the stack, unless
+ * there are calls on it that never returned: of a task that was dropped, or left
+ * frames by a longjmp, which every so often one did. */
+enum { FAIR__FIBER_USES = 256 };
+
+static inline void fair__check_drop_fiber(struct fair__task *t)
+{
+    if (t->check.fiber)
+        __tsan_destroy_fiber(t->check.fiber);
+    t->check.fiber = NULL;
+    t->check.fiber_uses = 0;
+}
+#endif
+
 static inline void fair__check_unmapped(struct fair__task *t)
 {
     (void)t;
+#ifdef FAIR_TSAN
+    fair__check_drop_fiber(t);
+#endif
 #ifdef FAIR_ASAN
     __asan_unpoison_memory_region(fair__check_low(t),
                                   t->map_size - FAIR__GUARD);
@@ -96,9 +114,9 @@ static inline void fair__check_given(struct fair__task *t)
     __asan_poison_memory_region(&t->nif, FAIR__OWN);
 #endif
 #ifdef FAIR_TSAN
-    if (t->check.fiber)
-        __tsan_destroy_fiber(t->check.fiber);
-    t->check.fiber = NULL;
+    if (!t->check.returned || ++t->check.fiber_uses > FAIR__FIBER_USES)
+        fair__check_drop_fiber(t);
+    t->check.returned = false;
 #endif
 #ifdef FAIR_VALGRIND
     (void)VALGRIND_MAKE_MEM_NOACCESS(fair__check_low(t),
@@ -157,6 +175,7 @@ static inline FAIR_NO_TSAN void fair__check_leave(struct fair__task *t,
                                    t->check.sched_size);
 #endif
 #ifdef FAIR_TSAN
+    t->check.returned = for_good;
     __tsan_switch_to_fiber(t->check.sched_fiber, 0);
 #endif
 }

@@ -11,6 +11,19 @@
 
 #include "base/os.h"
 
+struct fair__atoms fair__atoms;
+
+void fair__atoms_make(ErlNifEnv *env)
+{
+    fair__atoms = (struct fair__atoms){
+        .asks = enif_make_atom(env, "fairnif_asks"),
+        .ok = enif_make_atom(env, "ok"),
+        .pending = enif_make_atom(env, "fairnif_pending"),
+        .sent = enif_make_atom(env, "sent"),
+        .undefined = enif_make_atom(env, "undefined")
+    };
+}
+
 /* The task of this thread, if that environment is its own and not one that the
  * VM made for a NIF of the author's. */
 static __attribute__((noinline)) struct fair__task *task_in(ErlNifEnv *env)
@@ -20,16 +33,16 @@ static __attribute__((noinline)) struct fair__task *task_in(ErlNifEnv *env)
     return t && t->pub.env == env && t->foreign ? t : NULL;
 }
 
-/* In an environment of no process: its own, or, a strand (life/strand.c), none
- * at all. */
-static bool is_apart(const struct fair__task *t)
+/* The VM has no environment to be asked: the task is apart, or its function
+ * runs on a thread of the pool. */
+static bool no_vm_env(const struct fair__task *t)
 {
-    return t && t->pub.env == t->own_env;
+    return t->kind->apart || !t->pub.env;
 }
 
 bool fair__alive(const struct fair__task *t)
 {
-    return is_apart(t) ? !GET(t->unwanted)
+    return no_vm_env(t) ? !GET(t->wait.unwanted)
         : enif_is_current_process_alive(t->pub.env);
 }
 
@@ -56,24 +69,24 @@ ErlNifPid *fair__env_self(ErlNifEnv *env, ErlNifPid *pid)
 {
     struct fair__task *t = task_in(env);
 
-    if (!is_apart(t))
+    if (!t || !no_vm_env(t))
         return enif_self(env, pid);
     *pid = t->owner;
-    return t->callback ? NULL : pid;
+    return t->kind->has_caller ? pid : NULL;
 }
 
 int fair__env_is_alive(ErlNifEnv *env)
 {
     struct fair__task *t = task_in(env);
 
-    return is_apart(t) ? fair__alive(t)
-        : enif_is_current_process_alive(env);
+    return t ? fair__alive(t) : enif_is_current_process_alive(env);
 }
 
 int fair__env_consume(ErlNifEnv *env, int percent)
 {
-    return is_apart(task_in(env)) ? 0
-        : enif_consume_timeslice(env, percent);
+    struct fair__task *t = task_in(env);
+
+    return t && no_vm_env(t) ? 0 : enif_consume_timeslice(env, percent);
 }
 
 int fair__env_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
@@ -81,7 +94,7 @@ int fair__env_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env,
 {
     struct fair__task *t = task_in(env);
 
-    return enif_send(t ? fair__vm_env(t) : env, to, msg_env, msg);
+    return enif_send(t ? t->vm_env : env, to, msg_env, msg);
 }
 
 /* enif_monotonic_time answers schedulers only, and a body that waits for a time

@@ -6,13 +6,12 @@
 
 #include "task/task.h"
 
-/* The environment of the NIF or callback in which whoever has the task now may
- * send and select; NULL on a thread of the pool. */
-static inline ErlNifEnv *fair__vm_env(const struct fair__task *t)
-{
-    return t->pub.env == t->own_env ? t->call_env : t->pub.env;
-}
-
+/* Made once: to make an atom takes a lock of the VM's. */
+extern FAIR_HIDDEN struct fair__atoms {
+    ERL_NIF_TERM asks, ok, pending, sent, undefined;
+} fair__atoms;
+FAIR_HIDDEN void fair__atoms_make(ErlNifEnv *env);
+/* Somebody wants what it comes to. */
 FAIR_HIDDEN bool fair__alive(const struct fair__task *t);
 FAIR_HIDDEN fair_task *fair__current(void);
 FAIR_HIDDEN void fair__caller(fair_task *pub, ErlNifPid *pid);

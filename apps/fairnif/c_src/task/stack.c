@@ -19,13 +19,14 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/locks.h"
 #include "task/checkers.h"
+#include "task/overflow.h"
 #include "task/stack.h"
 
 #ifndef MADV_GUARD_INSTALL
@@ -35,7 +36,7 @@
 #  define MAP_NORESERVE 0
 #endif
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fair__mutex lock = FAIR__MUTEX(RANK_STACKS);
 static struct {
     struct fair__task *warm, *cold; /* as they were left; trimmed */
     unsigned warm_count, cold_count;
@@ -118,6 +119,18 @@ static void unmap_stack(struct fair__task *t)
     atomic_fetch_sub(&mapped, 1);
 }
 
+static inline struct fair__task *taken(struct fair__task *t)
+{
+    fair__check_taken(t);
+#ifdef FAIRNIF_ASSERT
+    /* A field that is read before it is set for the call shows: it is not what
+     * the call before left, which may be right by chance. */
+    memset(&t->nif, 0xA5, sizeof *t - offsetof(struct fair__task, nif));
+    SET(t->state, T_FREE);
+#endif
+    return t;
+}
+
 /* A stack with its task record, of which only the mapping's fields are valid;
  * NULL and why: "enomem" or "system_limit". */
 struct fair__task *fair__stack_take(struct fair__thread *th,
@@ -128,10 +141,9 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
     if (stack_class == FAIR__CLASS_DEFAULT && (t = th->cache) != NULL) {
         th->cache = t->pool_next;
         SET(th->cached, GET(th->cached) - 1);
-        fair__check_taken(t);
-        return t;
+        return taken(t);
     }
-    pthread_mutex_lock(&lock);
+    fair__mutex_lock(&lock);
     if ((t = pools[stack_class].warm) != NULL) {
         pools[stack_class].warm = t->pool_next;
         pools[stack_class].warm_count--;
@@ -140,12 +152,10 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
         pools[stack_class].cold = t->pool_next;
         pools[stack_class].cold_count--;
     }
-    pthread_mutex_unlock(&lock);
+    fair__mutex_unlock(&lock);
     if (!t)
         t = map_stack(stack_class, error);
-    if (t)
-        fair__check_taken(t);
-    return t;
+    return t ? taken(t) : NULL;
 }
 
 /* Gives the pages back, but for the one or two that hold the record and the
@@ -168,7 +178,7 @@ static bool shelve(struct fair__task *t, bool warm)
     size_t bytes = warm ? fair__stack_size(c) : 0;
     bool room;
 
-    pthread_mutex_lock(&lock);
+    fair__mutex_lock(&lock);
     room = *count < (warm ? FAIR__WARM : FAIR__COLD)
         && bytes <= FAIR__WARM_BYTES - warm_bytes;
     if (room) {
@@ -177,8 +187,37 @@ static bool shelve(struct fair__task *t, bool warm)
         *list = t;
         ++*count;
     }
-    pthread_mutex_unlock(&lock);
+    fair__mutex_unlock(&lock);
     return room;
+}
+
+static void put_away(struct fair__task *t)
+{
+    trim(t);
+    if (!shelve(t, false))
+        unmap_stack(t);
+}
+
+static void put_away_job(struct fair__job *job)
+{
+    struct fair__task *t = fair__task_of(job);
+
+    fair__check_given(t);
+    put_away(t);
+}
+
+/* To trim a large stack that was used takes milliseconds (64 MiB: 4).  False: no
+ * thread of the pool. */
+static bool put_away_elsewhere(struct fair__task *t)
+{
+    if (fair__stack_size(t->stack_class) <= FAIR__TRIM_IN_PLACE
+        || enif_thread_type() != ERL_NIF_THR_NORMAL_SCHEDULER
+        || !fair__pool_start())
+        return false;
+    fair__check_taken(t);
+    t->wait.job = (struct fair__job){.run = put_away_job};
+    fair__pool_give_first(&t->wait.job);
+    return true;
 }
 
 /* Back to the pool.  `th` is NULL on threads that run no tasks.  A dirty
@@ -195,81 +234,25 @@ void fair__stack_give(struct fair__thread *th, struct fair__task *t)
     }
     if (shelve(t, true))
         return;
-    trim(t);
-    if (!shelve(t, false))
-        unmap_stack(t);
+    if (!put_away_elsewhere(t))
+        put_away(t);
 }
 
 struct fair__stack_counts fair__stack_counts(void)
 {
     struct fair__stack_counts c = {
         .mapped = GET(mapped), .limit = limit,
-        .guard = guard_installs ? "madvise" : "mprotect"
+        .guard = guard_installs ? "madvise" : "mprotect",
+        .handler = fair__overflow_handler()
     };
 
-    pthread_mutex_lock(&lock);
+    fair__mutex_lock(&lock);
     for (unsigned i = 0; i < FAIR__CLASSES; i++)
         c.pooled += pools[i].warm_count + pools[i].cold_count;
-    pthread_mutex_unlock(&lock);
+    fair__mutex_unlock(&lock);
     for (struct fair__thread *th = fair__threads(); th; th = th->next)
         c.pooled += GET(th->cached);
     return c;
-}
-
-/* -- overflow ------------------------------------------------------------ */
-
-static struct sigaction old_segv, old_bus;
-
-static void write_all(const char *s)
-{
-    ssize_t n = write(STDERR_FILENO, s, strlen(s));
-
-    (void)n;
-}
-
-static void write_number(size_t n)
-{
-    char digits[24], *p = digits + sizeof digits;
-
-    *--p = '\0';
-    do
-        *--p = (char)('0' + n % 10);
-    while (n /= 10);
-    write_all(p);
-}
-
-/* Runs on the thread's alternate stack.  Async-signal-safe: it reads this
- * thread's record and writes; then the default action ends the VM as any
- * segmentation fault would, with a core dump that shows the stack. */
-static void on_fault(int signal, siginfo_t *info, void *context)
-{
-    struct sigaction *old = signal == SIGSEGV ? &old_segv : &old_bus;
-    struct fair__task *t = fair__current_task();
-    uintptr_t at = (uintptr_t)info->si_addr;
-
-    if (t && at - (uintptr_t)t->map < FAIR__GUARD) {
-        write_all("fairnif: stack overflow in ");
-        write_all(t->func->module);
-        write_all(":");
-        write_all(t->func->name);
-        write_all("/");
-        write_number(t->func->arity);
-        write_all(": its C stack of ");
-        write_number(fair__stack_size(t->stack_class));
-        write_all(" bytes is too small; set stack_size in fair_options, or "
-                  "put large arrays in fair_alloc\n");
-    } else if (old->sa_flags & SA_SIGINFO) {
-        old->sa_sigaction(signal, info, context);
-        return;
-    } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
-        old->sa_handler(signal);
-        return;
-    }
-    /* Returning repeats the access, now with the old action in place; a signal
-     * that somebody sent must be sent again. */
-    sigaction(signal, old, NULL);
-    if (info->si_code <= 0)
-        raise(signal);
 }
 
 static uint64_t read_number(const char *path, uint64_t otherwise)
@@ -305,8 +288,8 @@ static bool guard_installs_on(void *map)
 int fair__stack_init(void)
 {
     static bool done;           /* the library stays when the module goes */
-    struct sigaction on = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     void *map;
+    int error;
 
     if (done)
         return 0;
@@ -319,10 +302,7 @@ int fair__stack_init(void)
     munmap(map, FAIR__GUARD);
     limit = read_number("/proc/sys/vm/max_map_count", 65530)
         * (guard_installs ? 7 : 1) / 4;
-    on.sa_sigaction = on_fault;
-    sigemptyset(&on.sa_mask);
-    if (sigaction(SIGSEGV, &on, &old_segv) || sigaction(SIGBUS, &on, &old_bus))
-        return errno;
-    done = true;
-    return 0;
+    error = fair__overflow_init();
+    done = !error;
+    return error;
 }

@@ -24,6 +24,7 @@ struct fair__stack_counts {
     uint64_t mapped, pooled;
     uint64_t limit;             /* of mapped; 0: none */
     const char *guard;
+    const char *handler;        /* of overflows: "installed", "replaced" */
 };
 FAIR_HIDDEN struct fair__stack_counts fair__stack_counts(void);
 

@@ -13,6 +13,9 @@ FAIR_HIDDEN void fair__switch_to(struct fair__task *t);
 FAIR_HIDDEN void fair__set_alarm(struct fair__task *t, uint64_t left_ns);
 /* From the task's. */
 FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);
+/* Whether the thread's own stack is what the author asked for, or more. */
+FAIR_HIDDEN bool fair__thread_has_room(const struct fair__thread *th,
+                                       const struct fair__task *t);
 FAIR_HIDDEN void fair__outside(struct fair__task *t, void (*fn)(void *),
                                void *arg);
 FAIR_HIDDEN __attribute__((noreturn)) void fair__fail(struct fair__task *t,

@@ -10,8 +10,11 @@
  */
 #include "term/binary.h"
 
+#include "base/os.h"
 #include "task/debug.h"
 #include "task/slice.h"
+
+enum { KEPT_MOST = 256 };       /* binaries in one environment: it goes at once */
 
 /* The longest binary that the VM may keep on a heap. */
 static size_t heap_limit = FAIR__SMALL_BIN;
@@ -84,12 +87,20 @@ static void delist_record(struct fair__bin *r)
     r->list = NULL;
 }
 
+/* Of what the task itself has no room for: a record, and bytes that are the
+ * task's own. */
+static unsigned weight_of(const struct fair__bin *r)
+{
+    return (r->on_heap ? 2 : 0)
+        + (r->kind == B_OWNED ? fair__weight(r->bin.size) : 0);
+}
+
 static struct fair__bin *new_record(struct fair__task *t)
 {
     struct fair__bin *r;
 
-    if (fair_likely(t->inline_bins_used < FAIR__INLINE_BINS)) {
-        r = &t->inline_bins[t->inline_bins_used++];
+    if (fair_likely(t->hold.inline_bins_used < FAIR__INLINE_BINS)) {
+        r = &t->hold.inline_bins[t->hold.inline_bins_used++];
         r->on_heap = false;
         r->list = NULL;
     } else {
@@ -97,29 +108,28 @@ static struct fair__bin *new_record(struct fair__task *t)
         if (!r)
             return NULL;
         r->on_heap = true;
-        list_record(&t->bins, r);
+        list_record(&t->hold.bins, r);
     }
     r->kind = B_SMALL;
     r->fixed = false;
+    t->hold.weight += weight_of(r);
     return r;
-}
-
-static void free_record(struct fair__bin *r)
-{
-    delist_record(r);
-    if (r->on_heap)
-        enif_free(r);
 }
 
 /* From now on `r` is more than bytes in the task. */
 static void set_kind(struct fair__task *t, struct fair__bin *r, int kind)
 {
     delist_record(r);
-    list_record(kind == B_TERM ? &t->terms : &t->bins, r);
+    list_record(kind == B_TERM ? &t->hold.terms : &t->hold.bins, r);
+    t->hold.weight -= weight_of(r);
+    t->hold.to_keep -= r->kind == B_TERM;
     r->kind = kind;
+    t->hold.weight += weight_of(r);
+    if (kind == B_TERM && ++t->hold.to_keep >= FAIR__KEEP_AT_ONCE)
+        fair__force_look(t);
 }
 
-static void let_go(struct fair__bin *r)
+static void release_bytes(struct fair__bin *r)
 {
     if (r->kind == B_OWNED) {
         enif_release_binary(&r->bin);
@@ -127,6 +137,16 @@ static void let_go(struct fair__bin *r)
         enif_free_env(r->keeper->env);
         enif_free(r->keeper);
     }
+}
+
+static void free_record(struct fair__task *t, struct fair__bin *r)
+{
+    delist_record(r);
+    t->hold.weight -= weight_of(r);
+    t->hold.to_keep -= r->kind == B_TERM;
+    release_bytes(r);
+    if (r->on_heap)
+        enif_free(r);
 }
 
 /* NULL, where the task may not be ended, when it was released. */
@@ -143,27 +163,51 @@ void fair__release_bin(fair_task *pub, fair_bin *bin)
 
     if (!r)
         return;
-    let_go(r);
-    free_record(r);
+    free_record(fair__of(pub), r);
     bin->ref = bin->data = NULL;
     bin->size = 0;
 }
 
-static void release_list(struct fair__bin **list)
+void fair__release_bytes(fair_task *pub, fair_bytes *bytes)
 {
-    for (struct fair__bin *r = *list, *next; r; r = next) {
-        next = r->next;
-        let_go(r);
-        if (r->on_heap)
-            enif_free(r);
-    }
-    *list = NULL;
+    fair__release_bin(pub, fair__as_bin(bytes));
 }
 
-void fair__bins_release(struct fair__task *t)
+enum { PIECE = 2048 };          /* bytes, as heavy as an item: fair__weight */
+
+unsigned fair__lighten(void *memory, size_t *size, unsigned most)
 {
-    release_list(&t->terms);
-    release_list(&t->bins);
+    size_t pieces = *size / PIECE;
+
+    pieces = pieces < most ? pieces : most;
+    *size -= pieces * PIECE;
+    fair__os_forget((char *)memory + *size, pieces * PIECE);
+    return (unsigned)pieces;
+}
+
+static unsigned release_list(struct fair__task *t, struct fair__bin **list,
+                             unsigned most)
+{
+    while (*list && most > 0) {
+        struct fair__bin *r = *list;
+        unsigned weight = weight_of(r);
+
+        if (weight > most && r->kind == B_OWNED) {
+            weight = fair__lighten(r->bin.data, &r->bin.size, most);
+            t->hold.weight -= weight;
+        } else {
+            weight = weight < most ? weight : most;
+            free_record(t, r);
+        }
+        most -= weight + !weight;
+    }
+    return most;
+}
+
+unsigned fair__bins_release(struct fair__task *t, unsigned most)
+{
+    most = release_list(t, &t->hold.terms, most);
+    return release_list(t, &t->hold.bins, most);
 }
 
 static struct fair__keeper *new_keeper(void)
@@ -182,19 +226,18 @@ static struct fair__keeper *new_keeper(void)
 }
 
 /* Before a pause: what only this slice's terms hold gets a holder that outlives
- * them, and the caller: one environment for all.  False when out of memory. */
+ * them, and the caller: one environment for many.  False when out of memory. */
 bool fair__bins_pause(struct fair__task *t)
 {
-    struct fair__keeper *keeper;
+    struct fair__keeper *keeper = NULL;
 
-    if (!t->terms)
-        return true;
-    keeper = new_keeper();
-    if (!keeper)
-        return false;
-    while (t->terms) {
-        struct fair__bin *r = t->terms;
+    while (t->hold.terms) {
+        struct fair__bin *r = t->hold.terms;
 
+        if (!keeper || keeper->refs == KEPT_MOST)
+            keeper = new_keeper();
+        if (!keeper)
+            return false;
         r->term = enif_make_copy(keeper->env, r->term);
         r->keeper = keeper;
         keeper->refs++;
@@ -242,9 +285,10 @@ static void copy_small(unsigned char *to, const unsigned char *from,
     }
 }
 
-int fair__get_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
+int fair__get_bytes(fair_task *pub, ERL_NIF_TERM term, fair_bytes *bytes)
 {
     struct fair__task *t = fair__of(pub);
+    fair_bin *bin = fair__as_bin(bytes);
     ErlNifBinary seen;
     struct fair__bin *r;
 
@@ -268,7 +312,7 @@ int fair__get_bin(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
         return filled(bin, r, seen.data, seen.size);
     }
     if (!enif_alloc_binary(seen.size, &r->bin)) {
-        free_record(r);
+        free_record(t, r);
         t->lacked = "enomem";
         return 0;
     }
@@ -287,7 +331,7 @@ int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin)
     if (size <= FAIR__SMALL_BIN)
         return filled(bin, r, r->small, size);
     if (!enif_alloc_binary(size, &r->bin)) {
-        free_record(r);
+        free_record(t, r);
         return 0;
     }
     set_kind(t, r, B_OWNED);
@@ -296,18 +340,22 @@ int fair__new_bin(fair_task *pub, size_t size, fair_bin *bin)
 
 int fair__resize_bin(fair_task *pub, fair_bin *bin, size_t size)
 {
+    struct fair__task *t = fair__of(pub);
     struct fair__bin *r = record_of(pub, bin);
+    unsigned before;
 
     if (!r || r->fixed)
         return 0;
     if (r->kind == B_OWNED) {
+        before = weight_of(r);
         if (!enif_realloc_binary(&r->bin, size))
             return 0;
+        t->hold.weight += weight_of(r) - before;
     } else if (size > FAIR__SMALL_BIN) {
         if (!enif_alloc_binary(size, &r->bin))
             return 0;
         memcpy(r->bin.data, r->small, bin->size);
-        set_kind(fair__of(pub), r, B_OWNED);
+        set_kind(t, r, B_OWNED);
     } else {
         bin->size = size;
         return 1;
@@ -344,8 +392,8 @@ ERL_NIF_TERM fair__make_bin(fair_task *pub, fair_bin *bin)
             term = copy_of(pub, r->bin.data, r->bin.size);
             break;
         }
-        term = r->term = enif_make_binary(pub->env, &r->bin);
         set_kind(t, r, B_TERM);
+        term = r->term = enif_make_binary(pub->env, &r->bin);
         break;
     case B_TERM:
         term = r->term;
@@ -356,4 +404,9 @@ ERL_NIF_TERM fair__make_bin(fair_task *pub, fair_bin *bin)
     }
     fair__made(t, FAIR__SMALL_BIN);
     return fair__term_out(t, term);
+}
+
+ERL_NIF_TERM fair__make_bytes(fair_task *pub, fair_bytes *bytes)
+{
+    return fair__make_bin(pub, fair__as_bin(bytes));
 }

@@ -10,6 +10,7 @@
 #include "task/slice.h"
 #include "term/binary.h"
 #include "term/hold.h"
+#include "term/text.h"
 
 enum {
     STEPS = 256,                /* elements between looks at the clock: under
@@ -29,15 +30,15 @@ static void look(struct fair__task *t)
 {
     unsigned root;
 
-    if (fair_likely(!t->outbox)) {
+    if (fair_likely(!t->ask.outbox)) {
         fair__work(t);
         return;
     }
-    root = fair__root_new(t, t->outbox);
-    t->outbox = 0;
+    root = fair__own_root(t, t->ask.outbox);
+    t->ask.outbox = 0;
     fair__work(t);
-    t->outbox = t->roots[root];
-    t->roots_used = root;
+    t->ask.outbox = t->hold.roots[root];
+    t->hold.roots_used = root;
 }
 
 /* -- the author's lists ------------------------------------------------------*/
@@ -48,9 +49,9 @@ int fair__list_next(fair_task *pub, unsigned root, ERL_NIF_TERM *head)
     ERL_NIF_TERM tail;
 
     if (!fair__is_root(t, root)
-        || !enif_get_list_cell(pub->env, t->roots[root], head, &tail))
+        || !enif_get_list_cell(pub->env, t->hold.roots[root - 1], head, &tail))
         return 0;
-    t->roots[root] = tail;
+    t->hold.roots[root - 1] = tail;
     fair__term_out(t, *head);
     return 1;
 }
@@ -62,7 +63,8 @@ void fair__list_push(fair_task *pub, unsigned root, ERL_NIF_TERM head)
     fair__term_in(t, head);
     if (!fair__is_root(t, root))
         return;
-    t->roots[root] = enif_make_list_cell(pub->env, head, t->roots[root]);
+    t->hold.roots[root - 1] = enif_make_list_cell(pub->env, head,
+                                                  t->hold.roots[root - 1]);
     fair__made(t, 16);
 }
 
@@ -73,25 +75,25 @@ int fair__list_reverse(fair_task *pub, unsigned root)
     unsigned steps = 0, own;
     int proper;
 
-    if (fair__used_away(t) || !fair__is_root(t, root))
+    if (fair__used_away(t) || !fair__is_root(t, root--))
         return 0;
-    own = fair__root_new(t, done);
+    own = fair__own_root(t, done);
     fair__work_begin(t);
-    while (here = t->roots[root],
+    while (here = t->hold.roots[root],
            enif_get_list_cell(pub->env, here, &head, &tail)) {
         done = enif_make_list_cell(pub->env, head, done);
-        t->roots[root] = tail;
-        t->made += 16;
+        t->hold.roots[root] = tail;
+        t->slice.made += 16;
         if (++steps % STEPS == 0) {
-            t->roots[own] = done;
+            t->hold.roots[own] = done;
             look(t);
-            done = t->roots[own];
+            done = t->hold.roots[own];
         }
     }
     fair__work_end(t);
     proper = enif_is_empty_list(pub->env, here);
-    t->roots[root] = proper ? done : nil(t);
-    t->roots_used = own;
+    t->hold.roots[root] = proper ? done : nil(t);
+    t->hold.roots_used = own;
     return proper;
 }
 
@@ -108,19 +110,19 @@ int fair__get_list_length(fair_task *pub, ERL_NIF_TERM list, size_t *length)
     fair__term_in(t, list);
     if (!enif_is_list(pub->env, list))
         return 0;
-    own = fair__root_new(t, list);
+    own = fair__own_root(t, list);
     fair__work_begin(t);
     while (enif_get_list_cell(pub->env, list, &head, &tail)) {
         list = tail;
         if (++n % STEPS == 0) {
-            t->roots[own] = list;
+            t->hold.roots[own] = list;
             look(t);
-            list = t->roots[own];
+            list = t->hold.roots[own];
         }
     }
     fair__work_end(t);
     proper = enif_is_empty_list(pub->env, list);
-    t->roots_used = own;
+    t->hold.roots_used = own;
     if (proper)
         *length = n;
     return proper;
@@ -192,18 +194,18 @@ static bool put_binary(struct fair__task *t, struct sink *sink,
         step(t, sink, bin.size);
         return true;
     }
-    t->roots[sink->own + BIN] = term;
+    t->hold.roots[sink->own + BIN] = term;
     for (size_t at = 0, n; at < bin.size; at += n) {
         ErlNifBinary part;
 
         n = bin.size - at < COPY ? bin.size - at : COPY;
         if (!enif_inspect_binary(t->pub.env,
                                  enif_make_sub_binary(t->pub.env,
-                                                      t->roots[sink->own
+                                                      t->hold.roots[sink->own
                                                                + BIN],
                                                       at, n), &part))
             return false;
-        t->made += FAIR__SUB_BIN;
+        t->slice.made += FAIR__SUB_BIN;
         memcpy(sink->data + sink->size, part.data, n);
         sink->size += n;
         look(t);
@@ -222,7 +224,7 @@ static bool walk(struct fair__task *t, struct sink *sink)
     for (;;) {
         step(t, sink, 0);
         env = t->pub.env;
-        own = t->roots + sink->own;     /* more roots lie elsewhere */
+        own = t->hold.roots + sink->own;     /* more roots lie elsewhere */
         here = own[HERE];
         if (enif_get_list_cell(env, here, &head, &tail)) {
             own[HERE] = tail;
@@ -231,7 +233,7 @@ static bool walk(struct fair__task *t, struct sink *sink)
             if (enif_is_list(env, head)) {
                 if (!enif_is_empty_list(env, tail)) {
                     own[STACK] = enif_make_list_cell(env, tail, own[STACK]);
-                    t->made += 16;
+                    t->slice.made += 16;
                 }
                 own[HERE] = head;
             } else if (!put_binary(t, sink, head)) {
@@ -244,7 +246,7 @@ static bool walk(struct fair__task *t, struct sink *sink)
             if (!put_binary(t, sink, here))
                 return false;
             env = t->pub.env;
-            own = t->roots + sink->own;
+            own = t->hold.roots + sink->own;
         }
         if (!enif_get_list_cell(env, own[STACK], &head, &rest))
             return true;
@@ -258,17 +260,18 @@ static bool walk_from(struct fair__task *t, ERL_NIF_TERM term,
 {
     bool ok;
 
-    sink->own = t->roots_used;
+    sink->own = t->hold.roots_used;
     for (unsigned i = 0; i < ROOTS; i++)
-        fair__root_new(t, i == HERE ? term : nil(t));
+        fair__own_root(t, i == HERE ? term : nil(t));
     ok = walk(t, sink);
-    t->roots_used = sink->own;
+    t->hold.roots_used = sink->own;
     return ok;
 }
 
-int fair__get_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
+int fair__get_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bytes *bytes)
 {
     struct fair__task *t = fair__of(pub);
+    fair_bin *bin = fair__as_bin(bytes);
     struct sink counter = {0}, writer = {0};
     unsigned whole;             /* for its second walk */
     int ok = 0;
@@ -278,68 +281,83 @@ int fair__get_iolist(fair_task *pub, ERL_NIF_TERM term, fair_bin *bin)
     fair__term_in(t, term);
     t->lacked = NULL;
     if (enif_is_binary(pub->env, term))
-        return fair__get_bin(pub, term, bin);
+        return fair__get_bytes(pub, term, bytes);
     if (!enif_is_list(pub->env, term))
         return 0;
-    whole = fair__root_new(t, term);
+    whole = fair__own_root(t, term);
     fair__work_begin(t);
     if (walk_from(t, term, &counter)) {
         if (fair__new_bin(pub, counter.size, bin)) {
             writer.data = bin->data;
-            ok = walk_from(t, t->roots[whole], &writer);
+            ok = walk_from(t, t->hold.roots[whole], &writer);
         } else {
             t->lacked = "enomem";
         }
     }
     fair__work_end(t);
-    t->roots_used = whole;
+    t->hold.roots_used = whole;
     return ok;
 }
 
 /* -- strings ----------------------------------------------------------------*/
 
+/* The list in the root, to its end; where it stands after that does not matter. */
+static bool put_chars(struct fair__task *t, struct sink *sink, unsigned root,
+                      enum fair_encoding encoding)
+{
+    ERL_NIF_TERM list = t->hold.roots[root], head, tail;
+    unsigned code;
+    size_t n = 0;
+
+    while (enif_get_list_cell(t->pub.env, list, &head, &tail)) {
+        size_t bytes = enif_get_uint(t->pub.env, head, &code)
+            ? fair__encode(code, encoding, sink->data
+                           ? sink->data + sink->size : NULL) : 0;
+
+        if (!bytes || !grow(t, sink, bytes))
+            return false;
+        list = tail;
+        if (++n % STEPS == 0) {
+            t->hold.roots[root] = list;
+            look(t);
+            list = t->hold.roots[root];
+        }
+    }
+    return enif_is_empty_list(t->pub.env, list);
+}
+
 int fair__get_string(fair_task *pub, ERL_NIF_TERM list, char **chars,
-                     size_t *length)
+                     size_t *length, enum fair_encoding encoding)
 {
     struct fair__task *t = fair__of(pub);
-    struct sink sink = {0};
-    ERL_NIF_TERM head, tail;
-    unsigned whole;
-    size_t n;
-    bool ok;
+    struct sink counter = {0}, writer = {0};
+    unsigned whole, here;
 
     if (fair__used_away(t))
         return 0;
+    fair__term_in(t, list);
     t->lacked = NULL;
-    whole = fair__root_new(t, list);
-    ok = fair__get_list_length(pub, list, &n);
-    list = t->roots[whole];
-    if (ok && !(sink.data = fair__alloc(pub, n + 1))) {
-        t->lacked = "enomem";
-        ok = false;
-    }
-    if (!ok) {
-        t->roots_used = whole;
+    if (!enif_is_list(pub->env, list))
         return 0;
-    }
+    whole = fair__own_root(t, list);
+    here = fair__own_root(t, list);
     fair__work_begin(t);
-    while (ok && enif_get_list_cell(pub->env, list, &head, &tail)) {
-        ok = put_byte(t, &sink, head);
-        list = tail;
-        if (sink.size % STEPS == 0) {
-            t->roots[whole] = list;
-            look(t);
-            list = t->roots[whole];
+    if (put_chars(t, &counter, here, encoding)
+        && counter.size < SIZE_MAX) {
+        writer.data = fair__alloc(pub, counter.size + 1);
+        if (writer.data) {
+            t->hold.roots[here] = t->hold.roots[whole];
+            put_chars(t, &writer, here, encoding);
+        } else {
+            t->lacked = "enomem";
         }
     }
     fair__work_end(t);
-    t->roots_used = whole;
-    if (!ok) {
-        fair__free(pub, sink.data);
+    t->hold.roots_used = whole;
+    if (!writer.data)
         return 0;
-    }
-    sink.data[n] = '\0';
-    *chars = (char *)sink.data;
-    *length = n;
+    writer.data[writer.size] = '\0';
+    *chars = (char *)writer.data;
+    *length = writer.size;
     return 1;
 }

@@ -7,9 +7,10 @@
 #include "task/task.h"
 
 FAIR_HIDDEN int fair__get_iolist(fair_task *pub, ERL_NIF_TERM term,
-                                 fair_bin *bin);
+                                 fair_bytes *bytes);
 FAIR_HIDDEN int fair__get_string(fair_task *pub, ERL_NIF_TERM list,
-                                 char **chars, size_t *length);
+                                 char **chars, size_t *length,
+                                 enum fair_encoding encoding);
 FAIR_HIDDEN int fair__get_list_length(fair_task *pub, ERL_NIF_TERM list,
                                       size_t *length);
 FAIR_HIDDEN int fair__list_next(fair_task *pub, unsigned root,

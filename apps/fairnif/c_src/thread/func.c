@@ -8,7 +8,9 @@
 
 #include "thread/func.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+#include "base/locks.h"
+
+static struct fair__mutex lock = FAIR__MUTEX(RANK_FUNCS);
 static struct fair__func **funcs;   /* grows under the lock */
 static _Atomic unsigned func_count;
 static unsigned funcs_size;
@@ -76,27 +78,32 @@ struct fair__func *fair__func_declare(const char *module,
 {
     struct fair__func *f;
 
-    pthread_mutex_lock(&lock);
+    fair__mutex_lock(&lock);
     f = find(module, nif->name, nif->arity);
     if (!f)
         f = add(module, nif->name, nif->arity);
     if (f) {
         SET(f->mode, nif->mode);
-        SET(f->awaited, nif->awaited);
+        SET(f->may_wait, nif->may_wait);
         SET(f->yields, nif->yields);
-        SET(f->unwinds, nif->unwinds);
+        SET(f->cleans_up, nif->cleans_up);
+        SET(f->prompt, nif->prompt);
         SET(f->stack_class, nif->stack_class);
         SET(f->slice_ns, nif->slice_ns);
         SET(f->max_tasks, nif->max_tasks);
+        SET(f->sleeps, 0);
+        SET(f->brief, 0);
+        SET(f->locks, false);
+        SET(f->long_gaps, 0);
         SET(f->adapted, false);
     }
-    pthread_mutex_unlock(&lock);
+    fair__mutex_unlock(&lock);
     return f;
 }
 
 void fair__func_loaded(const char *module, const struct fair__lib *lib)
 {
-    pthread_mutex_lock(&lock);
+    fair__mutex_lock(&lock);
     for (unsigned i = 0; i < func_count; i++) {
         struct fair__func *f = funcs[i];
 
@@ -105,7 +112,7 @@ void fair__func_loaded(const char *module, const struct fair__lib *lib)
             SET(f->newest, lib);
         }
     }
-    pthread_mutex_unlock(&lock);
+    fair__mutex_unlock(&lock);
 }
 
 unsigned fair__func_count(void)
@@ -117,9 +124,9 @@ struct fair__func *fair__func_nth(unsigned index)
 {
     struct fair__func *f;
 
-    pthread_mutex_lock(&lock);
+    fair__mutex_lock(&lock);
     f = funcs[index];
-    pthread_mutex_unlock(&lock);
+    fair__mutex_unlock(&lock);
     return f;
 }
 

@@ -26,7 +26,7 @@ struct fair__func {
     unsigned arity;
     /* from the newest library that declared it */
     _Atomic unsigned mode, stack_class, max_tasks;
-    _Atomic bool awaited, yields, unwinds;
+    _Atomic bool may_wait, yields, cleans_up, prompt;
     fair__u64 slice_ns;         /* 0: the runtime's */
     /* the module's instances, to be compared only: the one before may be purged
      * once there is a newer one */
@@ -41,7 +41,7 @@ struct fair__func {
     fair__u64 first_budget;     /* units until the first look; 0 with unit_ns */
     _Atomic unsigned warm_calls; /* timed calls so far, up to a few */
     fair__num mean_ns;          /* of calls that end in their first slice */
-    /* fair_call's, by the octave of its units */
+    /* fair_offload's, by the octave of its units */
     fair__num work_unit_ns[FAIR__OCTAVES];  /* cost of a unit; 0: unknown */
     fair__u64 work_dear;        /* bit: the last such call went dirty */
     _Atomic int suspect;        /* so many slices will be timed in CPU time,
@@ -50,7 +50,13 @@ struct fair__func {
                                    calls without; bounded */
     _Atomic bool adapted;       /* AUTO: ticks too far apart, begin dirty */
     _Atomic int sleeps;         /* over 0: its work on the pool's threads
-                                   mostly waits; pool.c */
+                                   mostly waits; task/stint.c */
+    _Atomic bool locks;         /* what it gave to fair_offload took a lock on a low
+                                   thread */
+    _Atomic int brief;          /* so many calls in a row on the pool's threads
+                                   were short; bounded; task/stint.c */
+    fair__u64 told;             /* a second, and which rules were reported in
+                                   it; debug.c */
     uint64_t active;            /* calls under way, counted under a limit; under
                                    the lock of what waits, as turns */
     struct fair__turns {        /* those that wait for one of them to end */

@@ -6,20 +6,10 @@
  * and is put back finds one, also when the system has none left to start.
  * Work that no thread can take at once is queued, up to `max_queued`; what
  * comes then is let in as the queue gets shorter, in its order, or gives up
- * (life/await.c has the time limit).
+ * (wait/await.c has the time limit).
  *
- * One lock is over the queue and everything else that waits (folders wait and
- * life): who takes a thing off a list, and who wakes whom, is decided in one
- * place and in one order.  It is held for some tens of nanoseconds; never while
- * calling the author's code, nor any enif_ function that may free a resource
- * object (destructors take this lock) or wait.
- *
- * No more threads compute at a time than there are processors for it
- * (`dirty_cpus`).  Nobody has to say of a function whether it computes or
- * waits: it is learned of each, while there is more work than processors.  What
- * is not known to wait counts as computing, but for a thread that the kernel has
- * asleep at two looks in a row.  What may not begin yet stays in the queue, and
- * lets pass what waits; one thread, the keeper, looks again and again.
+ * The waiting lock is over the queue and everything else that waits: who takes a
+ * thing off a list, and who wakes whom, is decided in one order.
  *
  * At halt the threads are left as they are: nothing here runs at exit, and
  * nothing waits for them.
@@ -30,21 +20,17 @@
 #include "thread/pool.h"
 
 #include "base/config.h"
+#include "base/locks.h"
 #include "base/os.h"
+#include "thread/gate.h"
+#include "thread/low.h"
 #include "thread/timer.h"
 
 enum {
-    THREADS_MOST = 1024,
     ALTERNATE_STACK = 32 * 1024,    /* as schedulers have, for who says what
                                    overflowed a task's stack */
     IDLE_NS = 1000000000,       /* then a thread looks whether it may leave */
     IDLE_ROUNDS = 10,           /* so often */
-    SLEEPS_MOST = 8,
-    PASSED_MOST = 16,           /* of the queue: what waits is looked for there */
-    GATE_NS = 2000000,          /* after which the keeper looks again */
-    GATE_LOOKS = 2,             /* in a row must find few who compute: who
-                                   computes may sleep a moment, at a lock or for
-                                   a page of memory */
     SPIN_NS = 20000             /* work that follows work within this time
                                    finds a thread awake: the two wake-ups of a
                                    round trip cost as much.  One thread at a
@@ -54,40 +40,33 @@ enum {
 static struct worker {
     enum { W_FREE, W_STARTED, W_LEFT } state;   /* LEFT: to be joined */
     bool starting;                  /* `tid` is being written */
-    int os_id;                      /* the thread's, for the kernel */
-    bool counted;                   /* what it does may compute */
-    _Atomic bool runs;              /* it is in the work itself, not on its way
-                                       there through the lock */
     ErlNifTid tid;
     struct fair__thread *record;    /* is used again by the next thread */
-} workers[THREADS_MOST];
+} workers[FAIR__THREADS_MOST];
 
 struct list {
     struct fair__job *first, *last;
     size_t count;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 /* Under the lock, but for the copies that a spinning thread looks at. */
 static struct list queue, overflow;
+static struct fair__job *last_first;    /* of those at the front of the queue that
+                                           go before the others, or NULL */
 static _Atomic size_t queued;       /* queue.count, to be looked at */
+static pthread_cond_t starting = PTHREAD_COND_INITIALIZER;
+/* The thread that starts the others for schedulers; the first one starts it. */
+static enum { NONE, COMES, THERE, FAILED } starter;
+static unsigned to_start;           /* so many it is about to */
 static unsigned started, idle, spinning;
 static unsigned woken;              /* of the idle: so many are on their way */
 static unsigned ending;             /* of the busy: so many come at once */
-static uint64_t counted;            /* so many of the workers */
-static bool keeper;                 /* a thread waits until the first of the
-                                       queue may begin, or looks whether */
-static uint64_t looked_at;          /* when who computes was last looked at */
-static unsigned few_seen;           /* so many looks in a row found few */
 static struct fair__pool_counts counts;
-
-void fair__wait_lock(void) { pthread_mutex_lock(&lock); }
-void fair__wait_unlock(void) { pthread_mutex_unlock(&lock); }
 
 /* -- lists ---------------------------------------------------------------- */
 
-static void append(struct list *l, struct fair__job *job)
+static void append_job(struct list *l, struct fair__job *job)
 {
     job->next = NULL;
     job->prev = l->last;
@@ -96,8 +75,23 @@ static void append(struct list *l, struct fair__job *job)
     l->count++;
 }
 
+/* Behind others like it. */
+static void put_first(struct fair__job *job)
+{
+    struct fair__job *next = last_first ? last_first->next : queue.first;
+
+    job->prev = last_first;
+    job->next = next;
+    *(last_first ? &last_first->next : &queue.first) = job;
+    *(next ? &next->prev : &queue.last) = job;
+    queue.count++;
+    last_first = job;
+}
+
 static void take_off(struct list *l, struct fair__job *job)
 {
+    if (job == last_first)
+        last_first = job->prev;
     *(job->prev ? &job->prev->next : &l->first) = job->next;
     *(job->next ? &job->next->prev : &l->last) = job->prev;
     l->count--;
@@ -112,13 +106,20 @@ static void fill_queue(void)
         struct fair__job *job = overflow.first;
 
         take_off(&overflow, job);
-        append(&queue, job);
+        append_job(&queue, job);
         job->state = J_QUEUED;
     }
     SET(queued, queue.count);
 }
 
 /* -- work comes ----------------------------------------------------------- */
+
+static void note_queued(struct fair__job *job, enum fair__job_state state)
+{
+    job->since_ns = fair__now_coarse();
+    job->state = state;
+    SET(queued, queue.count);
+}
 
 /* With the lock held.  fair__pool_kick must follow, without it. */
 void fair__pool_put(struct fair__job *job)
@@ -127,22 +128,26 @@ void fair__pool_put(struct fair__job *job)
 
     fill_queue();               /* the bound may have been raised */
     room = queue.count < GET(fair__config.max_queued);
-    job->since_ns = fair__now_coarse();
-    job->state = room ? J_QUEUED : J_OVERFLOW;
-    append(room ? &queue : &overflow, job);
+    append_job(room ? &queue : &overflow, job);
+    note_queued(job, room ? J_QUEUED : J_OVERFLOW);
     if (!room)
         counts.overflows++;
-    SET(queued, queue.count);
 }
 
 /* Work that was under way goes behind what is queued, whatever the bound:
  * it has been let in. */
 void fair__pool_put_back(struct fair__job *job)
 {
-    job->since_ns = fair__now_coarse();
-    job->state = J_QUEUED;
-    append(&queue, job);
-    SET(queued, queue.count);
+    append_job(&queue, job);
+    note_queued(job, J_QUEUED);
+}
+
+/* Others wait for it: it also passes the gate. */
+void fair__pool_put_first(struct fair__job *job)
+{
+    job->waits = true;
+    put_first(job);
+    note_queued(job, J_QUEUED);
 }
 
 /* With the lock held: true when the work was not begun, and now never is. */
@@ -176,6 +181,14 @@ bool fair__pool_presses(void)
 
 static void *thread_main(void *arg);
 
+static int create_thread(struct worker *w)
+{
+    char name[24];
+
+    snprintf(name, sizeof name, "fairnif_%u", (unsigned)(w - workers) + 1);
+    return fair__thread_create(name, &w->tid, thread_main, w);
+}
+
 /* With the lock held, which is let go for the while. */
 static bool start_thread(void)
 {
@@ -183,9 +196,10 @@ static bool start_thread(void)
     bool joins;
     int error;
 
-    while (w < workers + THREADS_MOST && (w->state == W_STARTED || w->starting))
+    while (w < workers + FAIR__THREADS_MOST
+           && (w->state == W_STARTED || w->starting))
         w++;
-    if (w == workers + THREADS_MOST)
+    if (w == workers + FAIR__THREADS_MOST)
         return false;
     joins = w->state == W_LEFT;
     w->state = W_STARTED;
@@ -194,12 +208,7 @@ static bool start_thread(void)
     fair__wait_unlock();
     if (joins)
         enif_thread_join(w->tid, NULL);     /* it is at its last line */
-    {
-        char name[24];
-
-        snprintf(name, sizeof name, "fairnif_%u", (unsigned)(w - workers) + 1);
-        error = enif_thread_create(name, &w->tid, thread_main, w, NULL);
-    }
+    error = create_thread(w);
     fair__wait_lock();
     w->starting = false;
     if (error) {
@@ -210,42 +219,64 @@ static bool start_thread(void)
     return !error;
 }
 
-static bool waits(const struct fair__job *job)
-{
-    return job->waits || (job->func && GET(job->func->sleeps) > 0);
-}
+static void *starter_main(void *unused);
 
-/* The first of the queue that may begin, as far as is known.  With the lock
- * held. */
-static struct fair__job *next_to_begin(void)
-{
-    struct fair__job *job = queue.first;
+static void call_thread(void);
 
-    if (counted < GET(fair__config.dirty_cpus))
-        return job;
-    for (unsigned i = 0; job && i < PASSED_MOST; i++, job = job->next)
-        if (waits(job))
-            return job;
-    return NULL;
+/* Locked.  Where there is no starter, who comes starts threads itself. */
+static void need_starter(void)
+{
+    static ErlNifTid tid;
+    int error;
+
+    if (starter == COMES || starter == THERE)
+        return;
+    starter = COMES;
+    fair__wait_unlock();
+    error = enif_thread_create("fairnif_starter", &tid, starter_main, NULL,
+                               NULL);
+    fair__wait_lock();
+    starter = error ? FAILED : THERE;
+    if (error && to_start > 0) {        /* it was relied on meanwhile */
+        to_start = 0;
+        call_thread();
+    }
 }
 
 /* Another thread for what is queued, if none is on its way.  What waits for room
  * counts: each thread that comes lets one of it in.  With the lock held, which
  * is let go while a thread starts. */
-static bool call_thread(void)
+static void call_thread(void)
 {
     /* The keeper comes, and calls the next one. */
-    if (keeper && !next_to_begin())
-        return true;
-    if (queue.count + overflow.count > spinning + woken + ending) {
-        if (idle > woken) {
-            woken++;
-            pthread_cond_signal(&work);
-        } else if (started < GET(fair__config.threads)) {
-            return start_thread() || started > 0;
-        }
+    if (fair__gate_is_kept(queue.first)
+        || queue.count + overflow.count <= spinning + woken + ending + to_start)
+        return;
+    if (idle > woken) {
+        woken++;
+        pthread_cond_signal(&work);
+    } else if (started + to_start >= GET(fair__config.threads)) {
+        /* they are to do it */
+    } else if (starter != FAILED && started > 0 && fair__blocks_others()) {
+        to_start++;
+        pthread_cond_signal(&starting);
+    } else {
+        start_thread();
     }
-    return true;
+}
+
+/* Starts threads for schedulers: a new thread has to get a processor before who
+ * starts it goes on, which on a busy machine takes milliseconds. */
+static void *starter_main(void *unused)
+{
+    fair__wait_lock();
+    for (;;) {
+        while (to_start == 0)
+            pthread_cond_wait(&starting, &fair__waiting.mutex);
+        to_start--;
+        call_thread();
+    }
+    return unused;
 }
 
 static bool kick(void)
@@ -253,27 +284,30 @@ static bool kick(void)
     bool will_be_done;
 
     fair__wait_lock();
-    will_be_done = call_thread();
+    call_thread();
+    will_be_done = started > 0;
     fair__wait_unlock();
     return will_be_done;
 }
 
-static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+static struct fair__mutex first = FAIR__MUTEX(RANK_FIRST);
 static _Atomic bool is_there;
 
-/* From now on there is a thread; false: none could be started. */
+/* From now on there is a thread; false: none could be started.  Who is first here
+ * waits until it has had a processor: a process of the runtime's own is, on a dirty
+ * scheduler, unless a call comes as soon as the first library is loaded. */
 bool fair__pool_start(void)
 {
     bool starts;
 
     if (fair_likely(GET(is_there)))
         return true;
-    pthread_mutex_lock(&first);
+    fair__mutex_lock(&first);
     fair__wait_lock();
     starts = started > 0 || start_thread();
     fair__wait_unlock();
     SET(is_there, starts);
-    pthread_mutex_unlock(&first);
+    fair__mutex_unlock(&first);
     return starts;
 }
 
@@ -287,11 +321,27 @@ bool fair__pool_kick(void)
 
     if (fair_likely(GET(is_there)))
         return kick();
-    pthread_mutex_lock(&first);
+    fair__mutex_lock(&first);
     will_be_done = kick();
     SET(is_there, will_be_done);
-    pthread_mutex_unlock(&first);
+    fair__mutex_unlock(&first);
     return will_be_done;
+}
+
+bool fair__pool_give(struct fair__job *job)
+{
+    fair__wait_lock();
+    fair__pool_put(job);
+    fair__wait_unlock();
+    return fair__pool_kick();
+}
+
+void fair__pool_give_first(struct fair__job *job)
+{
+    fair__wait_lock();
+    fair__pool_put_first(job);
+    fair__wait_unlock();
+    fair__pool_kick();
 }
 
 /* -- a thread ------------------------------------------------------------- */
@@ -306,99 +356,12 @@ static void note_wait(const struct fair__job *job)
         counts.longest_wait_ns = waited;
 }
 
-static void take(struct fair__job *job)
+static void take_job(struct fair__job *job)
 {
     take_off(&queue, job);
     fill_queue();
     note_wait(job);
     job->state = J_IDLE;
-}
-
-/* Are fewer than `most` of those threads at work on a processor, or waiting for
- * one?  With the lock held, which is let go for the while: some us. */
-static bool few_compute(uint64_t most)
-{
-    int tids[THREADS_MOST];
-    unsigned count = 0;
-    uint64_t computing = 0;
-
-    for (struct worker *w = workers; w < workers + THREADS_MOST; w++) {
-        if (!w->counted)
-            continue;
-        if (GET(w->runs))
-            tids[count++] = w->os_id;
-        else
-            computing++;
-    }
-    fair__wait_unlock();
-    while (count > 0 && computing < most)
-        computing += fair__thread_computes(tids[--count]);
-    fair__wait_lock();
-    return computing < most;
-}
-
-/* What this thread may take from the queue; NULL: nothing.  With the lock held,
- * which is let go while it waits until there is something, as the keeper; one is
- * enough. */
-static struct fair__job *pass_gate(void)
-{
-    const struct timespec pause = {.tv_nsec = GATE_NS};
-    struct fair__job *job = next_to_begin();
-    uint64_t now;
-
-    if (job == queue.first || keeper)
-        return job;
-    keeper = true;
-    while (queue.first && started <= GET(fair__config.threads)) {
-        now = fair__now();
-        /* Also while others pass: it may be that all who compute sleep. */
-        if (now - looked_at >= GATE_NS) {
-            looked_at = now;
-            few_seen = few_compute(GET(fair__config.dirty_cpus)) ? few_seen + 1 : 0;
-            if (few_seen >= GATE_LOOKS) {
-                few_seen = 0;
-                job = queue.first;      /* as it is now */
-                break;
-            }
-        }
-        job = next_to_begin();
-        if (job)
-            break;
-        fair__wait_unlock();
-        nanosleep(&pause, NULL);
-        fair__wait_lock();
-    }
-    keeper = false;
-    return started <= GET(fair__config.threads) ? job : NULL;
-}
-
-/* One job of the function ended: it was asleep for most of it, or not.  Who was
- * only kept from a processor by others has not slept. */
-static void learn(struct fair__func *func, const struct fair__used *before)
-{
-    struct fair__used now;
-    int sleeps = GET(func->sleeps);
-
-    if (!fair__thread_used(&now))
-        return;
-    if (now.sleeps > before->sleeps
-        && 2 * (now.cpu_ns - before->cpu_ns) < now.ns - before->ns)
-        SET(func->sleeps, sleeps < SLEEPS_MOST ? sleeps + 1 : sleeps);
-    else
-        SET(func->sleeps, sleeps > -SLEEPS_MOST ? sleeps - 1 : sleeps);
-}
-
-/* Runs it, which may free it. */
-static void run(struct fair__job *job, bool learns)
-{
-    struct fair__func *func = learns ? job->func : NULL;
-    struct fair__used before;
-
-    if (func && !fair__thread_used(&before))
-        func = NULL;
-    job->run(job);
-    if (func)
-        learn(func, &before);
 }
 
 /* Looks for work a little while without sleeping; true when there is some. */
@@ -428,9 +391,9 @@ static bool sleep_idle(void)
     until.tv_sec += IDLE_NS / 1000000000;
     idle++;
     if (started == 1)
-        pthread_cond_wait(&work, &lock);
+        pthread_cond_wait(&work, &fair__waiting.mutex);
     else
-        error = pthread_cond_timedwait(&work, &lock, &until);
+        error = pthread_cond_timedwait(&work, &fair__waiting.mutex, &until);
     idle--;
     /* Whoever comes first stands for the one that was signalled: at worst a
      * signal too many is sent then, never one too few. */
@@ -443,17 +406,21 @@ static bool sleep_idle(void)
 static void *thread_main(void *arg)
 {
     struct worker *w = arg;
+    const unsigned seat = (unsigned)(w - workers);
     unsigned rounds = 0;
     char alternate[ALTERNATE_STACK];
 
     fair__os_alternate_stack(alternate, sizeof alternate);
+    /* A thread that a scheduler starts has the scheduler's. */
+    if (GET(fair__config.scheduler_slice_ns))
+        fair__os_usual_slice();
     w->record = fair__thread_adopt(w->record);  /* NULL: without memory */
     fair__wait_lock();
-    w->os_id = fair__thread_id();
+    fair__gate_seat(seat, fair__thread_id());
+    need_starter();
     while ((rounds < IDLE_ROUNDS || queue.first || started == 1)
            && started <= GET(fair__config.threads)) {
-        struct fair__job *job = pass_gate();
-        bool learns;
+        struct fair__job *job = fair__gate_pass(&queue.first, &started);
 
         if (!job) {
             if (started > GET(fair__config.threads))
@@ -462,31 +429,32 @@ static void *thread_main(void *arg)
                 rounds = sleep_idle() ? 0 : rounds + 1;
             continue;
         }
+        if (fair_unlikely(GET(fair__config.halts))) {
+            fair__wait_unlock();
+            fair__os_stay();
+        }
         rounds = 0;
-        take(job);
-        learns = counts.busy++ >= GET(fair__config.dirty_cpus);
-        w->counted = !waits(job);
-        counted += w->counted;
+        take_job(job);
+        counts.busy++;
+        fair__gate_enter(seat, w->record, job);
         if (queue.first)
             call_thread();      /* what came while there was a keeper did not */
         fair__wait_unlock();
-        SET(w->runs, true);
-        run(job, learns);
-        SET(w->runs, false);
+        fair__gate_run(seat, job);
         /* It may have got a record when this thread got none: `ending` is in
          * that one. */
         if (fair_unlikely(!w->record))
             w->record = fair__thread_adopt(fair__self());
         fair__wait_lock();
         counts.busy--;
-        counted -= w->counted;
-        w->counted = false;
+        fair__gate_leave(seat);
         counts.done++;
         if (w->record && w->record->ending) {
             w->record->ending = false;
             ending--;
         }
     }
+    fair__low_leave(w->record);
     w->state = W_LEFT;
     started--;
     if (queue.first && idle > woken) {      /* fewer are wanted: not this one */
@@ -508,6 +476,7 @@ struct fair__pool_counts fair__pool_counts(void)
     fair__wait_lock();
     c = counts;
     c.threads = started;
+    c.idle = idle;
     c.queued = queue.count;
     c.overflowing = overflow.count;
     fair__wait_unlock();

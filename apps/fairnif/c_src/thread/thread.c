@@ -22,6 +22,24 @@
 static _Thread_local AT_HAND struct fair__thread *self;
 static struct fair__thread *_Atomic threads;
 
+/* Of a thread, whatever the system's default. */
+enum { STACK_KIB = 8 * 1024 };
+
+/* Without memory for the options its stack is what the system gives. */
+int fair__thread_create(char *name, ErlNifTid *tid, void *(*main)(void *),
+                        void *arg)
+{
+    ErlNifThreadOpts *opts = enif_thread_opts_create(name);
+    int error;
+
+    if (opts)
+        opts->suggested_stack_size = STACK_KIB / (int)sizeof(void *);
+    error = enif_thread_create(name, tid, main, arg, opts);
+    if (opts)
+        enif_thread_opts_destroy(opts);
+    return error;
+}
+
 static enum fair__where where_of_thread(void)
 {
     switch (enif_thread_type()) {
@@ -45,6 +63,7 @@ static __attribute__((noinline, cold)) struct fair__thread *new_thread(void)
     th->where = where_of_thread();
     th->number = fair__thread_number();
     th->tid = fair__thread_id();
+    fair__thread_stack(&th->stack_low, &th->stack_size);
     th->seed = (uint32_t)th->tid * 2654435761u | 1;
     th->next = atomic_load(&threads);
     while (!atomic_compare_exchange_weak(&threads, &th->next, th))
@@ -71,6 +90,7 @@ struct fair__thread *fair__thread_adopt(struct fair__thread *th)
     th->where = W_THREAD;
     th->number = fair__thread_number();
     th->tid = fair__thread_id();
+    fair__thread_stack(&th->stack_low, &th->stack_size);
     self = th;
     return th;
 }

@@ -30,6 +30,12 @@ struct fair__thread {
     unsigned number;            /* as in the thread's name: 1, 2, ... */
     int tid;
     struct fair__task *current;
+    struct fair__task *for_whom;    /* where it is no body's slice: whose
+                                   function it runs, or whose stack it is on,
+                                   for who overflows one */
+    char *stack_low;            /* of its own stack; NULL: not known, and
+                                   stack_size is a number without end */
+    size_t stack_size;
     struct fair__task *cache;   /* idle stacks of the default class */
     _Atomic unsigned cached;
     /* What callers of late used and were not charged: under a turn. */
@@ -44,22 +50,43 @@ struct fair__thread {
     void (*_Atomic ring)(void *);       /* for its handler; NULL: it is stopped */
     void *ring_arg;
 #endif
+    struct fair__low *_Atomic low;  /* of the pool: thread/low.c */
+    bool is_low;                /* it is that one itself */
     bool ending;                /* of the pool: see fair__pool_ending */
     bool in_place;              /* runs a callback of a resource, in the VM's
                                    call */
-    uint64_t in_place_since, in_place_ns;   /* of late, for such; life/resource.c */
-    int locks;                  /* FAIR_DEBUG: enif mutexes held */
+    uint64_t in_place_since, in_place_ns;   /* of late, for such; resource/resource.c */
+    int locks;                  /* FAIR_DEBUG: held by the body that it runs */
     /* by function index; the size is published after the array */
     _Atomic unsigned stats_size;
     struct fair__fstat *_Atomic *_Atomic stats;
     struct fair__thread *next;
 };
 
+/* A thread of the runtime's, on which authors' code runs; not 0: there is none. */
+FAIR_HIDDEN int fair__thread_create(char *name, ErlNifTid *tid,
+                                    void *(*main)(void *), void *arg);
 FAIR_HIDDEN struct fair__thread *fair__self(void);
 FAIR_HIDDEN struct fair__thread *fair__this_thread(void);
 FAIR_HIDDEN struct fair__thread *fair__thread_adopt(struct fair__thread *th);
 FAIR_HIDDEN struct fair__thread *fair__threads(void);
 FAIR_HIDDEN struct fair__task *fair__current_task(void);
+/* Whose code of an author's it runs; NULL: nobody's. */
+static inline struct fair__task *fair__runs_whose(const struct fair__thread *th)
+{
+    return th->for_whom ? th->for_whom : th->current;
+}
+/* What this thread runs now is this task's, and no slice of its body (NULL: nobody's);
+ * answers whose it was. */
+static inline struct fair__task *fair__runs_for(struct fair__thread *th,
+                                                struct fair__task *t)
+{
+    struct fair__task *before = th ? th->for_whom : NULL;
+
+    if (th)
+        th->for_whom = t;
+    return before;
+}
 FAIR_HIDDEN void fair__slot_enter(struct fair__thread *th,
                                   struct fair__func *func, uint64_t since,
                                   uint64_t yields, ERL_NIF_TERM owner);

@@ -11,6 +11,8 @@
 #define _GNU_SOURCE
 #include "thread/timer.h"
 
+#include "base/locks.h"
+
 #if defined(__linux__)
 
 #include <errno.h>
@@ -25,7 +27,7 @@
  * stop than one that is not. */
 enum { AGAIN_NS = 10000000 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fair__mutex lock = FAIR__MUTEX(RANK_SIGNAL);
 static _Atomic int signal_number;       /* 0: not looked for yet; -1: none */
 
 /* Only the timers' own signals: anybody may send one. */
@@ -48,7 +50,7 @@ static bool is_free(const struct sigaction *action)
 
 /* None that somebody has, or took at the same time: the watch looks for one in
  * the same way. */
-static bool take(int number)
+static bool take_if_free(int number)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     struct sigaction before;
@@ -64,20 +66,31 @@ static bool take(int number)
     return false;
 }
 
-/* From the fifth on: debuggers and others take the first ones.  0: there is none. */
-static int take_signal(void)
+/* From the fifth on: debuggers and others take the first ones. */
+void fair__timer_take_signal(void *unused)
 {
-    int taken = GET(signal_number);
+    int taken;
 
-    if (!taken) {
-        pthread_mutex_lock(&lock);
-        taken = GET(signal_number);
-        for (int n = SIGRTMIN + 4; !taken; n++)
-            taken = n > SIGRTMAX ? -1 : take(n) ? n : 0;
-        SET(signal_number, taken);
-        pthread_mutex_unlock(&lock);
-    }
-    return taken > 0 ? taken : 0;
+    (void)unused;
+    fair__mutex_lock(&lock);
+    taken = GET(signal_number);
+    for (int n = SIGRTMIN + 4; !taken; n++)
+        taken = n > SIGRTMAX ? -1 : take_if_free(n) ? n : 0;
+    SET(signal_number, taken);
+    fair__mutex_unlock(&lock);
+}
+
+bool fair__timer_has_signal(void)
+{
+    return GET(signal_number) != 0;
+}
+
+/* 0: there is none. */
+static int get_signal(void)
+{
+    if (!fair__timer_has_signal())
+        fair__timer_take_signal(NULL);
+    return GET(signal_number) > 0 ? GET(signal_number) : 0;
 }
 
 /* Who started the node may have blocked it. */
@@ -97,7 +110,7 @@ bool fair__timer_get(struct fair__thread *th)
 
     if (!th || fair_likely(th->has_timer))
         return th != NULL;
-    event.sigev_signo = take_signal();
+    event.sigev_signo = get_signal();
     event.sigev_notify_thread_id = th->tid;
     th->has_timer = event.sigev_signo
         && timer_create(CLOCK_MONOTONIC, &event, &th->timer) == 0;
@@ -145,6 +158,8 @@ void fair__timer_forget(struct fair__thread *th)
 
 #else
 
+void fair__timer_take_signal(void *unused) { (void)unused; }
+bool fair__timer_has_signal(void) { return true; }
 bool fair__timer_get(struct fair__thread *th) { (void)th; return false; }
 
 void fair__timer_set(struct fair__thread *th, uint64_t ns, void (*ring)(void *),

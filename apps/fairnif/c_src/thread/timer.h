@@ -16,6 +16,9 @@ FAIR_HIDDEN void fair__timer_set(struct fair__thread *th, uint64_t ns,
                                  void (*ring)(void *), void *arg);
 /* It does not ring any more when this returns. */
 FAIR_HIDDEN void fair__timer_stop(struct fair__thread *th);
+/* Which signal it is was looked for; to do so takes a lock. */
+FAIR_HIDDEN bool fair__timer_has_signal(void);
+FAIR_HIDDEN void fair__timer_take_signal(void *unused);
 /* The thread ends. */
 FAIR_HIDDEN void fair__timer_forget(struct fair__thread *th);
 

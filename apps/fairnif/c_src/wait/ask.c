@@ -5,7 +5,7 @@
  * can, who waits in fairnif:await/1: the task gives it a request and goes on with
  * what came of it, as after any other wait.
  *
- *     fair_receive --> T_ASKS --> {fairnif_asks, Object, Request, ...}
+ *     fair_receive --> T_WAIT_CALLER --> {fairnif_asks, Object, Request, ...}
  *         ^                              receive ... end in await/1
  *         '------ answer, in a root <------ nif_answer <--'
  *
@@ -23,15 +23,16 @@
 #include "wait/ask.h"
 
 #include "task/debug.h"
+#include "task/env.h"
 #include "task/switch.h"
 #include "term/hold.h"
 
-ERL_NIF_TERM fair__atom_undefined;
+enum { APPLY = 3 };             /* parts */
 
 /* Does not return where nobody is there to do it. */
 static void must_have_caller(struct fair__task *t)
 {
-    if (fair_unlikely(!FAIR__TASKS || t->callback))
+    if (fair_unlikely(!FAIR__TASKS || !t->kind->has_caller))
         fair__fail(t, "no_caller");
     fair__may_wait(t);
 }
@@ -50,8 +51,9 @@ void fair__post(fair_task *pub, ERL_NIF_TERM to, ERL_NIF_TERM message,
     fair__term_in(t, message);
     item = reply ? enif_make_list_cell(pub->env, to, message)
         : enif_make_tuple2(pub->env, to, message);
-    t->outbox = enif_make_list_cell(pub->env, item, t->outbox ? t->outbox
-                                    : enif_make_list(pub->env, 0));
+    t->ask.outbox = enif_make_list_cell(pub->env, item,
+                                        t->ask.outbox ? t->ask.outbox
+                                        : enif_make_list(pub->env, 0));
 }
 
 int fair__ask(fair_task *pub, const ERL_NIF_TERM *request, unsigned parts,
@@ -62,21 +64,21 @@ int fair__ask(fair_task *pub, const ERL_NIF_TERM *request, unsigned parts,
     unsigned root;
 
     if (fair_unlikely(fair__used_away(t))) {
-        *answer = fair__atom_undefined;     /* there may be no environment */
-        return 0;
+        *answer = fair__atoms.undefined;     /* there may be no environment */
+        return -EDEADLK;
     }
     must_have_caller(t);
     for (unsigned i = 0; i < parts; i++)
         fair__term_in(t, request[i]);
     wanted = parts == 1 ? request[0]
         : enif_make_tuple_from_array(pub->env, request, parts);
-    root = fair__root_new(t, enif_make_list(pub->env, 0));
-    t->asked = t->outbox ? enif_make_list_cell(pub->env, t->outbox, wanted)
-        : wanted;
-    t->outbox = 0;
-    t->answer_root = root;
-    fair__wait_for(t, T_ASKS);
-    *answer = fair__kept(pub, root);
-    t->roots_used = root;
-    return !t->timed_out;
+    root = fair__own_root(t, enif_make_list(pub->env, 0));
+    t->ask.request = !t->ask.outbox ? wanted
+        : enif_make_list_cell(pub->env, t->ask.outbox, wanted);
+    t->ask.outbox = 0;
+    t->ask.root = root;
+    fair__wait_for(t, T_WAIT_CALLER);
+    *answer = fair__term_out(t, t->hold.roots[root]);
+    t->hold.roots_used = root;
+    return !t->wait.timed_out ? 1 : parts == APPLY ? 0 : -ETIMEDOUT;
 }

@@ -6,9 +6,6 @@
 
 #include "wait/wake.h"
 
-/* Set when the runtime is loaded. */
-extern FAIR_HIDDEN ERL_NIF_TERM fair__atom_undefined;
-
 FAIR_HIDDEN void fair__post(fair_task *pub, ERL_NIF_TERM to,
                             ERL_NIF_TERM message, int reply);
 FAIR_HIDDEN int fair__ask(fair_task *pub, const ERL_NIF_TERM *request,

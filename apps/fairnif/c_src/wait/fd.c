@@ -2,8 +2,8 @@
  * fd.c - descriptors: what Erlang holds of one, who uses it, when it is closed.
  *
  * Two resource objects:
- *   - what fair_make_fd makes is a small one that Erlang's terms hold.  When it
- *     is garbage its destructor shuts the descriptor;
+ *   - what fair_adopt_fd makes is a small one that Erlang's terms hold.  When
+ *     it is garbage its destructor shuts the descriptor;
  *   - that is a struct fair__fd.  Once it was selected the VM keeps it until it
  *     is stopped, so no destructor of its own could do that.  It is shut when
  *     its term is garbage, when its owner dies (a monitor), or by
@@ -21,6 +21,8 @@
 #include "base/os.h"
 #include "base/type.h"
 #include "task/debug.h"
+#include "task/env.h"
+#include "thread/low.h"
 
 #ifdef _WIN32
 #  define EVENT(FD) ((ErlNifEvent)(intptr_t)(FD))
@@ -35,13 +37,12 @@ struct fd_object {              /* what a term holds */
 };
 
 static ErlNifResourceType *fd_type, *object_type;
-static ERL_NIF_TERM undefined;  /* an atom: of no environment */
 
 /* -- those with terms; under the descriptors' lock -------------------------- */
 
 /* False when that number was handed over before and is not closed yet, or there
  * is no memory. */
-static bool enter(struct fair__fd *f)
+static bool enter_fd(struct fair__fd *f)
 {
     struct fair__place *place = fair__place(f->fd);
 
@@ -55,7 +56,7 @@ static bool enter(struct fair__fd *f)
     return true;
 }
 
-static void take_out(struct fair__fd *f)
+static void take_out_fd(struct fair__fd *f)
 {
     struct fair__fd **at = &fair__place(f->fd)->known;
 
@@ -66,7 +67,7 @@ static void take_out(struct fair__fd *f)
 
 /* -- the VM's side -------------------------------------------------------- */
 
-static void stopped(ErlNifEnv *env, void *obj, ErlNifEvent event, int direct)
+static void select_stopped(ErlNifEnv *env, void *obj, ErlNifEvent event, int direct)
 {
     (void)env, (void)obj, (void)direct;
     fair__os_close(NUMBER(event));
@@ -92,8 +93,8 @@ int fair__fd_select(struct fair__fd *f, ErlNifEnv *env,
 int fair__fd_unselect(struct fair__fd *f, ErlNifEnv *env,
                       enum ErlNifSelectFlags what)
 {
-    return enif_select_x(env, EVENT(f->fd), what, f, &f->owner, undefined,
-                         NULL);
+    return enif_select_x(env, EVENT(f->fd), what, f, &f->owner,
+                         fair__atoms.undefined, NULL);
 }
 
 /* Closes it: nobody uses it any more, and nobody will. */
@@ -114,7 +115,7 @@ static bool begin_closing(struct fair__fd *f, ErlNifEnv *env)
     SET(f->closing, true);
     unused = first && f->users == 0;
     if (unused)
-        take_out(f);
+        take_out_fd(f);
     else if (first)
         fair__waiters_tell(f, w);
     fair__fds_unlock();
@@ -132,7 +133,7 @@ static void owner_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
     begin_closing(obj, env);
 }
 
-static void object_dtor(ErlNifEnv *env, void *obj)
+static void drop_object(ErlNifEnv *env, void *obj)
 {
     struct fair__fd *f = ((struct fd_object *)obj)->fd;
 
@@ -142,12 +143,16 @@ static void object_dtor(ErlNifEnv *env, void *obj)
     enif_release_resource(f);
 }
 
+static void object_dtor(ErlNifEnv *env, void *obj)
+{
+    fair__dtor_at_par(drop_object, env, obj);
+}
+
 bool fair__fd_open_types(ErlNifEnv *env)
 {
-    ErlNifResourceTypeInit of_fd = {.stop = stopped, .down = owner_down};
+    ErlNifResourceTypeInit of_fd = {.stop = select_stopped, .down = owner_down};
     ErlNifResourceTypeInit of_object = {.dtor = object_dtor};
 
-    undefined = enif_make_atom(env, "undefined");
     return fair__open_kept_type(env, "fairnif_fd", of_fd, &fd_type)
         && fair__open_kept_type(env, "fairnif_fd_object", of_object,
                                 &object_type);
@@ -174,27 +179,45 @@ struct fair__fd *fair__fd_new(const struct fair__task *t, int fd, int *error)
 
 /* -- from a body ---------------------------------------------------------- */
 
-/* The term holds the object, the object the descriptor. */
-static bool hand_over(struct fair__task *t, struct fair__fd *f)
+struct at_par {
+    struct fair__task *t;
+    struct fair__fd *f;
+    bool done;
+};
+
+/* What this does, at the priority of a scheduler. */
+static bool on_fd(void (*what)(void *), struct fair__task *t,
+                  struct fair__fd *f)
 {
+    struct at_par a = {.t = t, .f = f};
+
+    fair__at_par(what, &a);
+    return a.done;
+}
+
+/* The term holds the object, the object the descriptor. */
+static void hand_fd_over(void *arg)
+{
+    struct at_par *a = arg;
     ErlNifMonitor monitor;
     bool new;
 
     fair__fds_lock();
-    new = enter(f);
+    new = enter_fd(a->f);
     fair__fds_unlock();
     if (!new)
-        return false;
-    if (fair__os_unblock(f->fd) == 0
-        && enif_monitor_process(fair__vm_env(t), f, &t->owner, &monitor) == 0)
-        return true;
+        return;
+    a->done = fair__os_unblock(a->f->fd) == 0
+        && enif_monitor_process(a->t->vm_env, a->f, &a->t->owner,
+                                &monitor) == 0;
+    if (a->done)
+        return;
     fair__fds_lock();
-    take_out(f);
+    take_out_fd(a->f);
     fair__fds_unlock();
-    return false;
 }
 
-ERL_NIF_TERM fair__make_fd(fair_task *pub, int fd)
+ERL_NIF_TERM fair__adopt_fd(fair_task *pub, int fd)
 {
     struct fair__task *t = fair__of(pub);
     struct fd_object *object;
@@ -202,14 +225,14 @@ ERL_NIF_TERM fair__make_fd(fair_task *pub, int fd)
     struct fair__fd *f;
     int error;
 
-    if (t->callback)            /* of a resource: nobody's death closes it */
+    if (!t->kind->has_caller)   /* nobody's death would close it */
         return 0;
     object = enif_alloc_resource(object_type, sizeof *object);
     if (!object)
         return 0;
     object->fd = NULL;
     f = fair__fd_new(t, fd, &error);
-    if (f && hand_over(t, f)) {
+    if (f && on_fd(hand_fd_over, t, f)) {
         object->fd = f;
         term = fair__term_out(t, enif_make_resource(pub->env, object));
     } else if (f) {
@@ -232,32 +255,39 @@ static struct fair__fd *behind(fair_task *pub, ERL_NIF_TERM term)
 /* The one with that number that the task got, or NULL. */
 struct fair__fd *fair__fd_used(const struct fair__task *t, int fd)
 {
-    struct fair__fd_use *use = t->fds;
+    struct fair__fd_use *use = t->hold.fds;
 
     while (use && use->fd->fd != fd)
         use = use->next;
     return use ? use->fd : NULL;
 }
 
+enum { USE_WEIGHT = 64 };       /* it may be closed */
+
+static void count_user(void *arg)
+{
+    struct at_par *a = arg;
+
+    fair__fds_lock();
+    a->done = !GET(a->f->closing);
+    a->f->users += a->done;
+    fair__fds_unlock();
+}
+
 static bool begin_use(struct fair__task *t, struct fair__fd *f)
 {
     struct fair__fd_use *use = enif_alloc(sizeof *use);
-    bool open;
 
     if (!use)
         return false;
-    fair__fds_lock();
-    open = !GET(f->closing);
-    if (open)
-        f->users++;
-    fair__fds_unlock();
-    if (!open) {
+    if (!on_fd(count_user, t, f)) {
         enif_free(use);
         return false;
     }
     enif_keep_resource(f);
-    *use = (struct fair__fd_use){f, t->fds};
-    t->fds = use;
+    *use = (struct fair__fd_use){f, t->hold.fds};
+    t->hold.fds = use;
+    t->hold.weight += USE_WEIGHT;
     return true;
 }
 
@@ -274,11 +304,18 @@ int fair__get_fd(fair_task *pub, ERL_NIF_TERM term, int *fd)
     return 1;
 }
 
+static void close_now(void *arg)
+{
+    struct at_par *a = arg;
+
+    a->done = begin_closing(a->f, a->t->vm_env);
+}
+
 int fair__close_fd(fair_task *pub, ERL_NIF_TERM term)
 {
     struct fair__fd *f = behind(pub, term);
 
-    return f && begin_closing(f, fair__vm_env(fair__of(pub)));
+    return f && on_fd(close_now, fair__of(pub), f);
 }
 
 static void end_use(struct fair__task *t, struct fair__fd *f)
@@ -288,21 +325,24 @@ static void end_use(struct fair__task *t, struct fair__fd *f)
     fair__fds_lock();
     last = --f->users == 0 && GET(f->closing);
     if (last)
-        take_out(f);
+        take_out_fd(f);
     fair__fds_unlock();
     if (last)
-        fair__fd_shut(f, fair__vm_env(t));
+        fair__fd_shut(f, t->vm_env);
     enif_release_resource(f);
 }
 
 /* The task ends, on any thread. */
-void fair__fds_release(struct fair__task *t)
+unsigned fair__fds_release(struct fair__task *t, unsigned most)
 {
-    while (t->fds) {
-        struct fair__fd_use *use = t->fds;
+    while (t->hold.fds && most > 0) {
+        struct fair__fd_use *use = t->hold.fds;
 
-        t->fds = use->next;
+        t->hold.fds = use->next;
         end_use(t, use->fd);
         enif_free(use);
+        t->hold.weight -= USE_WEIGHT;
+        most -= most < USE_WEIGHT ? most : USE_WEIGHT;
     }
+    return most;
 }

@@ -11,10 +11,11 @@ struct fair__fd_use {           /* a descriptor that a task got */
     struct fair__fd_use *next;
 };
 
-FAIR_HIDDEN ERL_NIF_TERM fair__make_fd(fair_task *pub, int fd);
+FAIR_HIDDEN ERL_NIF_TERM fair__adopt_fd(fair_task *pub, int fd);
 FAIR_HIDDEN int fair__get_fd(fair_task *pub, ERL_NIF_TERM term, int *fd);
 FAIR_HIDDEN int fair__close_fd(fair_task *pub, ERL_NIF_TERM term);
-FAIR_HIDDEN void fair__fds_release(struct fair__task *t);
+/* As fair__hold_release. */
+FAIR_HIDDEN unsigned fair__fds_release(struct fair__task *t, unsigned most);
 
 FAIR_HIDDEN bool fair__fd_open_types(ErlNifEnv *env);
 FAIR_HIDDEN struct fair__fd *fair__fd_new(const struct fair__task *t, int fd,

@@ -12,12 +12,17 @@
 #include "task/slice.h"
 #include "task/env.h"
 #include "task/switch.h"
+#include "thread/low.h"
 
+enum { LOCK_WEIGHT = 4, LOOK_AT = 1000 };
+
+/* By the task, or for one that waits; locked. */
 static void hold(struct fair__task *t, fair_mutex *m)
 {
+    t->hold.weight += LOCK_WEIGHT;
     m->holder = t;
-    m->next = t->holds;
-    t->holds = m;
+    m->next = t->hold.mutexes;
+    t->hold.mutexes = m;
 }
 
 static void begin_waiting_for(struct fair__task *t, fair_mutex *m)
@@ -31,23 +36,59 @@ static void begin_waiting_for(struct fair__task *t, fair_mutex *m)
 
 void fair__lock_begin(struct fair__task *t, struct fair__wake *w)
 {
-    fair_mutex *m = t->wants;
+    fair_mutex *m = t->wait.mutex;
 
     if (!m->holder) {
         hold(t, m);
         fair__make_ready(t, w);
     } else {
         begin_waiting_for(t, m);
+        if (t->wait.pending && t->wait.pending->armed)
+            fair__lock_awaited(t, w);
     }
 }
 
 void fair__lock_end(struct fair__task *t)
 {
-    struct fair__task *first = t->wants->first, *last = t->wants->last;
+    fair_mutex *m = t->wait.mutex;
+    struct fair__task *first = m->first, *last = m->last;
 
     fair__list_take_off(t, &first, &last);
-    t->wants->first = first;
-    t->wants->last = last;
+    m->first = first;
+    m->last = last;
+}
+
+/* Has it another call of this task's caller, with which only that can go on? */
+static bool is_callers_own(const struct fair__task *t)
+{
+    const struct fair__task *holder = t->wait.mutex->holder;
+
+    return holder && t->kind->has_caller && holder->owner.pid == t->owner.pid
+        && (!fair__is_threaded(holder) || GET(holder->state) == T_WAIT_CALLER);
+}
+
+void fair__lock_awaited(struct fair__task *t, struct fair__wake *w)
+{
+    if (GET(t->state) != T_WAIT_LOCK || !is_callers_own(t))
+        return;
+    fair__lock_end(t);
+    t->wait.mutex = NULL;            /* fair__lock sees it */
+    fair__make_ready(t, w);
+}
+
+/* The new holder's caller may await another of its calls, which waits behind it.
+ * Not all are looked at where very many wait: this is to find a mistake. */
+static void look_for_deadlock(fair_mutex *m, struct fair__wake *w)
+{
+    struct fair__task *t = m->first;
+
+    for (int i = 0; t && i < LOOK_AT && !w->env; i++) {
+        struct fair__task *next = t->wait.next;
+
+        if (t->wait.pending && t->wait.pending->armed)
+            fair__lock_awaited(t, w);
+        t = next;
+    }
 }
 
 /* The next one that waits gets it; locked. */
@@ -61,56 +102,113 @@ static void pass_on(fair_mutex *m, struct fair__wake *w)
     fair__lock_end(next);
     hold(next, m);
     fair__make_ready(next, w);
+    /* Where it is awaited itself `w` has its message by now. */
+    if (GET(next->state) == T_READY && !w->env)
+        look_for_deadlock(m, w);
 }
 
-/* Where a body cannot be suspended its thread waits, and looks again and again;
- * does not return when the caller died. */
+/* Without tasks a body's thread waits, and looks again and again; does not return
+ * when the caller died. */
 static void lock_in_place(struct fair__task *t, fair_mutex *m)
 {
     while (!fair__lock(&t->pub, m, 0)) {
-        if (!t->away && !fair__alive(t))
+        if (!fair__alive(t))
             fair__leave(t, X_DROP);
         fair__nap();
     }
 }
 
+struct attempt {
+    struct fair__task *t;
+    fair_mutex *m;
+    bool got, own;
+};
+
+static void try(void *arg)
+{
+    struct attempt *a = arg;
+
+    fair__wait_lock();
+    a->own = a->m->holder == a->t;
+    a->got = !a->m->holder;
+    if (a->got)
+        hold(a->t, a->m);
+    fair__wait_unlock();
+}
+
+static void look_at_holder(void *arg)
+{
+    struct attempt *a = arg;
+
+    fair__wait_lock();
+    a->own = a->m->holder == a->t;
+    fair__wait_unlock();
+}
+
+bool fair__lock_is_own(struct fair__task *t, fair_mutex *m)
+{
+    struct attempt a = {.t = t, .m = m};
+
+    fair__at_par(look_at_holder, &a);
+    return a.own;
+}
+
+/* The holder of a lock has the schedulers' priority: a body leaves the low thread
+ * before it takes one, if it may pause.  If not, only its function's next calls
+ * begin on the pool's own thread. */
+static void leave_low_thread(struct fair__task *t, bool may_pause)
+{
+    if (fair_likely(!fair__at_low()))
+        return;
+    if (may_pause && !t->away && !t->thread->locks && !fair__has_raised(t))
+        fair__leave(t, X_PAR);
+    else
+        SET(t->func->locks, true);
+    if (may_pause && !t->away && t->thread->locks > 0)
+        fair__misuse(t, RULE_LOCK);
+}
+
+/* A function given to fair_offload or fair_defer does not wait: whoever has the
+ * lock may need this very thread to go on. */
 int fair__lock(fair_task *pub, fair_mutex *m, int wait)
 {
     struct fair__task *t = fair__of(pub);
-    bool got, own;
+    struct attempt a = {.t = t, .m = m};
 
     if (wait)
         fair__used_away(t);         /* only to say so */
-    fair__wait_lock();
-    own = m->holder == t;
-    got = !m->holder;
-    if (got)
-        hold(t, m);
-    fair__wait_unlock();
-    if (got || !wait)
-        return got;
-    t->wants = NULL;
-    if (own && t->away)
-        return 1;
-    if (own)
+    leave_low_thread(t, wait);
+    fair__at_par(try, &a);
+    if (a.got || !wait)
+        return a.got;
+    if (t->away) {
+        if (!a.own)
+            fair__misuse(t, RULE_NOT_LOCKED);
+        return a.own ? 1 : -EDEADLK;
+    }
+    t->wait.mutex = NULL;
+    if (a.own)
         fair__fail(t, "deadlock");
-    if (!FAIR__TASKS || t->away) {
+    if (!FAIR__TASKS) {
         lock_in_place(t, m);
         return 1;
     }
     fair__sends(t);
-    t->wants = m;
-    fair__wait_for(t, T_LOCK);
-    t->wants = NULL;
+    t->wait.mutex = m;
+    fair__wait_for(t, T_WAIT_LOCK);
+    if (!t->wait.mutex)
+        fair__fail(t, "deadlock");
+    t->wait.mutex = NULL;
     return 1;
 }
 
 static void let_loose(struct fair__task *t, fair_mutex *m)
 {
-    fair_mutex *before = t->holds;
+    fair_mutex *before = t->hold.mutexes;
 
+    t->hold.weight -= LOCK_WEIGHT;
     if (before == m) {
-        t->holds = m->next;
+        t->hold.mutexes = m->next;
         return;
     }
     while (before->next != m)
@@ -118,27 +216,36 @@ static void let_loose(struct fair__task *t, fair_mutex *m)
     before->next = m->next;
 }
 
-int fair__unlock(fair_task *pub, fair_mutex *m)
+static void unlock(void *arg)
 {
-    struct fair__task *t = fair__of(pub);
+    struct attempt *a = arg;
     struct fair__wake w = {0};
-    bool held;
 
     fair__wait_lock();
-    held = m->holder == t;
-    if (held) {
-        let_loose(t, m);
-        pass_on(m, &w);
+    a->own = a->m->holder == a->t;
+    if (a->own) {
+        let_loose(a->t, a->m);
+        pass_on(a->m, &w);
     }
     fair__wait_unlock();
-    fair__wake_send(fair__vm_env(t), &w);
-    return held;
+    fair__wake_send(a->t->vm_env, &w);
+}
+
+int fair__unlock(fair_task *pub, fair_mutex *m)
+{
+    struct attempt a = {.t = fair__of(pub), .m = m};
+
+    fair__at_par(unlock, &a);
+    return a.own;
 }
 
 /* The task ends. */
-void fair__locks_release(struct fair__task *t)
+unsigned fair__locks_release(struct fair__task *t, unsigned most)
 {
-    while (t->holds)
-        fair__unlock(&t->pub, t->holds);
+    while (t->hold.mutexes && most > 0) {
+        fair__unlock(&t->pub, t->hold.mutexes);
+        most -= most < LOCK_WEIGHT ? most : LOCK_WEIGHT;
+    }
+    return most;
 }
 

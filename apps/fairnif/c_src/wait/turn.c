@@ -13,7 +13,7 @@
 static struct fair__func *limited;      /* functions with calls that wait */
 
 /* Takes a place under both limits, if there is one; locked. */
-static bool enter(const struct fair__nif *nif)
+static bool enter_turn(const struct fair__nif *nif)
 {
     struct fair__func *f = nif->func;
     uint64_t most = GET(fair__config.max_tasks);
@@ -61,7 +61,7 @@ static bool grant_turn(struct fair__wake *w)
     for (struct fair__func *f = limited; f; f = f->turns.next) {
         struct fair__task *t = f->turns.first;
 
-        if (!enter(t->nif))
+        if (!enter_turn(t->nif))
             continue;
         t->counted = true;
         fair__turn_end(t);
@@ -110,7 +110,7 @@ static bool let_in(ErlNifEnv *env, struct fair__func *ended,
         while (granted < MOST && grant_turn(&w[granted]))
             granted++;
         in = newcomer && granted < MOST && !newcomer->func->turns.first
-            && enter(newcomer);
+            && enter_turn(newcomer);
         fair__wait_unlock();
         for (unsigned i = 0; i < granted; i++)
             fair__wake_send(env, &w[i]);

@@ -7,9 +7,9 @@
  * its poll thread sends the message {Ref, settle} to that process, and nothing
  * of ours runs or waits meanwhile.
  *
- *     fair_wait --> T_FD --> nif_await: select --> {Ref, settle} --.
- *         ^                                                        v
- *         '-- ready? else once more <-- resume <-- nif_settle: cancel
+ *     fair_wait --> T_WAIT_FD --> nif_await: select --> {Ref, settle} --.
+ *         ^                                                             v
+ *         '-- ready? else once more <-- resume <-- nif_settle: cancel --'
  *
  * Each selection brings one message or is taken back; the one who closes the
  * descriptor sends one more at most.  Only the process itself selects and
@@ -29,6 +29,7 @@
 #include "task/env.h"
 #include "task/slice.h"
 #include "task/switch.h"
+#include "thread/low.h"
 #include "wait/waiters.h"
 
 enum { DIRECTIONS = 2 };
@@ -48,7 +49,7 @@ bool fair__wait_begin(struct fair__task *t, struct fair__wake *w)
 {
     if (!fair__wait_waits(t))
         return false;
-    if (!GET(t->waits.fd->closing))
+    if (!GET(t->wait.on.fd->closing))
         return true;
     fair__waiter_tell(t, w);
     return false;
@@ -61,16 +62,16 @@ void fair__wait_select(struct fair__task *t, ErlNifEnv *env, ERL_NIF_TERM ref)
         enif_make_tuple2(env, ref, enif_make_atom(env, "settle"));
     struct fair__wake w = {0};
 
-    for (unsigned i = 0; i < DIRECTIONS && !t->waits.error; i++) {
-        if (!(t->waits.events & directions[i].event))
+    for (unsigned i = 0; i < DIRECTIONS && !t->wait.on.error; i++) {
+        if (!(t->wait.on.events & directions[i].event))
             continue;
-        t->waits.error = fair__fd_select(t->waits.fd, env,
+        t->wait.on.error = fair__fd_select(t->wait.on.fd, env,
                                          directions[i].select, &t->owner,
                                          message);
-        if (!t->waits.error)
-            t->waits.selected |= directions[i].event;
+        if (!t->wait.on.error)
+            t->wait.on.selected |= directions[i].event;
     }
-    if (!t->waits.error)
+    if (!t->wait.on.error)
         return;
     fair__wait_lock();
     fair__waiter_tell(t, &w);
@@ -86,14 +87,14 @@ static unsigned cancel(struct fair__task *t, ErlNifEnv *env)
     for (unsigned i = 0; i < DIRECTIONS; i++) {
         int answer;
 
-        if (!(t->waits.selected & directions[i].event))
+        if (!(t->wait.on.selected & directions[i].event))
             continue;
-        answer = fair__fd_unselect(t->waits.fd, env, directions[i].select
+        answer = fair__fd_unselect(t->wait.on.fd, env, directions[i].select
                                    | ERL_NIF_SELECT_CANCEL);
         if (answer >= 0 && !(answer & directions[i].cancelled))
             sent++;
     }
-    t->waits.selected = 0;
+    t->wait.on.selected = 0;
     return sent;
 }
 
@@ -101,27 +102,27 @@ static unsigned cancel(struct fair__task *t, ErlNifEnv *env)
  * messages there are. */
 unsigned fair__wait_settle(struct fair__task *t, ErlNifEnv *env, bool received)
 {
-    unsigned selected = t->waits.selected, messages;
+    unsigned selected = t->wait.on.selected, messages;
     struct fair__wake w = {0}, unsent = {0};
     bool due;
 
     /* Of one selection the message is there: nothing is left to be taken back,
      * if it was the VM's. */
     fair__wait_lock();
-    if (received && !t->waits.told && !(selected & (selected - 1))) {
+    if (received && !t->wait.on.told && !(selected & (selected - 1))) {
         messages = selected != 0;
-        t->waits.selected = 0;
+        t->wait.on.selected = 0;
     } else {
         fair__wait_unlock();
         messages = cancel(t, env);
         fair__wait_lock();
     }
-    messages += t->waits.told;
-    t->waits.told = false;
-    fair__disarm(t->pending, &w);
-    due = t->deadline_ns && fair__now() >= t->deadline_ns;
+    messages += t->wait.on.told;
+    t->wait.on.told = false;
+    fair__disarm(t->wait.pending, &w);
+    due = t->wait.deadline_ns && fair__now() >= t->wait.deadline_ns;
     if (received || due) {
-        t->timed_out = !received;
+        t->wait.timed_out = !received;
         fair__make_ready(t, &unsent);
     }
     fair__wait_unlock();
@@ -137,8 +138,8 @@ unsigned fair__wait_settle(struct fair__task *t, ErlNifEnv *env, bool received)
 /* The wait is over, or the task ends while it waits: on any thread. */
 void fair__wait_end(struct fair__task *t)
 {
-    struct fair__fd *f = t->waits.fd;
-    ErlNifEnv *env = fair__vm_env(t);
+    struct fair__fd *f = t->wait.on.fd;
+    ErlNifEnv *env = t->vm_env;
 
     cancel(t, env);             /* before others may wait for it */
     fair__waiters_leave(t);
@@ -166,26 +167,37 @@ static struct fair__fd *duplicate(const struct fair__task *t, int fd,
     return f;
 }
 
-static int begin(struct fair__task *t, int fd, unsigned events)
+struct begin {
+    struct fair__task *t;
+    int fd;
+    unsigned events;
+    int error;
+};
+
+static void begin_on_fd(void *arg)
 {
-    struct fair__fd *used = fair__fd_used(t, fd), *f = used;
-    int error = 0;
+    struct begin *b = arg;
+    struct fair__fd *used = fair__fd_used(b->t, b->fd), *f = used;
 
     if (!f)
-        f = duplicate(t, fd, &error);
+        f = duplicate(b->t, b->fd, &b->error);
     if (!f)
-        return error;
-    error = fair__waiters_enter(t, f, fd, events);
-    if (error && !used) {
+        return;
+    b->error = fair__waiters_enter(b->t, f, b->fd, b->events);
+    if (b->error && !used) {
         fair__os_close(f->fd);
         enif_release_resource(f);
     }
-    return error;
+}
+
+static void end_on_fd(void *task)
+{
+    fair__wait_end(task);
 }
 
 static bool suspends(const struct fair__task *t)
 {
-    return FAIR__TASKS && !t->callback;
+    return FAIR__TASKS && t->kind->has_caller;
 }
 
 /* What fair_wait answers, or -EAGAIN when there is nothing yet. */
@@ -193,26 +205,28 @@ static int outcome(struct fair__task *t)
 {
     int ready;
 
-    if (GET(t->waits.fd->closing))
+    if (GET(t->wait.on.fd->closing))
         return -EBADF;
-    if (t->waits.error)
-        return -t->waits.error;
-    ready = fair__os_look(t->waits.fd->fd, t->waits.events, 0);
-    return ready || t->timed_out ? ready : -EAGAIN;
+    if (t->wait.on.error)
+        return -t->wait.on.error;
+    ready = fair__os_look(t->wait.on.fd->fd, t->wait.on.events, 0);
+    return ready ? ready : t->wait.timed_out ? -ETIMEDOUT : -EAGAIN;
 }
 
 static int wait_suspended(struct fair__task *t, int fd, unsigned events)
 {
-    int answer = begin(t, fd, events);
+    struct begin b = {t, fd, events, 0};
+    int answer;
 
-    if (answer)
-        return answer;
+    fair__at_par(begin_on_fd, &b);
+    if (b.error)
+        return b.error;
     do {
-        t->timed_out = false;
-        fair__wait_for(t, T_FD);
+        t->wait.timed_out = false;
+        fair__wait_for(t, T_WAIT_FD);
         answer = outcome(t);
     } while (answer == -EAGAIN);
-    fair__wait_end(t);
+    fair__at_par(end_on_fd, t);
     return answer;
 }
 
@@ -221,24 +235,25 @@ static int wait_suspended(struct fair__task *t, int fd, unsigned events)
 static int wait_in_place(struct fair__task *t, int fd, unsigned events)
 {
     enum { STEP_MS = 50 };
+    const uint64_t deadline = t->wait.deadline_ns;   /* a pause forgets it */
 
-    if (t->callback && enif_has_pending_exception(t->pub.env, NULL))
-        fair__fail(t, "went_on_after_raising");     /* it could not leave */
-    if (t->callback)
+    if (!t->kind->has_caller) {
+        if (fair__has_raised(t))
+            fair__fail(t, "went_on_after_raising");     /* it could not leave */
         fair__go(t, W_THREAD);
+    }
     for (;;) {
         uint64_t now = fair__now(), left = STEP_MS;
         int ready;
 
         if (!fair__alive(t))
             fair__leave(t, X_DROP);     /* does not return */
-        if (t->deadline_ns)
-            left = t->deadline_ns > now
-                ? (t->deadline_ns - now + 999999) / 1000000 : 0;
+        if (deadline)
+            left = deadline > now ? (deadline - now + 999999) / 1000000 : 0;
         ready = fair__os_look(fd, events,
                               left < STEP_MS ? (int)left : STEP_MS);
         if (ready || left == 0)
-            return ready;
+            return ready ? ready : -ETIMEDOUT;
     }
 }
 
@@ -252,14 +267,15 @@ int fair__wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
     if (fair_unlikely(fair__used_away(t)))
         return -EDEADLK;
     fair__sends(t);
-    t->deadline_ns = timeout_ms < 0 ? 0
+    t->wait.deadline_ns = timeout_ms < 0 ? 0
         : fair__now() + (uint64_t)timeout_ms * 1000000;
-    if (sleeps && suspends(t)) {
-        fair__wait_for(t, T_SLEEP);
-        return 0;
+    if (sleeps) {
+        if (suspends(t))
+            fair__wait_for(t, T_WAIT_TIME);
+        else
+            wait_in_place(t, -1, 0);
+        return 1;
     }
-    if (sleeps)
-        return wait_in_place(t, -1, 0);
     if (!events || events & ~(FAIR_READ | FAIR_WRITE))
         return -EINVAL;
     used = fair__fd_used(t, fd);
@@ -267,7 +283,7 @@ int fair__wait(fair_task *pub, int fd, unsigned events, int timeout_ms)
         return -EBADF;
     ready = fair__os_look(fd, events, 0);
     if (ready || timeout_ms == 0)
-        return ready;
+        return ready ? ready : -ETIMEDOUT;
     if (!suspends(t))
         return wait_in_place(t, fd, events);
     fair__may_wait(t);

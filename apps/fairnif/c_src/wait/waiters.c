@@ -4,13 +4,14 @@
 #include "wait/waiters.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+#include "base/locks.h"
 
-void fair__fds_lock(void) { pthread_mutex_lock(&lock); }
-void fair__fds_unlock(void) { pthread_mutex_unlock(&lock); }
+static struct fair__mutex lock = FAIR__MUTEX(RANK_FDS);
+
+void fair__fds_lock(void) { fair__mutex_lock(&lock); }
+void fair__fds_unlock(void) { fair__mutex_unlock(&lock); }
 
 /* The system gives the least number that is free, so they lie close together.
  * Nothing is searched here, and to grow moves nothing. */
@@ -32,10 +33,10 @@ struct fair__place *fair__place(int number)
 static bool is_busy(const struct fair__place *place, int number,
                     const struct fair__fd *f, unsigned events)
 {
-    for (struct fair__task *t = place->first; t; t = t->wait_next) {
-        const struct fair__fd *other = t->waits.fd;
+    for (struct fair__task *t = place->first; t; t = t->wait.next) {
+        const struct fair__fd *other = t->wait.on.fd;
 
-        if (t->waits.number == number && t->waits.events & events
+        if (t->wait.on.number == number && t->wait.on.events & events
             && (other == f || (other->dev == f->dev && other->ino == f->ino)))
             return true;
     }
@@ -58,7 +59,7 @@ int fair__waiters_enter(struct fair__task *t, struct fair__fd *f, int number,
     } else if (is_busy(place, number, f, events)) {
         error = -EBUSY;
     } else {
-        t->waits = (struct fair__fd_wait){
+        t->wait.on = (struct fair__fd_wait){
             .fd = f, .number = number, .events = events
         };
         fair__list_append(t, &place->first, &place->last);
@@ -72,26 +73,26 @@ void fair__waiters_leave(struct fair__task *t)
     struct fair__place *place;
 
     fair__fds_lock();
-    place = fair__place(t->waits.number);
+    place = fair__place(t->wait.on.number);
     fair__list_take_off(t, &place->first, &place->last);
-    t->waits.fd = NULL;
+    t->wait.on.fd = NULL;
     fair__fds_unlock();
 }
 
 /* The caller can ask the VM, or has: no thread of the pool is at the task. */
 bool fair__wait_waits(const struct fair__task *t)
 {
-    return GET(t->state) == T_FD;
+    return GET(t->state) == T_WAIT_FD;
 }
 
 /* Sends {Ref, settle}, if somebody waits for that.  Locked. */
 void fair__waiter_tell(struct fair__task *t, struct fair__wake *w)
 {
-    if (!t->pending || !t->pending->armed || !fair__wait_waits(t))
+    if (!t->wait.pending || !t->wait.pending->armed || !fair__wait_waits(t))
         return;
-    fair__disarm(t->pending, w);
+    fair__disarm(t->wait.pending, w);
     w->settle = true;
-    t->waits.told = true;
+    t->wait.on.told = true;
 }
 
 void fair__waiters_tell(struct fair__fd *f, struct fair__wake w[2])
@@ -100,8 +101,8 @@ void fair__waiters_tell(struct fair__fd *f, struct fair__wake w[2])
 
     fair__wait_lock();
     for (struct fair__task *t = fair__place(f->fd)->first; t && told < 2;
-         t = t->wait_next)
-        if (t->waits.fd == f)
+         t = t->wait.next)
+        if (t->wait.on.fd == f)
             fair__waiter_tell(t, &w[told++]);
     fair__wait_unlock();
 }

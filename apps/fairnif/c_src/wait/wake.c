@@ -36,15 +36,19 @@ void fair__wake_send(ErlNifEnv *env, struct fair__wake *w)
 
 void fair__make_ready(struct fair__task *t, struct fair__wake *w)
 {
-    if (t->own_env && t->begun) {
-        fair__become(t, T_POOL);
-        t->deadline_ns = 0;         /* it has begun */
-        fair__pool_put_back(&t->job);
+    if (t->kind->apart && t->begun) {
+        fair__become(t, T_WAIT_THREAD);
+        t->wait.deadline_ns = 0;         /* it has begun */
+        t->wait.job.waits = fair__is_waited_for(t);
+        if (t->wait.job.waits)
+            fair__pool_put_first(&t->wait.job);
+        else
+            fair__pool_put_back(&t->wait.job);
         w->kick = true;
         return;
     }
     fair__become(t, T_READY);
-    fair__disarm(t->pending, w);
+    fair__disarm(t->wait.pending, w);
 }
 
 /* -- from a body ---------------------------------------------------------- */
@@ -52,7 +56,7 @@ void fair__make_ready(struct fair__task *t, struct fair__wake *w)
 /* Does not return where the task cannot be suspended. */
 void fair__may_wait(struct fair__task *t)
 {
-    if (t->where != W_THREAD && !t->nif->awaited)
+    if (t->where != W_THREAD && !t->nif->may_wait)
         fair__fail(t, "not_awaited");
 }
 
@@ -61,6 +65,42 @@ void fair__may_wait(struct fair__task *t)
 void fair__wait_for(struct fair__task *t, enum fair__state state)
 {
     fair__may_wait(t);
-    t->waits_for = state;
+    t->wait.state = state;
     fair__go_waiting(t);
+}
+
+/* -- work for the pool, which must not lack memory -------------------------- */
+
+void fair__put_job_back(struct fair__job *job)
+{
+    fair__wait_lock();
+    fair__pool_put_back(job);
+    fair__wait_unlock();
+}
+
+
+struct env_job {
+    struct fair__job job;
+    ErlNifEnv *env;
+};
+
+static void free_env_job(struct fair__job *job)
+{
+    struct env_job *j = (struct env_job *)job;      /* its first member */
+
+    enif_free_env(j->env);
+    enif_free(j);
+}
+
+void fair__free_env_elsewhere(ErlNifEnv *env)
+{
+    struct env_job *j = fair__blocks_others() && fair__pool_start()
+        ? enif_alloc(sizeof *j) : NULL;
+
+    if (!j) {
+        enif_free_env(env);
+        return;
+    }
+    *j = (struct env_job){.job.run = free_env_job, .env = env};
+    fair__pool_give_first(&j->job);
 }

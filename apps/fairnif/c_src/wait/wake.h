@@ -31,6 +31,7 @@ struct fair__pending {
     ErlNifEnv *answer;
     ERL_NIF_TERM result;
     bool raises;
+    bool weighs;                /* that environment may be large */
     struct fair__handle *handle;
 };
 
@@ -55,14 +56,19 @@ FAIR_HIDDEN void fair__make_ready(struct fair__task *t,
 /* From the task's stack: goes on when the wait is over. */
 FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__state state);
 
+/* Whatever the bound of the queue.  The first kicks the pool. */
+FAIR_HIDDEN void fair__put_job_back(struct fair__job *job);
+/* An environment that is not known to be small. */
+FAIR_HIDDEN void fair__free_env_elsewhere(ErlNifEnv *env);
+
 /* The lists of waiting tasks. */
 static inline void fair__list_append(struct fair__task *t,
                                      struct fair__task **first,
                                      struct fair__task **last)
 {
-    t->wait_next = NULL;
-    t->wait_prev = *last;
-    *(*last ? &(*last)->wait_next : first) = t;
+    t->wait.next = NULL;
+    t->wait.prev = *last;
+    *(*last ? &(*last)->wait.next : first) = t;
     *last = t;
 }
 
@@ -70,8 +76,8 @@ static inline void fair__list_take_off(struct fair__task *t,
                                        struct fair__task **first,
                                        struct fair__task **last)
 {
-    *(t->wait_prev ? &t->wait_prev->wait_next : first) = t->wait_next;
-    *(t->wait_next ? &t->wait_next->wait_prev : last) = t->wait_prev;
+    *(t->wait.prev ? &t->wait.prev->wait.next : first) = t->wait.next;
+    *(t->wait.next ? &t->wait.next->wait.prev : last) = t->wait.prev;
 }
 
 /* A message ends the environment it is made in.  In the name of a process that
@@ -83,12 +89,6 @@ static inline void fair__send_and_free(ErlNifEnv *caller, ErlNifPid *to,
     if (!enif_send(caller, to, env, message) && caller)
         enif_send(NULL, to, env, message);
     enif_free_env(env);
-}
-
-static inline struct fair__task *fair__task_of(struct fair__job *job)
-{
-    return (struct fair__task *)(void *)((char *)job
-                                         - offsetof(struct fair__task, job));
 }
 
 #endif

@@ -1,8 +1,7 @@
-%% h2load, as operating system processes of their own: the load of the experiment
-%% `http'.
+%% h2load, as operating system processes of their own: the load of the experiment `http'.
 %%
-%% Such a process ends by itself after its time, is killed when it does not, and
-%% dies with this node.  Its log is a file that goes when it is read.
+%% Such a process ends by itself after its time, is killed when it does not, and dies with this
+%% node.  Its log is a file that goes when it is read.
 -module(fairnif_exp_http_load).
 
 -export([executable/0, version/0, start/1, wait/2, os_pid/1]).
@@ -30,19 +29,25 @@ version() ->
         nomatch -> undefined
     end.
 
-%% @doc Starts one connection's load.  What it prints comes to this process, which
-%% must `wait/2' for it.
+%% @doc Starts one connection's load.  What it prints comes to this process, which must `wait/2' for
+%% it.  The kernel ends it with this node where the system has the command that asks for that;
+%% elsewhere its own time does.
 -spec start(spec()) -> load().
 start(#{url := Url, streams := Streams, ms := Ms} = Spec) ->
-    Log = temporary(),
-    {Command, Before} = dies_with_us(executable()),
-    Args = Before ++ ["--clients=1", "--max-concurrent-streams=" ++ integer_to_list(Streams),
-                      "--duration=" ++ integer_to_list(Ms) ++ "ms",
-                      "--log-file=" ++ Log]
-        ++ ["--rps=" ++ integer_to_list(maps:get(per_s, Spec)) || is_map_key(per_s, Spec)]
+    Log = filename:join(os:getenv("TMPDIR", "/tmp"),
+                        lists:concat(["fairnif-http-", os:getpid(), "-",
+                                      erlang:unique_integer([positive])])),
+    Args = [lists:concat(["--", Option, "=", Value])
+            || {Option, Value} <- [{clients, 1}, {'max-concurrent-streams', Streams},
+                                   {duration, lists:concat([Ms, "ms"])}, {'log-file', Log}
+                                   | [{rps, PerS} || #{per_s := PerS} <- [Spec]]]]
         ++ [unicode:characters_to_list(Url)],
+    {Command, All} = case os:find_executable("setpriv") of
+                         false -> {executable(), Args};
+                         Setpriv -> {Setpriv, ["--pdeathsig", "KILL", executable() | Args]}
+                     end,
     Port = open_port({spawn_executable, Command},
-                     [{args, Args}, exit_status, stderr_to_stdout, binary, hide]),
+                     [{args, All}, exit_status, stderr_to_stdout, binary, hide]),
     OsPid = case erlang:port_info(Port, os_pid) of
                 {os_pid, Pid} -> Pid;
                 undefined -> undefined
@@ -54,9 +59,8 @@ start(#{url := Url, streams := Streams, ms := Ms} = Spec) ->
 os_pid(#{os_pid := OsPid}) ->
     OsPid.
 
-%% @doc Waits until it has ended, and kills it at that time (erlang:monotonic_time/1,
-%% ms); its log, and what became of it: its exit status and the last that it
-%% said.
+%% @doc Waits until it has ended, and kills it at that time (erlang:monotonic_time/1, ms); its log,
+%% and what became of it: its exit status and the last that it said.
 -spec wait(load(), Deadline :: integer()) ->
           {Log :: binary(), ok | killed | {failed, integer(), binary()}}.
 wait(#{port := Port, os_pid := OsPid, log := File}, Deadline) ->
@@ -76,32 +80,17 @@ ended(Port, OsPid, Deadline, Said) ->
             ok;
         {Port, {exit_status, Status}} ->
             {failed, Status, string:trim(Said)}
-    after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
-            kill(Port, OsPid),
+    after max(0, Deadline - fairnif_exp:now_ms()) ->
+            %% Its number is its own as long as nobody has heard of its end.
+            _ = is_integer(OsPid) andalso os:cmd("kill -9 " ++ integer_to_list(OsPid)),
+            receive
+                {Port, {exit_status, _}} -> ok
+            after 1000 ->
+                    try port_close(Port) catch error:badarg -> true end
+            end,
+            flush(Port),
             killed
     end.
 
-%% Its number is its own as long as nobody has heard of its end.
-kill(Port, OsPid) ->
-    _ = is_integer(OsPid) andalso os:cmd("kill -9 " ++ integer_to_list(OsPid)),
-    receive {Port, {exit_status, _}} -> ok after 1000 -> close(Port) end,
-    flush(Port).
-
-close(Port) ->
-    try port_close(Port) catch error:badarg -> true end.
-
 flush(Port) ->
     receive {Port, _} -> flush(Port) after 0 -> ok end.
-
-%% The kernel ends it with this node where the system has the command that asks
-%% for that; elsewhere its own time does.
-dies_with_us(Executable) ->
-    case os:find_executable("setpriv") of
-        false -> {Executable, []};
-        Setpriv -> {Setpriv, ["--pdeathsig", "KILL", Executable]}
-    end.
-
-temporary() ->
-    Name = io_lib:format("fairnif-http-~s-~b",
-                         [os:getpid(), erlang:unique_integer([positive])]),
-    filename:join(os:getenv("TMPDIR", "/tmp"), lists:flatten(Name)).

@@ -1,18 +1,17 @@
-%% What h2load's log of requests says: how long each light request took, counted
-%% from when it was due, and what the server answered over time.
+%% What h2load's log of requests says: how long each light request took, counted from when it was
+%% due, and what the server answered over time.
 %%
-%% Pure: text and numbers in, numbers out.  Times are microseconds since the
-%% epoch, as h2load writes them.
+%% Pure: text and numbers in, numbers out.  Times are microseconds since the epoch, as h2load writes
+%% them.
 %%
-%% h2load notes when it sent a request.  When a connection has as many under way
-%% as it may have, the next ones are not sent until one is answered: a server that
-%% stops for four seconds looks late to 25 requests, and not to the 400 that
-%% should have been asked for meanwhile.  So a request that was held back counts
-%% from when it was due.  A connection's requests are due at equal distances from
-%% its first one and are sent in that order, so the n-th that was sent is the n-th
-%% that was due; it was held back if at that time so many of those before it had
-%% no answer yet as may be under way.  Any other one counts from when it was sent:
-%% that h2load itself is some milliseconds early or late is not the server's doing.
+%% h2load notes when it sent a request.  When a connection has as many under way as it may have, the
+%% next ones are not sent until one is answered: a server that stops for four seconds looks late to
+%% 25 requests, and not to the 400 that should have been asked for meanwhile.  So a request that was
+%% held back counts from when it was due.  A connection's requests are due at equal distances from
+%% its first one and are sent in that order, so the n-th that was sent is the n-th that was due; it
+%% was held back if at that time so many of those before it had no answer yet as may be under way.
+%% Any other one counts from when it was sent: that h2load itself is some milliseconds early or late
+%% is not the server's doing.
 -module(fairnif_exp_http_log).
 
 -export([parse/1, due/2, light/3, heavy/2, timeline/4]).
@@ -28,30 +27,24 @@
 
 -define(OK, 200).
 
-%% @doc The lines of a log, in the order in which they were sent.  A last line
-%% that is not whole (h2load was killed) is left out.
+%% @doc The lines of a log, in the order in which they were sent.  A last line that is not whole
+%% (h2load was killed) is left out.
 -spec parse(binary()) -> [entry()].
 parse(Text) ->
-    Lines = binary:split(Text, <<"\n">>, [global]),
-    lists:sort([entry(L) || L <- lists:droplast(Lines), L =/= <<>>]).
+    Lines = lists:droplast(binary:split(Text, <<"\n">>, [global])),
+    lists:sort([begin
+                    [From, Code, Took] = [binary_to_integer(N) || N <- [Sent, Status, Us]],
+                    {From, Code, From + Took}
+                end || Line <- Lines,
+                       [Sent, Status, Us | _] <- [binary:split(Line, <<"\t">>, [global])]]).
 
-entry(Line) ->
-    [Sent, Status, Took | _] = binary:split(Line, <<"\t">>, [global]),
-    From = binary_to_integer(Sent),
-    {From, binary_to_integer(Status), From + binary_to_integer(Took)}.
-
-%% @doc All requests of one connection that were due until `until', at so many a
-%% second, so many of them under way at most: those that were answered, and those
-%% of which nothing was heard.  The first one is due when it is sent; `from' stands
-%% for that where nothing was ever answered.
+%% @doc All requests of one connection that were due until `until', at so many a second, so many of
+%% them under way at most: those that were answered, and those of which nothing was heard.  The
+%% first one is due when it is sent; `from' stands for that where nothing was ever answered.
 -spec due([entry()], #{per_s := pos_integer(), streams := pos_integer(), from := integer(),
                        until := integer()}) -> [request()].
-due(Entries, #{from := From} = Spec) ->
-    First = case Entries of
-                [{Sent, _, _} | _] -> Sent;
-                [] -> From
-            end,
-    due(Entries, 0, gb_sets:new(), Spec#{from := First}).
+due([{First, _, _} | _] = Entries, Spec) -> due(Entries, 0, gb_sets:new(), Spec#{from := First});
+due([], Spec) -> due([], 0, gb_sets:new(), Spec).
 
 %% Open: those sent before that had no answer yet when the one before was due.
 due([], N, Open, #{until := End} = Spec) ->
@@ -79,21 +72,20 @@ answered(At, Open) ->
         _ -> Open
     end.
 
-%% @doc What light requests due within the window were given.  One that was not
-%% answered until End took at least until then, and counts as that long; one that
-%% was answered with an error has no time.
+%% @doc What light requests due within the window were given.  One that was not answered until End
+%% took at least until then, and counts as that long; one that was answered with an error has no
+%% time.
 -spec light([request()], window(), End :: integer()) -> #{atom() => term()}.
 light(All, {From, To}, End) ->
     Requests = [R || {Since, _, _, _} = R <- All, Since >= From, Since < To],
+    {Late, InTime} = lists:partition(fun(R) -> unanswered(R, End) end, Requests),
     Took = took(Requests, End),
     Sent = [Answered - S || {_, S, ?OK, Answered} <- Requests],
     Answers = answers(All, From, To),
-    #{due => length(Requests),
-      answered => length([ok || {_, _, ?OK, _} = R <- Requests, not unanswered(R, End)]),
-      failed => length([failed || {_, _, Status, _} = R <- Requests,
-                                  Status =/= ?OK, not unanswered(R, End)]),
-      unanswered => length([no || R <- Requests, unanswered(R, End)]),
-      held_back => length([held || {Since, S, _, _} <- Requests, is_integer(S), S > Since]),
+    Well = length([R || {_, _, ?OK, _} = R <- InTime]),
+    #{due => length(Requests), answered => Well, failed => length(InTime) - Well,
+      unanswered => length(Late),
+      sent_late => length([late || {Since, S, _, _} <- Requests, is_integer(S), S > Since]),
       requests_per_s => per_s(length(Answers), From, To),
       p50_us => percentile(50, Took), p99_us => percentile(99, Took),
       max_us => percentile(100, Took),
@@ -109,7 +101,7 @@ took(Requests, End) ->
      end || {Since, _, Status, Answered} = R <- Requests,
             Status =:= ?OK orelse Status =:= undefined].
 
-unanswered({_, _, _, undefined}, _) -> true;
+%% `undefined' is greater than every number.
 unanswered({_, _, _, Answered}, End) -> Answered > End.
 
 answers(Requests, From, To) ->
@@ -117,9 +109,7 @@ answers(Requests, From, To) ->
 
 %% The longest time without any answer.
 silence(Answers, From, To) ->
-    {Longest, _} = lists:foldl(fun(A, {Most, Last}) -> {max(Most, A - Last), A} end,
-                               {0, From}, Answers ++ [To]),
-    Longest.
+    lists:max(lists:zipwith(fun(A, B) -> B - A end, [From | Answers], Answers ++ [To])).
 
 %% @doc What heavy requests were given: the answers within the window.
 -spec heavy([entry()], window()) -> #{atom() => term()}.
@@ -130,30 +120,21 @@ heavy(Entries, {From, To}) ->
       per_s => per_s(length(Took), From, To),
       p50_us => percentile(50, Took), max_us => percentile(100, Took)}.
 
-%% @doc The window in steps of Step: answers a second, how long those took that
-%% were due in the step, and how many of them were not answered until End.
+%% @doc The window in steps of Step: answers a second, how long those took that were due in the
+%% step, and how many of them were not answered until End.
 -spec timeline([request()], window(), Step :: pos_integer(), End :: integer()) ->
           [#{atom() => term()}].
 timeline(Requests, {From, To}, Step, End) ->
-    Bin = fun(T) -> (T - From) div Step end,
-    Due = binned([{Bin(Since), R} || {Since, _, _, _} = R <- Requests,
-                                     Since >= From, Since < To]),
-    Answers = binned([{Bin(A), A} || A <- answers(Requests, From, To)]),
     [begin
-         Of = maps:get(N, Due, []),
-         #{t_ms => N * Step div 1000,
-           requests_per_s => length(maps:get(N, Answers, [])) * 1.0e6 / Step,
-           p99_us => percentile(99, took(Of, End)),
-           unanswered => length([no || R <- Of, unanswered(R, End)])}
-     end || N <- lists:seq(0, Bin(To) - 1)].
-
-binned(Pairs) ->
-    lists:foldl(fun({N, Value}, Acc) ->
-                        maps:update_with(N, fun(Vs) -> [Value | Vs] end, [Value], Acc)
-                end, #{}, Pairs).
+         Due = [R || {Since, _, _, _} = R <- Requests, Since >= At, Since < At + Step],
+         #{t_ms => (At - From) div 1000,
+           requests_per_s => length(answers(Requests, At, At + Step)) * 1.0e6 / Step,
+           p99_us => percentile(99, took(Due, End)),
+           unanswered => length([no || R <- Due, unanswered(R, End)])}
+     end || At <- lists:seq(From, To - Step, Step)].
 
 percentile(_, []) -> undefined;
-percentile(P, Samples) -> fairnif_lab_stats:percentile(P, Samples).
+percentile(P, Samples) -> fairnif_check_stats:percentile(P, Samples).
 
 per_s(Count, From, To) ->
     round(Count * 1.0e7 / (To - From)) / 10.

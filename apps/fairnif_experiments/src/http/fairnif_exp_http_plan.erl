@@ -1,18 +1,16 @@
-%% What the experiment `http' runs at which scale: its modes, its runs, and how
-%% long they take.
+%% What the experiment `http' runs at which scale: its modes, its runs, and how long they take.
 %%
 %% Pure: nothing here measures, so the plan is the same on every machine.
 -module(fairnif_exp_http_plan).
 
--export([modes/0, title/1, runs/2, cost_ms/1, takes_ms/1, clients/0, streams/0, at_most/1]).
+-export([modes/0, title/1, at_most/1, runs/2, cost_ms/1, takes_ms/1]).
 
--export_type([mode/0, work/0, run/0]).
+-export_type([work/0, run/0]).
 
--type mode() :: atom().
-%% What a heavy request calls: a function of the example spinsleep, or ordinary
-%% Erlang that works as long.
+%% What a heavy request calls: a function of the example spinsleep, or ordinary Erlang that works
+%% as long.
 -type work() :: {nif, Function :: atom()} | {erlang, spinsleep | spinwork}.
--type run() :: #{mode := mode(), title := string(), job := spinsleep | spinwork | undefined,
+-type run() :: #{mode := atom(), title := string(), job := spinsleep | spinwork | undefined,
                  work := work() | undefined,            % of idle: none
                  duration_ms := pos_integer() | undefined,
                  at_once := non_neg_integer(),          % heavy requests under way
@@ -20,11 +18,8 @@
                  repeat := pos_integer(),
                  window_ms := pos_integer()}.
 
-%% The load of the light route.
--define(CLIENTS, 4).
--define(STREAMS, 25).
-%% Before the window: h2load connects, then the heavy requests begin.  After it:
-%% what was due in the window may still be answered.
+%% Before the window: h2load connects, then the heavy requests begin.  After it: what was due in the
+%% window may still be answered.
 -define(LEAD_MS, 1000).
 -define(TAIL_MS, 1000).
 %% A node boots, loads, is killed.
@@ -32,12 +27,9 @@
 %% What the project promises beside modes that tick on normal schedulers.
 -define(AT_MOST, 2.0).
 
-%% In the order of the table: the mode, its title, what it calls of the example
-%% spinsleep as the suffix of the job's name, whether it is run for long
-%% calls too, and what is promised of the light route's p99: so many times that
-%% beside ordinary Erlang.
--spec table() -> [{mode(), string(), none | erlang | string(), boolean(),
-                   float() | undefined}].
+%% In the order of the table: the mode, its title, what it calls of the example spinsleep as the
+%% suffix of the job's name, whether it is run for long calls too, and what is promised of the light
+%% route's p99: so many times that beside ordinary Erlang.
 table() ->
     [{idle, "nothing", none, true, undefined},
      {erlang, "ordinary Erlang", erlang, true, undefined},
@@ -61,63 +53,48 @@ scale(full) ->
       window => 20000}.
 
 %% @doc All modes, in the order of the table.
--spec modes() -> [mode()].
-modes() ->
-    [Mode || {Mode, _, _, _, _} <- table()].
+-spec modes() -> [atom()].
+modes() -> [Mode || {Mode, _, _, _, _} <- table()].
 
 %% @doc What people call it.
--spec title(mode()) -> string().
-title(Mode) ->
-    {_, Title, _, _, _} = lists:keyfind(Mode, 1, table()),
-    Title.
+-spec title(atom()) -> string().
+title(Mode) -> element(2, lists:keyfind(Mode, 1, table())).
 
-%% @doc So many times the p99 beside ordinary Erlang is that of the light route
-%% at most beside this mode; `undefined' where nothing is promised.
--spec at_most(mode()) -> float() | undefined.
-at_most(Mode) ->
-    {_, _, _, _, AtMost} = lists:keyfind(Mode, 1, table()),
-    AtMost.
+%% @doc So many times the p99 beside ordinary Erlang is that of the light route at most beside this
+%% mode; `undefined' where nothing is promised.
+-spec at_most(atom()) -> float() | undefined.
+at_most(Mode) -> element(5, lists:keyfind(Mode, 1, table())).
 
-%% @doc Connections that ask for the light route.
--spec clients() -> pos_integer().
-clients() ->
-    ?CLIENTS.
-
-%% @doc Requests that each of them has under way at most.
--spec streams() -> pos_integer().
-streams() ->
-    ?STREAMS.
-
-%% @doc The runs of a scale, in the order in which they are made: what is to be
-%% compared stands together, so that what the machine does meanwhile disturbs
-%% both.  More: numbers to take instead of those of the scale (`modes', `jobs',
-%% `durations', `at_once', `rates', `repeats', `window'); with `durations' every
-%% mode is run at each.
+%% @doc The runs of a scale, in the order in which they are made: what is to be compared stands
+%% together, so that what the machine does meanwhile disturbs both.  More: numbers to take instead
+%% of those of the scale (`modes', `jobs', `durations', `at_once', `rates', `repeats', `window');
+%% with `durations' every mode is run at each.
 -spec runs(quick | normal | full, #{atom() => term()}) -> [run()].
 runs(Scale, More) ->
     #{modes := Modes, jobs := Jobs, short := Short, long := Long, at_once := AtOnce,
-      rates := Rates, repeats := Repeats, window := Window} = maps:merge(scale(Scale), More),
-    Durations = maps:get(durations, More, Short ++ Long),
-    Long1 = case More of #{durations := _} -> []; _ -> Long end,
-    Loads = [{none, 0, 0}] ++ [{Job, Ms, N} || Job <- Jobs, Ms <- Durations, N <- AtOnce],
-    [#{mode => Mode, title => Title, job => job(Job), work => work(Call, Job),
-       duration_ms => case Job of none -> undefined; _ -> Ms end, at_once => N, rate => Rate,
-       repeat => Repeat, window_ms => Window}
+      rates := Rates, repeats := Repeats, window := Window} =
+        case More of
+            #{durations := Durations} ->
+                maps:merge(scale(Scale), More#{short => Durations, long => []});
+            _ ->
+                maps:merge(scale(Scale), More)
+        end,
+    Loads = [{undefined, undefined, 0}]
+        ++ [{Job, Ms, N} || Job <- Jobs, Ms <- Short ++ Long, N <- AtOnce],
+    [#{mode => Mode, title => Title, job => Job, work => work(Call, Job), duration_ms => Ms,
+       at_once => N, rate => Rate, repeat => Repeat, window_ms => Window}
      || Rate <- Rates, Repeat <- lists:seq(1, Repeats), {Job, Ms, N} <- Loads,
         {Mode, Title, Call, TakesLong, _} <- table(), lists:member(Mode, Modes),
-        (Call =:= none) =:= (Job =:= none), TakesLong orelse not lists:member(Ms, Long1)].
-
-job(none) -> undefined;
-job(Job) -> Job.
+        (Call =:= none) =:= (Job =:= undefined), TakesLong orelse not lists:member(Ms, Long)].
 
 work(none, _) -> undefined;
 work(erlang, Job) -> {erlang, Job};
 work(Suffix, Job) -> {nif, list_to_atom(atom_to_list(Job) ++ Suffix)}.
 
-%% @doc Milliseconds of one run: when the heavy load begins, when the window
-%% does, when it ends, when the light load ends.
--spec takes_ms(run()) -> {Heavy :: pos_integer(), From :: pos_integer(),
-                          To :: pos_integer(), End :: pos_integer()}.
+%% @doc Milliseconds of one run: when the heavy load begins, when the window does, when it ends,
+%% when the light load ends.
+-spec takes_ms(run()) -> {Heavy :: pos_integer(), From :: pos_integer(), To :: pos_integer(),
+                          End :: pos_integer()}.
 takes_ms(#{window_ms := Window}) ->
     {?LEAD_MS div 2, ?LEAD_MS, ?LEAD_MS + Window, ?LEAD_MS + Window + ?TAIL_MS}.
 

@@ -1,7 +1,7 @@
 /*
  * probe.c - what the watch runs on schedulers on purpose, module
  * fairnif_watch_probe: a job for a dirty pool that does nothing but say when it
- * ran, and, for the self-test, a call that holds its scheduler.
+ * ran, and, for the self-test, a call that blocks its scheduler.
  *
  * A library of its own, so that the self-test is seen as anybody's NIF would be
  * and not as part of the watch. Keeps no state; nothing here may be called
@@ -23,20 +23,19 @@ static ERL_NIF_TERM ran_at(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_int64(env, now());
 }
 
-/* Holds the scheduler for so many ms, never gives way; ns that it was. It is at
- * work between two looks at the clock, as a NIF would be. */
+/* Blocks the scheduler for so many ms, never gives way; ns that it was. It is
+ * at work between two looks at the clock, as a NIF would be. */
 static ERL_NIF_TERM block(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifTime begin = now(), end;
-    volatile unsigned work = 0;
     unsigned ms;
 
     (void)argc;
     if (!enif_get_uint(env, argv[0], &ms) || ms > MAX_MS)
         return enif_make_badarg(env);
     do {
-        for (int i = 0; i < 20000; i++)
-            work += i;
+        for (volatile int i = 0; i < 20000; i++)
+            ;
         end = now();
     } while (end - begin < (ErlNifTime)ms * 1000000);
     return enif_make_int64(env, end - begin);

@@ -37,19 +37,54 @@ static ErlNifFunc functions[] = {
 __attribute__((used, section(".data.rel.ro")))
 static const ErlNifFunc other_table[] = {{"decoy", 1, climb, 0}};
 
+#if defined(AS_LOAD)
+/* Called as a callback of the library. */
+APART static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
+{
+    (void)data, (void)info;
+    chain_outer((struct chain *)env);
+    NOT_A_TAIL();
+    return 0;
+}
+
+ERL_NIF_INIT(mountain, functions, load, NULL, NULL, NULL)
+#  define CALL(C, ARGC, ARGV)                                               \
+    (unsigned long)nif_init()->load((ErlNifEnv *)(C), NULL, 0)
+#elif defined(AS_DRIVER)
+/* Called as a callback of a port driver. */
+#  include <erl_driver.h>
+APART static void output(ErlDrvData data, char *bytes, ErlDrvSizeT size)
+{
+    (void)bytes, (void)size;
+    chain_outer((struct chain *)data);
+    NOT_A_TAIL();
+}
+
+__attribute__((used)) static ErlDrvEntry driver = {
+    .output = output, .driver_name = "mountain_drv",
+    .extended_marker = ERL_DRV_EXTENDED_MARKER,
+    .major_version = ERL_DRV_EXTENDED_MAJOR_VERSION
+};
+#  define CALL(C, ARGC, ARGV) (driver.output((ErlDrvData)(C), NULL, 0), 0)
+#endif
+
+#ifndef CALL
 static const ErlNifFunc *table = functions;
+#  define CALL(C, ARGC, ARGV) table[1].fptr((ErlNifEnv *)(C), ARGC, ARGV)
+
+ERL_NIF_INIT(mountain, functions, NULL, NULL, NULL, NULL)
+#endif
 
 /* As the VM calls it: through the table. */
 __attribute__((visibility("default")))
 unsigned long chain_climb(struct chain *c, int argc, const unsigned long *argv)
 {
-    unsigned long n = table[1].fptr((ErlNifEnv *)c, argc, argv);
+    unsigned long n = CALL(c, argc, argv);
 
+    (void)argc, (void)argv;
     NOT_A_TAIL();
     return n;
 }
-
-ERL_NIF_INIT(mountain, functions, NULL, NULL, NULL, NULL)
 
 #ifdef AT_LOAD
 /* As other languages do: nothing of the table is in the library. */

@@ -8,7 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../image.h"
+#include "read/mem.h"
+#include "read/task.h"
+#include "unwind/capture.h"
+#include "unwind/name.h"
+#include "unwind/unwind.h"
 
 static struct watch__maps *maps;
 static struct watch__snapshot snapshot;

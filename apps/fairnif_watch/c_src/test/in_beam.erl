@@ -9,7 +9,7 @@ stop() -> erlang:nif_error(not_loaded).
 here(Term) -> erlang:nif_error({not_loaded, Term}).
 look(Tid) -> erlang:nif_error({not_loaded, Tid}).
 
-%% Who looks is not where scheduler 1 is held.
+%% Who looks is not where scheduler 1 is blocked.
 main(Args) ->
     spawn_opt(fun() -> run_all(Args) end, [{scheduler, 2}]).
 
@@ -213,5 +213,5 @@ until(Fun, Deadline) ->
     end.
 
 %% Not timer:sleep/1: at its first call the module is loaded, which waits until the scheduler that
-%% is held has come round.
+%% is blocked has come round.
 pause(Ms) -> receive after Ms -> ok end.

@@ -1,5 +1,5 @@
 /*
- * in_beam_block.c - NIFs that hold their thread; stripped of symbols.
+ * in_beam_block.c - NIFs that block their thread; stripped of symbols.
  */
 #define _GNU_SOURCE
 #include <erl_nif.h>

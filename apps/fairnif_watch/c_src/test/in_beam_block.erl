@@ -1,4 +1,4 @@
-%% NIFs that hold their thread for so many milliseconds (in_beam_block.c).
+%% NIFs that block their thread for so many milliseconds (in_beam_block.c).
 -module(in_beam_block).
 
 -export([load/1, spin/1, nap/1, spin_dirty/1, machine/1, machine_named/1]).

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unwind/destructor.h"
 #include "check.h"
-#include "../watch.h"
 
 /* Not the VM's: what is learned must not depend on it. */
 struct type {

@@ -2,7 +2,7 @@
  * test_fair.c - what this application says of fairnif's structs is what
  * fairnif.h says.
  */
-#include "../fair.h"
+#include "look/fair.h"
 #include "check.h"
 
 #include "../../../fairnif/c_include/fairnif.h"
@@ -14,6 +14,9 @@ TEST(structs, "the structs that cross to fairnif are as fairnif has them")
 {
     CHECK_NUMBERS(sizeof(struct fair_visitor), ==,
                   sizeof(struct fair__visitor));
+    CHECK_NUMBERS(FAIR_VISITS, ==, FAIR__VISITS);
+    CHECK_NUMBERS(offsetof(struct fair_visitor, kind), ==,
+                  offsetof(struct fair__visitor, is.kind));
     SAME(struct fair_visitor, struct fair__visitor, abi_major);
     SAME(struct fair_visitor, struct fair__visitor, abi_minor);
     SAME(struct fair_visitor, struct fair__visitor, table);

@@ -14,6 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "unwind/niftable.h"
+#include "unwind/symbol.h"
 #include "check.h"
 
 enum { SIZE_MOST = 1 << 20 };

@@ -176,6 +176,40 @@ TEST(nifs_made, "also where that table is made when it is loaded")
     check_nifs("chain_nifs3.so");
 }
 
+/* The one frame that is a callback, and whose. */
+static void check_callback(const char *library, const char *callback,
+                           const char *module, const char *driver)
+{
+    struct watch__maps *maps = watch__maps_new();
+    struct runner r = {.chain = {.yields = true}, .nif = "climb"};
+    unsigned n, found = 0;
+
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    runner_start(&r, library);
+    n = named(maps, &r);
+    for (unsigned i = 0; i < n; i++) {
+        if (!frames[i].callback)
+            continue;
+        CHECK_TEXT(frames[i].callback, callback);
+        CHECK_TEXT(frames[i].module, module);
+        CHECK_TEXT(frames[i].driver, driver);
+        CHECK_TEXT(frames[i].function, "");
+        CHECK_NUMBERS(frames[i].named, ==, NAMED_NIF_TABLE);
+        found++;
+    }
+    CHECK_NUMBERS(found, ==, 1);
+    runner_stop(&r);
+    CHECK(watch__stack_stop());
+    watch__maps_free(maps);
+}
+
+TEST(callbacks, "a callback of a stripped library, or of a port driver, is told by "
+     "the entry that has it")
+{
+    check_callback("chain_nifs4.so", "load", "mountain", "");
+    check_callback("chain_nifs5.so", "output", "", "mountain_drv");
+}
+
 /* The loader often puts the second where the first one was. */
 TEST(one_after_other, "a library in another one's place is not taken for it")
 {

@@ -1,10 +1,10 @@
 /*
- * test_suspect.c - the rules by which a scheduler thread is suspected, poked and
- * told of, tick by tick, without a VM and without time.
+ * test_suspect.c - the rules by which a scheduler thread is suspected, probed
+ * and told of, tick by tick, without a VM and without time.
  */
 #include <string.h>
 
-#include "../watch.h"
+#include "look/suspect.h"
 #include "check.h"
 
 static const struct watch__limits limits = {
@@ -12,30 +12,30 @@ static const struct watch__limits limits = {
 };
 
 /* A thread whose time we make. */
-static struct watch__hold hold;
+static struct watch__block block;
 static struct watch__seen seen;
 static struct watch__shown call;    /* what its stack shows */
 
 static void begin(void)
 {
-    memset(&hold, 0, sizeof hold);
+    memset(&block, 0, sizeof block);
     call = (struct watch__shown){.whole = true, .process = 1, .reductions = 2,
                                  .heap = 3, .library = 4, .function = 5};
     seen = (struct watch__seen){.now = NS_PER_S, .cpu = NS_PER_S,
                                 .gap = 5 * NS_PER_MS, .class = C_IDLE,
                                 .waited = WATCH__NEVER};
-    CHECK(watch__judge(&hold, &limits, &seen) == DO_NOTHING);
+    CHECK(watch__judge(&block, &limits, &seen) == DO_NOTHING);
 }
 
 static enum watch__does looked(void)
 {
-    enum watch__does does = watch__judge(&hold, &limits, &seen);
+    enum watch__does does = watch__judge(&block, &limits, &seen);
 
     if (does != DO_SHOW)
         return does;
     call.cpu = seen.cpu;
-    return watch__confirm(&hold, &limits, &call, seen.now, seen.cpu)
-        == CONFIRM_DONE ? watch__due(&hold, &limits, seen.now) : DO_NOTHING;
+    return watch__confirm(&block, &limits, &call, seen.now, seen.cpu)
+        == CONFIRM_DONE ? watch__due(&block, &limits, seen.now) : DO_NOTHING;
 }
 
 /* So many ms pass, of which it runs for so many.  Where its stack is wanted it
@@ -50,14 +50,14 @@ static enum watch__does pass(double ms, double ran, enum watch__class class)
     return looked();
 }
 
-/* The same; its heart beat so long before the end of it. */
-static enum watch__does beat(double ms, double ran, double before)
+/* The same; its responder reply so long before the end of it. */
+static enum watch__does reply(double ms, double ran, double before)
 {
     enum watch__does does;
 
     seen.answered = true;
-    seen.beat_at = seen.now + (uint64_t)((ms - before) * NS_PER_MS);
-    seen.beat_cpu = seen.cpu + (uint64_t)((ran > before ? ran - before : 0)
+    seen.reply_at = seen.now + (uint64_t)((ms - before) * NS_PER_MS);
+    seen.reply_cpu = seen.cpu + (uint64_t)((ran > before ? ran - before : 0)
                                           * NS_PER_MS);
     does = pass(ms, ran, C_RUNS);
     seen.answered = false;
@@ -74,28 +74,28 @@ static bool about(uint64_t ns, double wanted, double off)
     return ms(ns) >= wanted - off && ms(ns) <= wanted + off;
 }
 
-TEST(idle, "a thread that sleeps in the emulator is never poked")
+TEST(idle, "a thread that sleeps in the emulator is never probed")
 {
     begin();
     for (int i = 0; i < 10000; i++)
         CHECK(pass(i % 7 + 1, i % 3 ? 0 : 0.4, C_IDLE) == DO_NOTHING);
 }
 
-TEST(light, "one that works a little and sleeps again is not poked")
+TEST(light, "one that works a little and sleeps again is not probed")
 {
     begin();
     for (int i = 0; i < 1000; i++)
         CHECK(pass(5, 1, i % 3 ? C_IDLE : C_RUNS) == DO_NOTHING);
 }
 
-TEST(busy, "one that works and answers is poked again and again, and not told "
+TEST(busy, "one that works and answers is probed again and again, and not told "
      "of")
 {
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
     for (int i = 0; i < 1000; i++) {
-        CHECK(beat(5, 5, 4.9) == DO_POKE);
-        CHECK(hold.held < 5 * NS_PER_MS);
+        CHECK(reply(5, 5, 4.9) == DO_PROBE);
+        CHECK(block.blocked < 5 * NS_PER_MS);
     }
 }
 
@@ -105,35 +105,35 @@ TEST(spins, "what spins is told at 10 ms, at 100 ms, every second, and at its "
     unsigned reports = 0;
 
     begin();
-    CHECK(pass(5, 3, C_RUNS) == DO_POKE);
+    CHECK(pass(5, 3, C_RUNS) == DO_PROBE);
     CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
     CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK(about(hold.held, 13, 0.1) && about(hold.used, 13, 0.1));
-    CHECK_NUMBERS(hold.level, ==, 1);
+    CHECK(about(block.blocked, 13, 0.1) && about(block.used, 13, 0.1));
+    CHECK_NUMBERS(block.level, ==, 1);
     for (int i = 0; i < 17; i++)
         CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
     CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK_NUMBERS(hold.level, ==, 2);
+    CHECK_NUMBERS(block.level, ==, 2);
     for (int i = 0; i < 600; i++)
         reports += pass(5, 5, C_RUNS) == DO_REPORT;
     CHECK_NUMBERS(reports, ==, 3);
-    CHECK(beat(5, 5, 3) == DO_RELEASE);
-    CHECK(about(hold.held, 13 + 18 * 5 + 3000 + 2, 0.1));
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(reply(5, 5, 3) == DO_UNBLOCK);
+    CHECK(about(block.blocked, 13 + 18 * 5 + 3000 + 2, 0.1));
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
 }
 
-TEST(sleeps, "what sleeps in native code is poked for, and told of")
+TEST(sleeps, "what sleeps in native code is probed for, and told of")
 {
     begin();
-    CHECK(pass(5, 0.01, C_NATIVE) == DO_POKE);
-    CHECK(about(hold.begin - NS_PER_S, 2.5, 0.1));
+    CHECK(pass(5, 0.01, C_NATIVE) == DO_PROBE);
+    CHECK(about(block.begin - NS_PER_S, 2.5, 0.1));
     CHECK(pass(5, 0, C_NATIVE) == DO_NOTHING);
     CHECK(pass(5, 0, C_NATIVE) == DO_REPORT);
-    CHECK(about(hold.held, 12.5, 0.1) && hold.delay == 0);
+    CHECK(about(block.blocked, 12.5, 0.1) && block.delay == 0);
     for (int i = 0; i < 20; i++)
         pass(5, 0, C_NATIVE);
-    CHECK(beat(5, 0.1, 0) == DO_RELEASE);
-    CHECK(about(hold.held, 117.5, 0.1));
+    CHECK(reply(5, 0.1, 0) == DO_UNBLOCK);
+    CHECK(about(block.blocked, 117.5, 0.1));
 }
 
 TEST(naps, "what sleeps and works by turns in one call is told of too")
@@ -146,36 +146,36 @@ TEST(naps, "what sleeps and works by turns in one call is told of too")
     CHECK(does == DO_REPORT);
 }
 
-TEST(no_processor, "one that gets no processor is starved, not held")
+TEST(no_processor, "one that gets no processor is starved, not blocked")
 {
     enum watch__does does[4];
 
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
     for (int i = 0; i < 4; i++)
         does[i] = pass(5, 0, C_RUNS);
     CHECK(does[1] == DO_STARVED || does[2] == DO_STARVED);
     for (int i = 0; i < 4; i++)
         CHECK(does[i] != DO_REPORT);
-    CHECK(beat(5, 1, 0) == DO_NOTHING);
+    CHECK(reply(5, 1, 0) == DO_NOTHING);
 }
 
-/* The watch stretches its period where looks are dear, up to four times. */
-TEST(stretched, "one that gets no processor is not held at any period: what it "
-     "used before it was poked for is no sign")
+/* The watch stretches its period where looks cost much, up to four times. */
+TEST(stretched, "one that gets no processor is not blocked at any period: "
+     "what it used before it was probed for is no sign")
 {
     for (int period = 5; period <= 20; period += 5) {
         bool reported = false;
 
         begin();
-        CHECK(pass(period, period, C_RUNS) == DO_POKE);
+        CHECK(pass(period, period, C_RUNS) == DO_PROBE);
         for (int i = 0; i < 100; i++)
             reported = pass(period, 0, C_RUNS) == DO_REPORT || reported;
         CHECK(!reported);
     }
 }
 
-TEST(both, "one that is held and short of processors is told of when it has "
+TEST(both, "one that is blocked and short of processors is told of when it has "
      "run for long enough")
 {
     enum watch__does does = DO_NOTHING;
@@ -187,64 +187,65 @@ TEST(both, "one that is held and short of processors is told of when it has "
         does = pass(5, 1, C_RUNS);
     CHECK(does == DO_REPORT);
     CHECK(i > 5 && i < 12);
-    CHECK(hold.held >= hold.used + hold.delay);
+    CHECK(block.blocked >= block.used + block.delay);
 }
 
-TEST(delayed, "what the system says a thread waited for a processor is no hold")
+TEST(delayed, "what the system says a thread waited for a processor is no "
+     "block")
 {
     begin();
     seen.waited = 0;
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
-    hold.begin_waited = 0;
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
+    block.begin_waited = 0;
     seen.waited = 18 * NS_PER_MS;
     CHECK(pass(20, 2, C_RUNS) == DO_STARVED);
-    CHECK(about(hold.delay, 18, 0.1));
+    CHECK(about(block.delay, 18, 0.1));
 }
 
 TEST(stood_still, "a time in which the whole process stood still is nobody's")
 {
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
     seen.lost = 3600 * NS_PER_S;
     CHECK(pass(3600e3, 0, C_RUNS) == DO_NOTHING);
     seen.lost = 0;
-    CHECK(hold.held < 10 * NS_PER_MS && hold.delay < 10 * NS_PER_MS);
-    CHECK(pass(5, 5, C_RUNS) == DO_NOTHING || hold.held < 20 * NS_PER_MS);
-    /* Nor is the begin of what is poked for next in it. */
+    CHECK(block.blocked < 10 * NS_PER_MS && block.delay < 10 * NS_PER_MS);
+    CHECK(pass(5, 5, C_RUNS) == DO_NOTHING || block.blocked < 20 * NS_PER_MS);
+    /* Nor is the begin of what is probed for next in it. */
     begin();
     seen.lost = 3600 * NS_PER_S;
-    CHECK(pass(3600e3, 0.1, C_NATIVE) == DO_POKE);
-    CHECK(seen.now - hold.begin <= 10 * NS_PER_MS);
+    CHECK(pass(3600e3, 0.1, C_NATIVE) == DO_PROBE);
+    CHECK(seen.now - block.begin <= 10 * NS_PER_MS);
 }
 
 TEST(late, "a thread that worked all through a time in which the watcher was "
-     "late is not taken for held")
+     "late is not taken for blocked")
 {
     begin();
-    CHECK(pass(200, 200, C_RUNS) == DO_POKE);
-    CHECK(seen.now - hold.begin <= 5 * NS_PER_MS);
+    CHECK(pass(200, 200, C_RUNS) == DO_PROBE);
+    CHECK(seen.now - block.begin <= 5 * NS_PER_MS);
 }
 
-TEST(offline, "asleep in the emulator with an unanswered poke is no hold: its "
-     "scheduler is offline")
+TEST(offline, "asleep in the emulator with an unanswered probe is no block: "
+     "its scheduler is offline")
 {
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
     for (int i = 0; i < 1000; i++)
         CHECK(pass(5, 0, C_IDLE) == DO_NOTHING);
-    CHECK(beat(5, 0.1, 0) == DO_NOTHING);
+    CHECK(reply(5, 0.1, 0) == DO_NOTHING);
 }
 
-TEST(dismissed, "a hold that was none begins anew")
+TEST(dismissed, "a block that was none begins anew")
 {
     begin();
     pass(5, 5, C_RUNS);
     pass(5, 5, C_RUNS);
     CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    watch__dismiss(&hold, seen.now, seen.cpu);
+    watch__dismiss(&block, seen.now, seen.cpu);
     CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
     CHECK(pass(5, 5, C_RUNS) == DO_REPORT);
-    CHECK(about(hold.held, 10, 0.1));
+    CHECK(about(block.blocked, 10, 0.1));
 }
 
 /* Looks until it is told, each 5 ms in which it runs, when what it shows is
@@ -254,7 +255,7 @@ static int told_after(void (*change)(int i))
     int i = 0;
 
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
     while (i < 100) {
         i++;
         if (pass(5, 5, C_RUNS) == DO_REPORT)
@@ -297,7 +298,7 @@ TEST(at_last, "a call that lasts is told of, whatever ran before; from where it 
      "first seen")
 {
     CHECK_NUMBERS(told_after(then_same), ==, 14);
-    CHECK(about(hold.held, 10, 0.1) && about(hold.used, 10, 0.1));
+    CHECK(about(block.blocked, 10, 0.1) && about(block.used, 10, 0.1));
 }
 
 static void partly(int i)
@@ -323,26 +324,26 @@ TEST(partly_seen, "frames that end early may be of the same call where the libra
     CHECK_NUMBERS(told_after(partly), ==, 2);
     begin();
     nowhere(0);
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
     for (int i = 1; i < 20; i++)
         CHECK(pass(5, 5, C_RUNS) == DO_NOTHING);
-    CHECK(pass(5, 5, C_RUNS) == DO_REPORT && hold.level == 2);
-    CHECK(!hold.is_shown);
+    CHECK(pass(5, 5, C_RUNS) == DO_REPORT && block.level == 2);
+    CHECK(!block.is_shown);
 }
 
 TEST(unseen, "of one that used some of a processor and gets none any more it is told "
      "that it is starved, though its stack is wanted")
 {
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
-    hold.begin_waited = 0;
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
+    block.begin_waited = 0;
     seen.waited = 40 * NS_PER_MS;
     seen.gap = 48 * NS_PER_MS;
     seen.now += seen.gap;
     seen.cpu += 8 * NS_PER_MS;
-    CHECK(watch__judge(&hold, &limits, &seen) == DO_STARVED);
+    CHECK(watch__judge(&block, &limits, &seen) == DO_STARVED);
     seen.now += seen.gap;
-    CHECK(watch__judge(&hold, &limits, &seen) == DO_SHOW);
+    CHECK(watch__judge(&block, &limits, &seen) == DO_SHOW);
 }
 
 TEST(one_sleep, "one sleep is one call, though its frames tell nothing; what slept "
@@ -376,8 +377,8 @@ TEST(fell_asleep, "one that fell asleep since the last look is not counted as if
      "had slept all the while")
 {
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
-    CHECK(pass(20, 0, C_NATIVE) == DO_NOTHING && hold.counted == 0);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
+    CHECK(pass(20, 0, C_NATIVE) == DO_NOTHING && block.counted == 0);
     CHECK(pass(5, 0, C_NATIVE) == DO_NOTHING);
     CHECK(pass(5, 0, C_NATIVE) == DO_REPORT);
 }
@@ -385,11 +386,11 @@ TEST(fell_asleep, "one that fell asleep since the last look is not counted as if
 TEST(apart, "two stacks prove something a period of evidence apart, not before")
 {
     begin();
-    CHECK(pass(5, 5, C_RUNS) == DO_POKE);
-    CHECK(pass(9, 9, C_RUNS) == DO_NOTHING && hold.is_shown);
-    CHECK(pass(4, 4, C_RUNS) == DO_NOTHING && !hold.confirmed);
-    CHECK(pass(50, 0.5, C_RUNS) != DO_REPORT && !hold.confirmed);
-    CHECK(pass(1, 1, C_RUNS) == DO_REPORT && hold.confirmed);
+    CHECK(pass(5, 5, C_RUNS) == DO_PROBE);
+    CHECK(pass(9, 9, C_RUNS) == DO_NOTHING && block.is_shown);
+    CHECK(pass(4, 4, C_RUNS) == DO_NOTHING && !block.confirmed);
+    CHECK(pass(50, 0.5, C_RUNS) != DO_REPORT && !block.confirmed);
+    CHECK(pass(1, 1, C_RUNS) == DO_REPORT && block.confirmed);
 }
 
 /* Whatever is seen, in whatever order, no number runs under zero. */
@@ -408,12 +409,12 @@ TEST(anything, "odd clocks make no odd times")
         call.heap = random % 16;
         seen.lost = random % 37 == 0 ? seen.gap : 0;
         seen.class = (enum watch__class)((random >> 4) % 4);
-        seen.answered = hold.poked && (random >> 6) % 3 == 0;
-        seen.beat_at = seen.now - random % NS_PER_MS;
-        seen.beat_cpu = seen.cpu;
+        seen.answered = block.probed && (random >> 6) % 3 == 0;
+        seen.reply_at = seen.now - random % NS_PER_MS;
+        seen.reply_cpu = seen.cpu;
         looked();
-        if (hold.held > 300 * NS_PER_S || hold.used > 300 * NS_PER_S
-            || hold.delay > hold.held + NS_PER_MS) {
+        if (block.blocked > 300 * NS_PER_S || block.used > 300 * NS_PER_S
+            || block.delay > block.blocked + NS_PER_MS) {
             CHECK(!"a time that cannot be");
             return;
         }
@@ -432,17 +433,17 @@ static double next(struct watch__pace *p, double us, bool idle, bool suspects)
 }
 
 TEST(paces, "one look a period; one in four where nobody works, or looks are "
-     "dear; one that may be held is looked at in time all the same")
+     "expensive; one that may be blocked is looked at in time all the same")
 {
-    struct watch__pace cheap = {0}, dear = {0};
+    struct watch__pace cheap = {0}, expensive = {0};
 
     for (int i = 0; i < 200; i++) {
         CHECK(next(&cheap, 15, false, false) == 1);
-        next(&dear, 500, false, false);
+        next(&expensive, 500, false, false);
     }
-    CHECK(next(&dear, 500, false, false) == 4);
-    CHECK(next(&dear, 500, false, true) == 1);
-    CHECK(next(&dear, 500, false, false) == 4);
+    CHECK(next(&expensive, 500, false, false) == 4);
+    CHECK(next(&expensive, 500, false, true) == 1);
+    CHECK(next(&expensive, 500, false, false) == 4);
     CHECK(next(&cheap, 15, true, false) == 4);
     CHECK(watch__pace(&cheap, period, WATCH__NEVER, false, false) == period);
 }
@@ -460,7 +461,7 @@ TEST(share, "looks use 1/250 of a processor, whatever one costs")
 }
 
 TEST(saved, "where nobody worked, the first looks after come in time though "
-     "they are dear: as many as were saved, and no more than four")
+     "they are expensive: as many as were saved, and no more than four")
 {
     struct watch__pace p = {0};
 

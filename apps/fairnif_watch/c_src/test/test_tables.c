@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unwind/expression.h"
 #include "check.h"
 #include "thread.h"
 

@@ -10,11 +10,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "../proc.h"
-#include "../watch.h"
+#include "look/wait.h"
 #include "check.h"
+#include "read/ports.h"
+#include "read/proc.h"
+#include "read/threads.h"
 
 static bool is(const char *name, enum watch__sched kind, unsigned number)
 {
@@ -217,6 +220,65 @@ TEST(pressure, "what takes processors away is read, or is 0 where nothing says")
     watch__pressure_read(&p, &throttled2, &stolen2);
     CHECK(throttled2 >= throttled && stolen2 >= stolen);
     watch__pressure_close(&p);
+}
+
+static unsigned burn(uint64_t ms)
+{
+    uint64_t until = watch__now() + ms * NS_PER_MS;
+    unsigned n = 0;
+
+    while (watch__now() < until)
+        n++;
+    return n;
+}
+
+/* What we use ourselves is not others', and what schedulers use is no native
+ * code's. */
+TEST(shares, "of what the processors do our own part is told apart, and where nothing "
+     "says nobody does anything")
+{
+    struct watch__pressure p, none = {.stat_fd = -1};
+    struct watch__shares s;
+    uint64_t own;
+
+    watch__pressure_open(&p);
+    s = watch__shares(&p, 1, false);
+    CHECK_NUMBERS(s.others + s.native + s.ports, ==, 0);
+    own = p.own;
+    burn(500);
+    s = watch__shares(&p, 1, false);
+    CHECK_NUMBERS(s.others, <=, 1000);
+    CHECK(p.own > own);
+    CHECK(p.stat_fd < 0 || (p.all > 0 && s.native > 0));
+    burn(100);
+    s = watch__shares(&p, 1 + 10 * NS_PER_S, false);
+    CHECK_NUMBERS(s.native, ==, 0);
+    s = watch__shares(&none, 1, true);
+    CHECK_NUMBERS(s.others + s.native + s.ports, ==, 0);
+    watch__pressure_close(&p);
+}
+
+/* The child of a child, which has no other parent by name. */
+TEST(ports, "what the programs use that this one started is theirs")
+{
+    uint64_t before, after;
+    int status;
+    pid_t child;
+
+    if (!watch__ports(&before))
+        return;                 /* more processes than it looks at */
+    child = fork();
+    if (child == 0) {
+        child = fork();
+        if (child == 0)
+            _exit(burn(300) == 0);
+        _exit(waitpid(child, &status, 0) != child);
+    }
+    CHECK(waitpid(child, &status, WNOHANG) == 0);
+    burn(600);
+    CHECK(watch__ports(&after));
+    CHECK_NUMBERS(after, >, before);
+    CHECK(waitpid(child, &status, 0) == child);
 }
 
 /* Nanoseconds that are counted as the kernel's while a thread reads, and while it only counts; and

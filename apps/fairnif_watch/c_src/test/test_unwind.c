@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "unwind/base.h"
 #include "check.h"
 #include "thread.h"
 
@@ -92,6 +93,57 @@ TEST(sleeping, "a sleeping thread's frames are those that glibc finds, where "
     }
     CHECK(watch__stack_stop());
 }
+
+#if defined(__x86_64__)
+/* The frame of a function that pushed its frame pointer, subtracted 16 bytes
+ * and was called by these bytes: is it found? */
+static bool finds_base(const unsigned char *call, size_t size)
+{
+    static const unsigned char function[32] = {
+        0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10
+    };
+    struct watch__row row = {
+        .start = (uintptr_t)function,
+        .cfa = {.kind = RULE_OFFSET, .base = 6, .n = 16}
+    };
+    unsigned char caller[32] = {0};
+    uint64_t words[4] = {0}, base = 0;
+
+    row.reg[6] = (struct watch__rule){.kind = RULE_OFFSET, .n = -16};
+    memcpy(caller + 8, call, size);
+    words[3] = (uintptr_t)(caller + 8 + size);
+    snapshot.from = 0x1000;
+    snapshot.size = sizeof words;
+    memcpy(snapshot.stack, words, sizeof words);
+    return watch__frame_base(&snapshot, &row, 0x1000, row.start + 20, &base)
+        && base == 0x1010;
+}
+
+TEST(called_through, "whatever call leads through a register or memory counts as one, "
+     "with its frame pointer behind it")
+{
+    static const struct { unsigned char code[8]; unsigned size; bool is; } c[] = {
+        {{0xff, 0xd0}, 2, true},                        /* *%rax */
+        {{0x41, 0xff, 0xd4}, 3, true},                  /* *%r12 */
+        {{0xff, 0x13}, 2, true},                        /* *(%rbx) */
+        {{0xff, 0x50, 0x10}, 3, true},                  /* *0x10(%rax) */
+        {{0xff, 0x93, 0x18, 1, 0, 0}, 6, true},         /* *0x118(%rbx) */
+        {{0xff, 0x14, 0xc8}, 3, true},                  /* *(%rax,%rcx,8) */
+        {{0xff, 0x14, 0xcd, 0, 0x10, 0, 0}, 7, true},   /* *0x1000(,%rcx,8) */
+        {{0x41, 0xff, 0x54, 0x24, 0x28}, 5, true},      /* *0x28(%r12) */
+        {{0x41, 0xff, 0x94, 0x24, 0, 1, 0, 0}, 8, true},    /* *0x100(%r12) */
+        {{0xff, 0xe0}, 2, false},                       /* jmp *%rax */
+        {{0xff, 0x54, 0x24}, 3, false},                 /* not all of it */
+        {{0xff, 0x15, 0, 0, 0, 0}, 6, false},           /* another's slot */
+        {{0xe8, 0, 0, 0, 0}, 5, false},                 /* of another */
+        {{0x90, 0x90}, 2, false}
+    };
+
+    for (unsigned i = 0; i < sizeof c / sizeof *c; i++)
+        check_that(finds_base(c[i].code, c[i].size) == c[i].is, __FILE__,
+                   __LINE__, "call %u: %d", i, c[i].is);
+}
+#endif
 
 TEST(sleeping_base, "a sleeping thread's frame pointer follows from the code, "
      "where the frame has a fixed size")

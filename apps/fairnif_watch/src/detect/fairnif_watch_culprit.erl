@@ -1,4 +1,4 @@
-%% Who holds a thread: from the native frames, and from what fairnif knows of itself. Pure.
+%% Who blocks a thread: from the native frames, and from what fairnif knows of itself. Pure.
 %%
 %% Never guesses: a frame that no symbol covers is named by its library and offset, and a function
 %% of the emulator without a symbol is `emulator+0x...'.
@@ -27,7 +27,7 @@ none() ->
 os(Name) ->
     (none())#{kind := os, name := Name}.
 
-%% @doc Of an event `held', `released' or `looked'.
+%% @doc Of an event `blocked', `unblocked' or `looked'.
 -spec of_event(map()) -> fairnif_watch_finding:culprit().
 of_event(#{fairnif := #{function := {M, F, A} = Function} = Fair} = Event) ->
     Frame = frame(maps:get(stack, Event, [])),
@@ -36,46 +36,91 @@ of_event(#{fairnif := #{function := {M, F, A} = Function} = Fair} = Event) ->
 of_event(Event) ->
     from_frame(frame(maps:get(stack, Event, [])), Event).
 
-%% The NIF or driver callback: the library's frame nearest to the emulator, which is the outermost.
-%% Frames are innermost first. Without one: the emulator's own function.
+%% The NIF or driver callback: the library's frame nearest to the emulator, which is the outermost,
+%% or what is linked to the emulator and called as one. Frames are innermost first. Without one: the
+%% emulator's own function.
 frame(Stack) ->
-    case [F || #{in := In} = F <- Stack, In =:= library orelse In =:= fairnif] of
-        [_ | _] = Libraries -> {library, lists:last(Libraries)};
-        [] -> of_emulator(lists:splitwith(fun(F) -> maps:get(in, F, unknown) =/= jit end, Stack))
+    {Above, Code} = lists:splitwith(fun(F) -> maps:get(in, F, unknown) =/= jit end, Stack),
+    case lists:splitwith(fun(F) -> not is_foreign(F) end, lists:reverse(Above)) of
+        {Outward, [Foreign | _]} ->
+            case is_emulators(Foreign, Outward) of
+                true -> of_emulator(lists:reverse(Outward), Code);
+                false -> {library, Foreign}
+            end;
+        {_, []} ->
+            of_emulator(Above, Code)
     end.
+
+%% The emulator calls libraries for itself, too (zlib's, in a BIF): such a one is in no table, and a
+%% BIF that calls no callback has called it.
+is_emulators(#{nif := none, driver := none, destructor := none}, Outward) ->
+    Bifs = [bif(Symbol) || #{in := emulator, symbol := Symbol} <- Outward],
+    lists:any(fun is_call_bif/1, Outward) orelse lists:any(fun calls_no_callback/1, Bifs);
+is_emulators(_, _) ->
+    false.
+
+calls_no_callback({erts_internal, port_command, 3}) -> false;
+calls_no_callback({erts_internal, port_control, 3}) -> false;
+calls_no_callback({erts_internal, port_call, 3}) -> false;
+calls_no_callback({erts_internal, port_close, 1}) -> false;
+calls_no_callback({erts_internal, open_port, 2}) -> false;
+calls_no_callback({erlang, load_nif, 2}) -> false;
+calls_no_callback({_, _, _}) -> true;
+calls_no_callback(none) -> false.
+
+is_foreign(#{in := In}) when In =:= library; In =:= fairnif -> true;
+is_foreign(#{driver := Driver}) when is_binary(Driver) -> true;
+is_foreign(#{in := emulator, nif := {_, _, _}}) -> true;
+is_foreign(#{}) -> false.
 
 %% @doc Do the frames go on from the outermost one of a library to the emulator? Then that one is
 %% what the emulator called, whatever it called in its turn.
 -spec is_called([map()]) -> boolean().
 is_called(Stack) ->
-    Outward = fun(#{in := In}) -> In =/= library andalso In =/= fairnif end,
     lists:any(fun(#{in := In}) -> In =:= emulator orelse In =:= jit end,
-              lists:takewhile(Outward, lists:reverse(Stack))).
+              lists:takewhile(fun(F) -> not is_foreign(F) end, lists:reverse(Stack))).
 
 %% What Erlang code called is a BIF: it is the outermost of the frames above the code. Where the
 %% code is not reached, it is the outermost that is not the scheduler's own loop, if symbols tell
-%% these apart, and otherwise the innermost: that one ran, whatever it is.
-of_emulator({Above, [_Code | _]}) ->
-    case emulator(Above) of
-        [] -> none;
-        Frames -> {emulator, lists:last(Frames)}
-    end;
-of_emulator({Stack, []}) ->
-    case emulator(Stack) of
-        [] ->
-            none;
-        [Inner | _] = Frames ->
-            Named = [F || #{symbol := Symbol} = F <- Frames, is_binary(Symbol),
-                          not lists:member(Symbol, loops())],
-            {emulator, lists:last([Inner | Named])}
+%% these apart, and otherwise the innermost: that one ran, whatever it is. Two things the emulator
+%% does by itself, within any of these: it collects garbage, and it ends processes.
+of_emulator(Above, Code) ->
+    Frames = emulator(Above),
+    case [{Kind, F} || F <- Frames, Kind <- [does(symbol(F))], Kind =/= none] of
+        [Does | _] -> Does;
+        [] -> outermost(Code, [F || F <- Frames, not is_call_bif(F), not is_loop(F)], Frames)
     end.
+
+outermost(_, _, []) -> none;
+outermost([_ | _], [], Frames) -> {emulator, lists:last(Frames)};
+outermost([_ | _], Own, Frames) ->
+    Kind = case lists:any(fun is_call_bif/1, Frames) of
+               true -> bif;
+               false -> emulator
+           end,
+    {Kind, lists:last(Own)};
+outermost([], Own, [Inner | _]) ->
+    {emulator, lists:last([Inner | [F || F <- Own, symbol(F) =/= none]])}.
 
 emulator(Stack) -> [F || #{in := emulator} = F <- Stack].
 
-loops() ->
-    [<<"process_main">>, <<"erts_dirty_process_main">>, <<"sched_thread_func">>,
-     <<"sched_dirty_cpu_thread_func">>, <<"sched_dirty_io_thread_func">>, <<"thr_wrapper">>,
-     <<"erts_schedule">>].
+symbol(Frame) -> maps:get(symbol, Frame, none).
+
+does(<<"erts_garbage_collect", _/binary>>) -> gc;
+does(<<"erts_gc_", _/binary>>) -> gc;
+does(<<"erts_continue_exit_process">>) -> exit;
+does(<<"erts_do_exit_process">>) -> exit;
+does(_) -> none.
+
+%% Between the code and any BIF that is not written into it.
+is_call_bif(#{symbol := <<"beam_jit_call_bif", _/binary>>}) -> true;
+is_call_bif(#{}) -> false.
+
+is_loop(Frame) ->
+    lists:member(symbol(Frame),
+                 [<<"process_main">>, <<"erts_dirty_process_main">>, <<"sched_thread_func">>,
+                  <<"sched_dirty_cpu_thread_func">>, <<"sched_dirty_io_thread_func">>,
+                  <<"thr_wrapper">>, <<"erts_schedule">>]).
 
 from_frame(none, #{stack := [_ | _] = Stack} = Event) ->
     case lists:last(Stack) of
@@ -90,6 +135,12 @@ from_frame(none, Event) ->
 from_frame({library, #{destructor := {M, Type}} = Frame}, Event) ->
     (place(Frame, base(Event)))#{kind := destructor, module := M, pid := none,
                                  name := destructor(M, Type, Frame)};
+from_frame({library, #{driver := Driver, callback := Callback} = Frame}, Event)
+  when is_binary(Driver) ->
+    (place(Frame, base(Event)))#{kind := driver, name := callback(Callback, Driver, Frame)};
+from_frame({library, #{nif := {M}, callback := Callback} = Frame}, Event) when Callback =/= none ->
+    (place(Frame, base(Event)))#{kind := load, module := M,
+                                 name := callback(Callback, atom_to_binary(M), Frame)};
 from_frame({library, Frame}, Event) ->
     Base = place(Frame, base(Event)),
     case maps:get(nif, Frame, none) of
@@ -101,17 +152,24 @@ from_frame({library, Frame}, Event) ->
         none ->
             Base#{kind := nif, name := label(Frame)}
     end;
-from_frame({emulator, Frame}, Event) ->
+from_frame({gc, Frame}, Event) ->
+    (place(Frame, base(Event)))#{kind := gc, name := <<"garbage collection">>};
+from_frame({exit, Frame}, Event) ->
+    (place(Frame, base(Event)))#{kind := exit, name := <<"the end of a process">>};
+from_frame({Kind, Frame}, Event) ->
     Base = place(Frame, base(Event)),
-    case bif(maps:get(symbol, Frame, none)) of
-        none -> Base#{kind := emulator, name := label(Frame)};
-        {M, F, A} = Mfa ->
-            Base#{kind := bif, mfa := Mfa, module := M, name := mfa(M, F, A)}
+    case {bif(symbol(Frame)), Kind} of
+        {none, bif} -> Base#{kind := bif, name := iolist_to_binary(["a BIF: ", label(Frame)])};
+        {none, emulator} -> Base#{kind := emulator, name := label(Frame)};
+        {{M, F, A} = Mfa, _} -> Base#{kind := bif, mfa := Mfa, module := M, name := mfa(M, F, A)}
     end.
 
 destructor(M, Type, #{library := Library}) ->
     unicode:characters_to_binary(io_lib:format("destructor of ~tp:~tp (~ts)",
                                                [M, Type, filename:basename(Library)])).
+
+callback(Callback, Whose, Frame) ->
+    unicode:characters_to_binary([atom_to_binary(Callback), " of ", Whose, " (", file(Frame), ")"]).
 
 %% The emulator calls the C function of a BIF Module_Function_Arity, or Function_Arity where the
 %% module is erlang. It is that BIF if exactly one reading of the name is one.
@@ -150,7 +208,13 @@ base(Event) ->
                   {_, Name} when is_atom(Name) -> Name;
                   _ -> none
               end,
-    (none())#{pid := maps:get(process, Event, none), syscall := Syscall}.
+    %% Between two processes it is the one before.
+    Pid = case lists:any(fun(F) -> symbol(F) =:= <<"erts_schedule">> end,
+                         maps:get(stack, Event, [])) of
+              true -> none;
+              false -> maps:get(process, Event, none)
+          end,
+    (none())#{pid := Pid, syscall := Syscall}.
 
 place(Frame, Culprit) ->
     Culprit#{library := maps:get(library, Frame, none), symbol := maps:get(symbol, Frame, none),
@@ -160,15 +224,7 @@ place(Frame, Culprit) ->
 %% unwind table tells where that begins, so that it is the same wherever in it the thread was.
 -spec label(map()) -> binary().
 label(Frame) ->
-    File = case maps:get(library, Frame, none) of
-               none -> <<"unknown code">>;
-               Path -> filename:basename(Path)
-           end,
-    Where = case {maps:get(in, Frame, unknown), File} of
-                {emulator, _} -> <<"emulator">>;
-                {jit, _} -> <<"code of the JIT">>;
-                _ -> File
-            end,
+    Where = file(Frame),
     case {maps:get(symbol, Frame, none), maps:get(offset, Frame, none)} of
         {none, Offset} when is_integer(Offset) ->
             Start = case Frame of
@@ -179,8 +235,17 @@ label(Frame) ->
         {none, _} ->
             Where;
         {Symbol, _} ->
-            iolist_to_binary([Symbol, " (", Where, ")"])
+            iolist_to_binary([bare(Where, Symbol), " (", Where, ")"])
     end.
+
+%% The emulator's C++ functions are told by their names.
+bare(<<"emulator">>, Symbol) -> hd(binary:split(Symbol, <<"(">>));
+bare(_, Symbol) -> Symbol.
+
+file(#{in := emulator}) -> <<"emulator">>;
+file(#{in := jit}) -> <<"code of the JIT">>;
+file(#{library := Path}) when is_binary(Path) -> filename:basename(Path);
+file(#{}) -> <<"unknown code">>.
 
 %% @doc The culprit with what was learned since: the process, whether the library is a driver's,
 %% the module that loaded it, whether it was a collection.
@@ -188,7 +253,8 @@ label(Frame) ->
 complete(Culprit, Facts) ->
     named(maps:merge(Culprit, maps:with([registered, current_function], Facts)), Facts).
 
-named(#{kind := emulator} = Culprit, #{gc := true}) ->
+named(#{kind := Kind, mfa := none} = Culprit, #{gc := true})
+  when Kind =:= emulator; Kind =:= bif ->
     Culprit#{kind := gc, name := <<"garbage collection">>};
 named(#{kind := nif, mfa := none, library := Library} = Culprit, Facts) when is_binary(Library) ->
     Driver = driver_name(Library),
@@ -213,7 +279,8 @@ driver_name(Library) ->
 %% @doc The name that totals are added up by. Places of one file that no symbol covers share one:
 %% each of them is another number, and there is room for so many names only.
 -spec total(fairnif_watch_finding:culprit()) -> binary().
-total(#{kind := emulator, mfa := none, symbol := none, library := File}) when is_binary(File) ->
+total(#{kind := Kind, mfa := none, symbol := none, library := File})
+  when is_binary(File), Kind =:= emulator orelse Kind =:= bif ->
     unlabelled(<<"emulator">>);
 total(#{kind := Kind, mfa := none, symbol := none, library := File})
   when is_binary(File), Kind =:= nif orelse Kind =:= driver ->
@@ -230,21 +297,27 @@ unlabelled(File) -> <<File/binary, " (no symbol)">>.
 mfa(M, F, A) ->
     unicode:characters_to_binary(io_lib:format("~tp:~tp/~b", [M, F, A])).
 
-%% @doc What to do about a culprit of that kind, which may become known later.
+%% @doc Returns what to do about a culprit of that kind.
 -spec remedy(atom()) -> binary().
 remedy(fairnif) ->
-    <<"Tick more often (fair_tick), or put the part that cannot tick into fair_call or "
+    <<"Tick more often (fair_tick), or run the part that cannot tick with fair_offload or "
       "FAIR_THREADED.">>;
 remedy(destructor) ->
-    <<"Free what takes long before the last reference goes, in a call that yields or is dirty. Or "
-      "let the destructor hand it to a thread.">>;
+    <<"Free the large parts before the last reference is dropped, in a call that yields or is "
+      "dirty. Or have the destructor pass them to a thread.">>;
+remedy(load) ->
+    <<"Do slow initialisation in the first call, or on a thread. While a library is loaded, "
+      "nothing else runs on that scheduler and no other code can be loaded.">>;
 remedy(driver) ->
-    <<"Put the callback's work off: fairdrv.h, or driver_async.">>;
+    <<"Do the callback's work elsewhere: fairdrv.h, or driver_async.">>;
+remedy(exit) ->
+    <<"The VM frees everything that a process owns in one piece when it ends. Let it own less "
+      "(binaries, messages, links), or release them step by step before.">>;
 remedy(Kind) when Kind =:= bif; Kind =:= emulator ->
-    <<"This is the emulator's own code: give it less in one call, or call it where nothing else "
+    <<"This is the emulator's own code. Pass it less in one call, or call it where nothing else "
       "waits.">>;
 remedy(gc) ->
-    <<"Keep that process's heap small: hand large terms to short-lived processes, or keep them in "
+    <<"Keep that process's heap small: pass large terms to short-lived processes, or keep them in "
       "binaries or ETS.">>;
 remedy(_) ->
     <<"Make the call yield (fair_tick), or run it on a dirty scheduler: "

@@ -1,41 +1,30 @@
 %% One run queue is much longer than the others, and stays so.
 -module(fairnif_watch_detect_imbalance).
 
--behaviour(fairnif_watch_detector).
-
--export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
+-export([detector/0, observe/3]).
 
 %% @private
--spec name() -> imbalance.
-name() -> imbalance.
+-spec detector() -> fairnif_watch_detector:detector().
+detector() ->
+    #{name => imbalance,
+      looks_for => <<"One run queue is much longer than the others, for seconds.">>,
+      thresholds =>
+          [{longest, 10, processes,
+            <<"ten fair shares of 20 to 60 us are still under a millisecond of delay">>},
+           {ratio, 4, 'times the median',
+            <<"queues that the VM has balanced differ by less: it evens them out to their mean">>},
+           {looks, 5, looks, <<"one look at the queues says nothing">>},
+           {seconds, 5, s,
+            <<"the VM balances at least every few hundred milliseconds, and bursts are over by "
+              "then">>}],
+      remedy => remedy(),
+      %% State: seconds in a row, which scheduler, and when the first began.
+      init => {0, 0, 0},
+      observe => fun ?MODULE:observe/3}.
 
-%% @private
--spec describe() -> binary().
-describe() -> <<"One run queue is much longer than the others, for seconds.">>.
-
-%% @private
--spec thresholds() -> [fairnif_watch_detector:threshold()].
-thresholds() ->
-    fairnif_watch_detector:thresholds(
-      [{longest, 10, processes,
-        <<"so many fair shares of 20 to 60 us are still under a millisecond of delay">>},
-       {ratio, 4, 'times the median',
-        <<"queues that the VM has balanced differ by less: it evens them out to their mean">>},
-       {looks, 5, looks, <<"one look at the queues says nothing">>},
-       {seconds, 5, s,
-        <<"the VM balances at least every few hundred milliseconds, and bursts are over by "
-          "then">>}]).
-
-%% @private
--spec remedy() -> binary().
 remedy() ->
-    <<"Look for processes bound to that scheduler (spawn option scheduler), and for what blocks "
-      "it: others can take over its queue only now and then.">>.
-
-%% State: seconds in a row, which scheduler, and when the first began.
-%% @private
--spec init() -> {non_neg_integer(), non_neg_integer(), integer()}.
-init() -> {0, 0, 0}.
+    <<"Look for processes bound to that scheduler (spawn option scheduler), and for what "
+      "blocks it: others can take over its queue only now and then.">>.
 
 %% @private
 -spec observe(fairnif_watch_detector:observation(), map(), tuple()) ->
@@ -44,7 +33,7 @@ observe({sample, #{at := At, interval_ms := Interval} = Sample}, #{seconds := Se
         {Before, Which, Since}) ->
     case longest(Sample, Limits) of
         none ->
-            {[], init()};
+            {[], {0, 0, 0}};
         Which when Before + 1 >= Seconds ->
             {[issue(Which, Sample, Since)], {Before + 1, Which, Since}};
         Which when Before > 0 ->
@@ -56,7 +45,7 @@ observe(_, _, State) ->
     {same, State}.
 
 %% The scheduler whose queue was the longest by far at each look. Not while another is idle: that is
-%% for `collapse' to say.
+%% for `schedulers_asleep' to say.
 longest(#{looks := Looks, threads := Threads}, #{looks := Least} = Limits)
   when length(Looks) >= Least ->
     Idle = [N || #{kind := normal, number := N, busy := Busy, state := State} <- Threads,
@@ -83,7 +72,7 @@ issue(N, #{looks := Looks, threads := Threads, at := At}, Since) ->
     #{queues := Queues} = lists:last(Looks),
     %% Without the threads' times the others may be idle: then it is something else.
     Severity = case [Busy || #{kind := normal, busy := Busy} <- Threads, is_number(Busy)] of
-                   [] -> recheck;
+                   [] -> unconfirmed;
                    _ -> warning
                end,
     #{key => N, severity => Severity, subject => {scheduler, N}, since => Since, ongoing => true,

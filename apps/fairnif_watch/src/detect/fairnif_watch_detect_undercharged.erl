@@ -6,43 +6,32 @@
 %% were charged, whoever got which.
 -module(fairnif_watch_detect_undercharged).
 
--behaviour(fairnif_watch_detector).
-
--export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
+-export([detector/0, observe/3]).
 
 %% @private
--spec name() -> undercharged.
-name() -> undercharged.
+-spec detector() -> fairnif_watch_detector:detector().
+detector() ->
+    #{name => undercharged,
+      looks_for => <<"Native functions run for far longer than their reductions account for.">>,
+      thresholds =>
+          [{reductions_per_ms, 4000, 'reductions/ms',
+            <<"enif_consume_timeslice's price: a timeslice of 4000 reductions for a millisecond">>},
+           {factor, 4, times,
+            <<"far above: a function that charges the full price, and misjudges its time twice "
+              "by a factor of two, is left alone">>},
+           {busy, 0.2, 'schedulers',
+            <<"a fifth of one scheduler: less is hardly missed by others">>},
+           {seconds, 3, s,
+            <<"with 5 samples a second a share is known to an eighth after three; the factor "
+              "leaves room for it">>}],
+      remedy => remedy(),
+      %% State: the last seconds, newest first.
+      init => [],
+      observe => fun ?MODULE:observe/3}.
 
-%% @private
--spec describe() -> binary().
-describe() -> <<"Native functions run for far longer than their reductions account for.">>.
-
-%% @private
--spec thresholds() -> [fairnif_watch_detector:threshold()].
-thresholds() ->
-    fairnif_watch_detector:thresholds(
-      [{reductions_per_ms, 4000, 'reductions/ms',
-        <<"enif_consume_timeslice's price: a timeslice of 4000 reductions for a millisecond">>},
-       {factor, 4, times,
-        <<"far above: a function that charges the full price, and misjudges its time twice by a "
-          "factor of two, is left alone">>},
-       {busy, 0.2, 'schedulers',
-        <<"a fifth of one scheduler: less crowds out nobody">>},
-       {seconds, 3, s,
-        <<"with 5 samples a second a share is known to an eighth after three; the factor leaves "
-          "room for it">>}]).
-
-%% @private
--spec remedy() -> binary().
 remedy() ->
-    <<"Charge for the time used: enif_consume_timeslice, or a fairnif function, which is charged "
-      "by the clock.">>.
-
-%% State: the last seconds, newest first.
-%% @private
--spec init() -> [map()].
-init() -> [].
+    <<"Charge for the time used: enif_consume_timeslice, or a fairnif function, which is "
+      "charged by the clock.">>.
 
 %% @private
 -spec observe(fairnif_watch_detector:observation(), map(), [map()]) ->
@@ -55,7 +44,7 @@ observe({sample, #{cpu_ns := Cpu, top := [_ | _]} = Sample}, #{seconds := Second
         false -> {issues(Last, Sample, Limits), Last}
     end;
 observe({sample, _}, _, _) ->
-    {[], init()};
+    {[], []};
 observe(_, _, State) ->
     {same, State}.
 
@@ -109,7 +98,7 @@ issue([{Function, Label, Most} | _] = Native, Sum, Paid, Factor, #{at := At}, Ms
     Certain = Most > Factor * Paid,
     Names = lists:join(", ", [Name || {_, Name, _} <- lists:sublist(Native, 5)]),
     #{key => node, subject => node, since => At - Ms * 1000, ongoing => true,
-      severity => case Certain of true -> warning; false -> recheck end,
+      severity => case Certain of true -> warning; false -> unconfirmed end,
       remedy => remedy(),
       culprit => case Certain of
                      true -> culprit(Function, Label);

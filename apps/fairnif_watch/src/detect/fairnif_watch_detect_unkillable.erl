@@ -1,39 +1,28 @@
 %% A process that is dead, or dying, while native code still runs for it on a dirty scheduler or on
 %% a thread of fairnif's pool: neither is free, nor is what it holds. A body that takes long to
-%% clean up (FAIR_UNWINDS) is such code.
+%% clean up (FAIR_CLEANUP) is such code.
 -module(fairnif_watch_detect_unkillable).
 
--behaviour(fairnif_watch_detector).
-
--export([name/0, describe/0, thresholds/0, remedy/0, init/0, observe/3]).
+-export([detector/0, observe/3]).
 
 %% @private
--spec name() -> unkillable.
-name() -> unkillable.
+-spec detector() -> fairnif_watch_detector:detector().
+detector() ->
+    #{name => unkillable,
+      looks_for => <<"Native code continues for a process that was killed.">>,
+      thresholds =>
+          [{grace_ms, 1000, ms,
+            <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then "
+              "should stop within a second">>},
+           {error_ms, 10000, ms,
+            <<"by then the call was made again, and each try takes more of the pool">>}],
+      remedy => remedy(),
+      init => none,
+      observe => fun ?MODULE:observe/3}.
 
-%% @private
--spec describe() -> binary().
-describe() -> <<"Native code runs on for a process that was killed.">>.
-
-%% @private
--spec thresholds() -> [fairnif_watch_detector:threshold()].
-thresholds() ->
-    fairnif_watch_detector:thresholds(
-      [{grace_ms, 1000, ms,
-        <<"a fairnif body stops within its slice of about 1 ms; code that polls now and then "
-          "should stop within a second">>},
-       {error_ms, 10000, ms,
-        <<"whoever killed it has long tried again, and each try takes more of the pool">>}]).
-
-%% @private
--spec remedy() -> binary().
 remedy() ->
-    <<"Let the code notice: call fair_tick, or enif_is_current_process_alive every millisecond. "
-      "Until then start more threads: +SDcpu, +SDio.">>.
-
-%% @private
--spec init() -> none.
-init() -> none.
+    <<"Let the code notice: call fair_tick, or enif_is_current_process_alive every "
+      "millisecond. Until then start more threads: +SDcpu, +SDio.">>.
 
 %% @private
 -spec observe(fairnif_watch_detector:observation(), map(), none) ->
@@ -49,7 +38,7 @@ issue(#{key := Key, pid := Pid, died := Died, name := Name, certain := Certain, 
         mfa := Mfa, count := Count} = Job, At, #{error_ms := Error}) ->
     Ms = (At - Died) / 1000,
     #{key => Key, subject => subject(Job), since => Died, ongoing => true, duration_ms => Ms,
-      severity => if not Certain -> recheck;
+      severity => if not Certain -> unconfirmed;
                      Ms >= Error -> error;
                      true -> warning
                   end,

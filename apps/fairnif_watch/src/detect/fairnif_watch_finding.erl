@@ -1,14 +1,14 @@
 %% What a finding is, and the words of one. Pure: asks nobody anything.
 -module(fairnif_watch_finding).
 
--export([new/3, update/3, worded/1, held/1, finish/2, ms/1, line/1]).
+-export([new/3, update/3, worded/1, blocked/1, finish/2, ms/1, line/1]).
 
--export_type([finding/0, issue/0, culprit/0, subject/0, severity/0]).
+-export_type([finding/0, issue/0, culprit/0, holder/0, subject/0, severity/0]).
 
--type severity() :: warning | error | recheck.
+-type severity() :: warning | error | unconfirmed.
 -type subject() :: {scheduler | dirty_cpu | dirty_io, pos_integer()} | node | {process, pid()}.
--type culprit() :: #{kind := fairnif | nif | destructor | driver | bif | gc | emulator | process
-                             | os | none,
+-type culprit() :: #{kind := fairnif | nif | load | destructor | driver | bif | gc | exit
+                             | emulator | os | none,
                      name := binary(),
                      mfa := none | mfa(),
                      pid := none | pid(),
@@ -20,6 +20,10 @@
                      module := none | module(),
                      syscall := none | atom()}.
 %% `name' is what to show; `module' loaded the library, where that is certain.
+
+-type holder() :: #{mfa := mfa(), threads := [{dirty_cpu | dirty_io, pos_integer()}],
+                    pids := [pid()]}.
+%% What runs in the library that a block sleeps in, and so may hold its lock.
 
 -type issue() :: #{key := term(), severity := severity(), subject := subject(),
                    sentence := binary(), since := integer(), ongoing := boolean(),
@@ -50,13 +54,19 @@ update(Finding, Issue, Now) ->
     Severity = worse(maps:get(severity, Finding, none), maps:get(severity, Issue)),
     #{since := Since} = Issue,
     Merged = maps:merge(maps:merge(Finding, maps:remove(key, Issue)), seen(Finding, Issue)),
-    worded(Merged#{severity => Severity, since => min(maps:get(since, Finding, Since), Since),
-                   at => Now}).
+    worded(Merged#{severity => Severity, evidence => kept(Finding, Merged), at => Now,
+                   since => min(maps:get(since, Finding, Since), Since)}).
 
-%% It is one block with one culprit, of which a later stack may show less: then what was seen before
+%% The rest is told anew each time.
+kept(#{evidence := Before}, #{evidence := Evidence}) ->
+    maps:merge(maps:with([beside], Before), Evidence).
+
+%% A block is one with one culprit, of which a later stack may show less: then what was seen before
 %% stands, with its stack. What was learned of it since is kept while it is the same.
 seen(#{culprit := Old}, Issue) when not is_map_key(culprit, Issue) ->
     #{culprit => Old};
+seen(#{detector := Detector}, #{culprit := New}) when Detector =/= scheduler_blocked ->
+    #{culprit => New};                  % what lasts may be another's now
 seen(#{culprit := Old, stack := Before} = Finding, #{culprit := New} = Issue) ->
     Stack = maps:get(stack, Issue, []),
     case {is_same(Old, New), rank(Old, Before) > rank(New, Stack)} of
@@ -85,9 +95,10 @@ is_same(_, _) ->
 %% The frame of a library that the emulator called beats one whose callers were not seen: that one
 %% may be anything that was called.
 rank(#{kind := none}, _) -> 0;
-rank(#{kind := Kind}, _) when Kind =:= emulator; Kind =:= gc -> 1;
+rank(#{kind := emulator}, _) -> 1;
+rank(#{kind := Kind}, _) when Kind =:= gc; Kind =:= exit -> 2;
 rank(#{kind := bif}, _) -> 2;
-rank(#{kind := destructor}, _) -> 5;
+rank(#{kind := Kind}, _) when Kind =:= destructor; Kind =:= driver; Kind =:= load -> 5;
 rank(#{mfa := none}, Stack) ->
     case fairnif_watch_culprit:is_called(Stack) of
         true -> 4;
@@ -99,29 +110,48 @@ rank(_, _) -> 5.
 %% last, nor have the name that it had when it came.
 -spec worded(finding()) -> finding().
 worded(#{detector := scheduler_blocked} = Finding) ->
-    maps:merge(Finding, held(Finding));
+    maps:merge(Finding, blocked(Finding));
 worded(Finding) ->
     Finding.
 
-%% @doc The sentence and the remedy of a held scheduler, an issue or a finding, from the rest of it.
--spec held(map()) -> #{sentence => binary(), remedy => binary()}.
-held(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
+%% @doc The sentence and the remedy of a blocked scheduler, an issue or a finding, from the rest of
+%% it.
+-spec blocked(map()) -> #{sentence => binary(), remedy => binary()}.
+blocked(#{subject := {scheduler, N}, duration_ms := Ms, ongoing := Ongoing,
        culprit := #{kind := Kind} = Culprit} = About) ->
-    Held = case Ongoing of true -> " has been blocked for "; false -> " was blocked for " end,
-    #{sentence => iolist_to_binary(["Scheduler ", integer_to_binary(N), Held,
+    Blocked = case Ongoing of true -> " has been blocked for "; false -> " was blocked for " end,
+    #{sentence => iolist_to_binary(["Scheduler ", integer_to_binary(N), Blocked,
                                     ms(round(Ms * 1.0e6)), by(Culprit),
                                     how(maps:get(evidence, About, #{}), Culprit), "."]),
       remedy => fairnif_watch_culprit:remedy(Kind)};
-held(_) ->
+blocked(_) ->
     #{}.
 
 by(#{name := <<"unknown">>}) -> " by an unknown call";
+by(#{kind := exit, name := Name, pid := Pid}) when is_pid(Pid) ->
+    [" by ", Name, ", ", pid_to_list(Pid)];
 by(#{name := Name}) -> [" by ", Name].
 
-how(#{state := State}, #{syscall := Call}) when State =:= sleeping; State =:= disk ->
-    [", asleep", [[" in the system call ", atom_to_binary(Call)] || Call =/= none]];
+how(#{state := State} = Evidence, #{syscall := Call}) when State =:= sleeping; State =:= disk ->
+    [", asleep", [[" in the system call ", atom_to_binary(Call)] || Call =/= none],
+     beside(maps:get(beside, Evidence, []))];
 how(_, _) ->
     [].
+
+beside([]) ->
+    [];
+beside(Holders) ->
+    ["; of the same library runs ", lists:join(", and ", [holder(H) || H <- Holders]),
+     ", which may hold the lock"].
+
+holder(#{mfa := {M, F, A}, threads := Threads, pids := Pids}) ->
+    [fairnif_watch_culprit:mfa(M, F, A),
+     [[" on ", lists:join(" and ", [[kind(Kind), " ", integer_to_binary(N)]
+                                    || {Kind, N} <- Threads])] || Threads =/= []],
+     [[", ", pid_to_list(Pid)] || Pid <- Pids]].
+
+kind(dirty_cpu) -> "dirty CPU";
+kind(dirty_io) -> "dirty I/O".
 
 %% @doc The finding, over: for findings whose detector does not see them any more.
 -spec finish(finding(), Now :: integer()) -> finding().
@@ -131,7 +161,7 @@ finish(Finding, Now) ->
     worded(Finding#{ongoing := false, at := Now}).
 
 worse(error, _) -> error;
-worse(warning, recheck) -> warning;
+worse(warning, unconfirmed) -> warning;
 worse(_, New) -> New.
 
 %% @doc Nanoseconds as a person reads them: "312 ms", "1.5 s".

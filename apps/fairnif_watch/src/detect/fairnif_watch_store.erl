@@ -1,7 +1,7 @@
 %% The findings: which are open, which are kept, and what they come to in total. Pure.
 -module(fairnif_watch_store).
 
--export([new/1, issues/3, learned/4, findings/1, totals/1]).
+-export([new/1, issues/3, learned/4, unlearned/1, findings/1, totals/1]).
 
 -export_type([store/0, change/0]).
 
@@ -95,7 +95,7 @@ drop(#store{kept = Kept, ended = Ended, findings = Findings} = Store) ->
             Store
     end.
 
-%% Time for which normal schedulers were held, by culprit: by what the stack told, since what is
+%% Time for which normal schedulers were blocked, by culprit: by what the stack told, since what is
 %% learned later (the module before a colon) may come or not. Who comes when there are `named'
 %% already is "other", for good: totals must never fall.
 total(#{detector := scheduler_blocked, culprit := Culprit, duration_ms := Ms},
@@ -119,7 +119,8 @@ learned(Id, Facts, Collections, #store{findings = Findings} = Store) ->
     case Findings of
         #{Id := #{culprit := Old, evidence := Evidence} = Finding} ->
             All = Facts#{gc => collected(Finding, Collections)},
-            More = maps:with([current_stacktrace, initial_call, candidates], Facts),
+            More = maps:with([current_stacktrace, initial_call, candidates, beside],
+                             together(Facts, Evidence)),
             New = fairnif_watch_finding:worded(
                     Finding#{culprit := fairnif_watch_culprit:complete(Old, All),
                              evidence := maps:merge(Evidence, More)}),
@@ -130,6 +131,35 @@ learned(Id, Facts, Collections, #store{findings = Findings} = Store) ->
         #{} ->
             {[], Store}
     end.
+
+%% What ran beside it was seen by halves: where, and for whom.
+together(#{beside := New} = Facts, Evidence) ->
+    All = maps:get(beside, Evidence, []) ++ New,
+    Facts#{beside := joined([#{mfa => Mfa, threads => every(threads, Mfa, All),
+                               pids => every(pids, Mfa, All)}
+                             || Mfa <- lists:usort([Mfa || #{mfa := Mfa} <- All])])};
+together(Facts, _) ->
+    Facts.
+
+every(Key, Mfa, All) ->
+    lists:usort(lists:append([maps:get(Key, Of) || #{mfa := F} = Of <- All, F =:= Mfa])).
+
+%% A C function may stand in its table under several names, of which a stack shows the first.
+joined(Rows) ->
+    Whole = [Row || #{threads := [_ | _], pids := [_ | _]} = Row <- Rows],
+    Known = lists:append([Threads || #{threads := Threads} <- Whole]),
+    Seen = [Row || #{threads := Threads, pids := []} = Row <- Rows, Threads -- Known =/= []],
+    case {Seen, [Row || #{threads := []} = Row <- Rows]} of
+        {[#{threads := Threads}], [Asked]} -> [Asked#{threads := Threads} | Whole];
+        {_, Asked} -> Whole ++ Seen ++ Asked
+    end.
+
+%% @doc The findings of which it may be learned yet that they were collections: that is told of when
+%% those are over, and may come later than all else.
+-spec unlearned(store()) -> [pos_integer()].
+unlearned(#store{findings = Findings}) ->
+    [Id || {Id, #{detector := scheduler_blocked, culprit := #{kind := Kind, mfa := none}}}
+               <- maps:to_list(Findings), Kind =:= emulator orelse Kind =:= bif].
 
 %% Was that a collection? One of that process, that lies within the block and took most of it.
 collected(#{detector := scheduler_blocked, since := Since, at := At, duration_ms := Held,

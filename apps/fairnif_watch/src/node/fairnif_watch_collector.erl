@@ -7,13 +7,13 @@
 %% fairnif_watch_dirty looks for dirty jobs.
 %%
 %% Runs at priority high: it is wanted most when run queues are long, and works for well under a
-%% millisecond each second. It must not be bound to a scheduler: where that one is held nobody could
-%% take it over.
+%% millisecond each second. It must not be bound to a scheduler: where that one is blocked nobody
+%% could take it over.
 -module(fairnif_watch_collector).
 
 -behaviour(gen_server).
 
--export([start_link/1, report/0, metrics/0, probe/0, subscribe/1, unsubscribe/1]).
+-export([start_link/1, view/0, metrics/0, probe/0, subscribe/1, unsubscribe/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 1000).
@@ -32,8 +32,7 @@
                 started :: integer(),
                 counters :: fairnif_watch_counters:counters(),
                 store :: fairnif_watch_store:store(),
-                detectors :: [{module(), map(), term()}],
-                issues = #{} :: #{module() => [map()]},
+                detectors :: [{fairnif_watch_detector:detector(), map(), State :: term()}],
                 subscribers = #{} :: #{reference() => pid()},
                 looks = [] :: [map()],
                 last_look = none :: none | map(),
@@ -55,9 +54,9 @@ start_link(Config) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []).
 
 %% @private
--spec report() -> map().
-report() ->
-    gen_server:call(?MODULE, report, 60000).
+-spec view() -> map().
+view() ->
+    gen_server:call(?MODULE, view, 60000).
 
 %% @private What the metrics are made of.
 -spec metrics() -> fairnif_watch_metrics:input().
@@ -90,15 +89,15 @@ init(Config) ->
                 started = erlang:system_time(microsecond),
                 counters = fairnif_watch_counters:new(),
                 store = fairnif_watch_store:new(Config),
-                detectors = [{Module, fairnif_watch_detector:limits(Module, Config), Module:init()}
-                             || Module <- fairnif_watch_detector:all()],
+                detectors = [{Detector, fairnif_watch_detector:limits(Detector, Config), Init}
+                             || #{init := Init} = Detector <- fairnif_watch_detector:all()],
                 tick_at = Now, due = Now + ?TICK_MS,
                 asks = fairnif_watch_ask:new(),
                 pools = fairnif_watch_pools:new(Config)}}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
-handle_call(report, _, State) ->
+handle_call(view, _, State) ->
     Seen = seen(State),
     {reply, view(Seen), Seen};
 handle_call(metrics, _, State) ->
@@ -148,11 +147,13 @@ handle_info({fairnif_watch_count, Name, Value}, State) ->
     {noreply, State};
 handle_info({fairnif_watch_sysmon, long_gc, Pid, Ms}, #state{collections = Known} = State) ->
     Now = erlang:system_time(microsecond),
-    {noreply, State#state{collections = lists:sublist([{Now, Pid, Ms} | Known], 32)}};
+    Next = State#state{collections = lists:sublist([{Now, Pid, Ms} | Known], 32)},
+    {noreply, lists:foldl(fun(Id, S) -> learned(Id, #{}, S) end, Next,
+                          fairnif_watch_store:unlearned(State#state.store))};
 handle_info({fairnif_watch_asked, _, _} = Answer, State) ->
     {noreply, asked(Answer, State)};
 handle_info({fairnif_watch_pools, Message}, #state{pools = Pools} = State) ->
-    {noreply, State#state{pools = fairnif_watch_pools:told(Message, Pools)}};
+    {noreply, beside(State#state{pools = fairnif_watch_pools:told(Message, Pools)})};
 handle_info({'DOWN', Ref, process, _, Why}, #state{subscribers = Subscribers} = State) ->
     case maps:is_key(Ref, Subscribers) of
         true ->
@@ -174,21 +175,21 @@ terminate(_, #state{asks = Asks, pools = Pools}) ->
 
 %% Events.
 
-event(Kind, Event, State) when Kind =:= held; Kind =:= released; Kind =:= starved ->
+event(Kind, Event, State) when Kind =:= blocked; Kind =:= unblocked; Kind =:= no_cpu_time ->
     observe({event, Event, seen_at(Event)}, State);
 event(looked, Event, #state{pools = Pools} = State) ->
-    State#state{pools = fairnif_watch_pools:looked(Event, Pools)};
+    beside(State#state{pools = fairnif_watch_pools:looked(Event, Pools)});
 event(_, _, State) ->
     State.
 
-%% When the thread saw it: where everybody is held the report comes much later.
-seen_at(#{since := Since, held_ns := Held}) ->
-    (Since + Held + erlang:time_offset(nanosecond)) div 1000.
+%% When the thread saw it: where everybody is blocked the report comes much later.
+seen_at(#{since := Since, blocked_ns := Blocked}) ->
+    (Since + Blocked + erlang:time_offset(nanosecond)) div 1000.
 
 %% The second.
 
-%% A timer stands still with the scheduler on which it was set: while that is held it is the watch
-%% thread's reports that keep the time.
+%% A timer stands still with the scheduler on which it was set: while that is blocked it is the
+%% watch thread's reports that keep the time.
 overdue(#state{due = Due} = State) ->
     case erlang:monotonic_time(millisecond) > Due + ?LOOK_MS of
         true -> tick(State);
@@ -249,17 +250,17 @@ seen(State) ->
 
 observe(Observation, #state{detectors = Detectors} = State) ->
     {New, After} = lists:mapfoldl(
-                     fun({Module, Limits, Own}, S) ->
-                             {Issues, NextOwn} = Module:observe(Observation, Limits, Own),
-                             {{Module, Limits, NextOwn}, issues(Module, Issues, S)}
+                     fun({#{name := Name, observe := Observe} = Detector, Limits, Own}, S) ->
+                             {Issues, NextOwn} = Observe(Observation, Limits, Own),
+                             {{Detector, Limits, NextOwn}, issues(Name, Issues, S)}
                      end, State, Detectors),
     After#state{detectors = New}.
 
 issues(_, same, State) ->
     State;
-issues(Module, Issues, #state{issues = All, store = Store} = State) ->
-    {Changes, NextStore} = fairnif_watch_store:issues(Module:name(), Issues, Store),
-    changed(Changes, State#state{issues = All#{Module => Issues}, store = NextStore}).
+issues(Name, Issues, #state{store = Store} = State) ->
+    {Changes, NextStore} = fairnif_watch_store:issues(Name, Issues, Store),
+    changed(Changes, State#state{store = NextStore}).
 
 changed(Changes, State) ->
     lists:foldl(fun({What, Finding}, S) -> told(What, Finding, S) end, State, Changes).
@@ -267,7 +268,23 @@ changed(Changes, State) ->
 told(What, Finding, State) ->
     count(case What of new -> findings; _ -> findings_changed end, 1, State),
     tell({finding, Finding}, State),
-    out(What, Finding, ask(What, Finding, State)).
+    out(What, Finding, await(Finding, ask(What, Finding, State))).
+
+%% Who sleeps in a lock of a library waits for whoever has it.
+await(#{id := Id, detector := scheduler_blocked, ongoing := Ongoing, culprit := Culprit},
+      #state{pools = Pools} = State) ->
+    Module = case Culprit of
+                 #{syscall := futex, module := M} when Ongoing -> M;
+                 #{} -> none
+             end,
+    State#state{pools = fairnif_watch_pools:await(Id, Module, Pools)};
+await(_, State) ->
+    State.
+
+beside(#state{pools = Pools} = State) ->
+    lists:foldl(fun({_, []}, S) -> S;
+                   ({Id, Holders}, S) -> learned(Id, #{beside => Holders}, S)
+                end, State, fairnif_watch_pools:beside(Pools)).
 
 %% What a culprit is, is asked when it can answer: after the end.
 ask(What, Finding, #state{asks = Asks} = State) when What =:= new; What =:= ended ->
@@ -275,12 +292,15 @@ ask(What, Finding, #state{asks = Asks} = State) when What =:= new; What =:= ende
 ask(_, _, State) ->
     State.
 
-asked({fairnif_watch_asked, Id, Facts}, #state{store = Store, collections = Gcs} = State) ->
+asked({fairnif_watch_asked, Id, Facts}, State) ->
     count(asks, 1, State),
     case Facts of
         timeout -> count(asks_failed, 1, State);
         _ -> ok
     end,
+    learned(Id, Facts, State).
+
+learned(Id, Facts, #state{store = Store, collections = Gcs} = State) ->
     {Changes, Next} = fairnif_watch_store:learned(Id, Facts, Gcs, Store),
     lists:foldl(fun({_, Finding}, S) -> tell({finding, Finding}, S), S end,
                 State#state{store = Next}, Changes).
@@ -309,11 +329,9 @@ tell(Message, #state{subscribers = Subscribers}) ->
               erlang:send(Pid, {fairnif_watch, node(), Message}, [nosuspend, noconnect])
       end, Subscribers).
 
-view(#state{sample = Sample, detectors = Detectors, issues = Issues} = State) ->
+view(#state{sample = Sample} = State) ->
     fairnif_watch_view:make(#{sample => Sample,
                               started => State#state.started,
-                              detectors => [{Module, maps:get(Module, Issues, [])}
-                                            || {Module, _, _} <- Detectors],
                               findings => fairnif_watch_store:findings(State#state.store),
                               counters => fairnif_watch_counters:read(State#state.counters),
                               subscribers => map_size(State#state.subscribers)}).

@@ -2,12 +2,12 @@
 %% Never reads anything but what it is given and the application's environment.
 -module(fairnif_watch_config).
 
--export([table/0, read/0, check/1, loopback/1, is_token/1]).
+-export([table/0, read/0, check/1]).
 
 -export_type([config/0, row/0]).
 
 -type config() :: #{atom() => term()}.
--type bound() :: {integer, integer(), integer()} | boolean | http | token | path.
+-type bound() :: {integer, integer(), integer()} | boolean | native | path.
 -type row() :: {Key :: atom(), Default :: term(), bound(), Help :: string()}.
 
 %% @doc Every setting: its key in the application's environment, the default, what is allowed,
@@ -24,28 +24,24 @@ table() ->
       "stacks taken each second for the table of native functions; 0: none"},
      {signals, true, boolean,
       "whether to stop running threads for some microseconds, to copy their stack"},
-     {native, true, boolean,
+     {native, true, native,
       "false: Erlang only, without a thread, stacks and names"},
      {native_library, default, path,
       "path without extension of the native part; default: in priv"},
      {probe_library, default, path,
       "path without extension of the probes and the self-test; default: in priv"},
      {system_monitor, true, boolean,
-      "take the node's system_monitor where nobody has it: names long collections"},
+      "take the node's system_monitor if no process has it: names long collections"},
      {dirty_search_per_s, 500, {integer, 0, 10000},
       "processes asked each second, while a dirty pool is full, whether they run there; 0: none"},
      {log, true, boolean,
       "log findings"},
      {log_per_minute, 10, {integer, 0, 600},
-      "findings logged in a minute, at most; the next line says how many were not logged"},
+      "findings logged in a minute; the next line says how many were not logged"},
      {telemetry, true, boolean,
       "emit telemetry events where the application telemetry runs"},
      {emergency_ms, 1000, {integer, 0, 600000},
-      "all normal schedulers blocked for so long: one line on standard error; 0: never"},
-     {http, off, http,
-      "the live page: off, or {Address, Port}"},
-     {http_token, none, token,
-      "what a reader of the page must show; needed where the address is not loopback"},
+      "all normal schedulers blocked for this long: one line on standard error; 0: never"},
      {findings_kept, 100, {integer, 1, 10000},
       "findings kept, the newest"},
      {metrics_functions, 50, {integer, 0, 1000},
@@ -77,11 +73,6 @@ check(Given) ->
 %% What no row can say by itself; only where each is right by itself.
 together([], #{warn_ms := Warn, error_ms := Error}) when Error < Warn ->
     [{error_ms, Error, "at least warn_ms"}];
-together([], #{http := {Ip, _}, http_token := none}) ->
-    case loopback(Ip) of
-        true -> [];
-        false -> [{http_token, none, "a token, since the page is not on loopback"}]
-    end;
 together(_, _) ->
     [].
 
@@ -89,10 +80,9 @@ is_allowed({integer, Min, Max}, Value) ->
     is_integer(Value) andalso Value >= Min andalso Value =< Max;
 is_allowed(boolean, Value) ->
     is_boolean(Value);
-is_allowed(http, {Ip, Port}) ->
-    is_integer(Port) andalso Port >= 0 andalso Port =< 65535 andalso inet:is_ip_address(Ip);
-is_allowed(token, Value) ->
-    is_token(Value);
+%% The session says why there is none.
+is_allowed(native, Value) ->
+    lists:member(Value, [true, false, dirty_io_full, no_folder]);
 is_allowed(path, Value) ->
     Value =:= false orelse is_binary(Value) orelse io_lib:char_list(Value);
 is_allowed(_, _) ->
@@ -100,21 +90,5 @@ is_allowed(_, _) ->
 
 allowed({integer, Min, Max}) ->
     lists:flatten(io_lib:format("an integer from ~b to ~b", [Min, Max]));
-allowed(boolean) -> "true or false";
-allowed(http) -> "off, or {Address, Port} with an address as a tuple";
-allowed(token) -> "none, or a binary of 16 to 256 letters, digits or ._~-";
+allowed(Kind) when Kind =:= boolean; Kind =:= native -> "true or false";
 allowed(path) -> "default, false, or a path".
-
-%% @doc Whether an address is for this machine only.
--spec loopback(inet:ip_address()) -> boolean().
-loopback({127, _, _, _}) -> true;
-loopback({0, 0, 0, 0, 0, 0, 0, 1}) -> true;
-loopback({0, 0, 0, 0, 0, 16#FFFF, High, _}) -> High bsr 8 =:= 127;
-loopback(_) -> false.
-
-%% @doc Whether it may be a token: one that is not guessed, and needs no escapes in an address or a
-%% cookie.
--spec is_token(term()) -> boolean().
-is_token(Value) ->
-    is_binary(Value)
-        andalso re:run(Value, "^[A-Za-z0-9._~-]{16,256}\\z", [{capture, none}]) =:= match.

@@ -1,8 +1,8 @@
 %% Looks for the processes that run on dirty schedulers, while a pool is full: so many processes a
 %% second and no more.
 %%
-%% Asking a process may take as long as it is held, so others ask, and those that get no answer are
-%% killed. A process that says it is running a NIF, twice, is one: one that runs on a normal
+%% Asking a process may take as long as it is blocked, so others ask, and those that get no answer
+%% are killed. A process that says it is running a NIF, twice, is one: one that runs on a normal
 %% scheduler does not answer while it does.
 -module(fairnif_watch_dirty).
 

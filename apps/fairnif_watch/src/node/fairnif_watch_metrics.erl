@@ -10,8 +10,11 @@
 -export_type([input/0, family/0]).
 
 -type input() :: #{view := map(), sample := map(), totals := map(), config := map()}.
--type family() :: {Name :: binary(), counter | gauge, Help :: binary(),
-                   fun((input()) -> [{[{atom(), term()}], number()}])}.
+-type family() :: {Name :: binary(), counter | gauge | histogram, Help :: binary(),
+                   fun((input()) -> [{[{atom(), term()}], number() | histogram()}])}.
+-type histogram() :: {[{AtLeast :: number(), Count :: non_neg_integer()}],
+                      Sum :: number(), Count :: non_neg_integer()}.
+%% How many were at least so large, and less than the next; the rest was less than the first.
 
 %% @doc The metrics of this node now. Raises `exit:{noproc, _}' where the watch does not run.
 -spec text() -> iodata().
@@ -29,8 +32,20 @@ family({Name, Type, Help, Values}, Input) ->
             [];
         Rows ->
             ["# HELP ", Name, " ", escape_help(Help), "\n# TYPE ", Name, " ", atom_to_binary(Type),
-             "\n", [[Name, labels(Labels), " ", number(Value), "\n"] || {Labels, Value} <- Rows]]
+             "\n", [row(Name, Labels, Value) || {Labels, Value} <- Rows]]
     end.
+
+%% Prometheus's buckets hold what is at most so large, and so all smaller ones.
+row(Name, Labels, {Large, Sum, Count}) ->
+    {Least, Numbers} = lists:unzip(Large),
+    Small = max(0, Count - lists:sum(Numbers)),
+    {Buckets, All} = lists:mapfoldl(fun(N, Acc) -> {Acc, Acc + N} end, Small, Numbers),
+    [[row([Name, "_bucket"], Labels ++ [{le, number(Bound)}], N)
+      || {Bound, N} <- lists:zip(Least, Buckets)],
+     row([Name, "_bucket"], Labels ++ [{le, <<"+Inf">>}], All),
+     row([Name, "_sum"], Labels, Sum), row([Name, "_count"], Labels, All)];
+row(Name, Labels, Value) ->
+    [Name, labels(Labels), " ", number(Value), "\n"].
 
 labels([]) -> [];
 labels(Labels) ->
@@ -111,16 +126,30 @@ schedulers() ->
       <<"CPU time of the scheduler thread in the last second, of that second">>, Of(busy)},
      {<<"fairnif_watch_scheduler_run_queue_length">>, gauge,
       <<"Processes and ports that wait in the scheduler's queue">>, Of(run_queue)},
-     {<<"fairnif_watch_scheduler_held_seconds">>, gauge,
+     {<<"fairnif_watch_scheduler_blocked_seconds">>, gauge,
       <<"For how long one call has blocked the normal scheduler now">>,
       fun(#{view := #{schedulers := S}}) ->
-              [{who(Thread), Ms / 1000} || #{kind := normal, held_ms := Ms} = Thread <- S]
+              [{who(Thread), Ms / 1000} || #{kind := normal, blocked_ms := Ms} = Thread <- S]
       end},
      {<<"fairnif_watch_scheduler_cpu_seconds_total">>, counter,
       <<"CPU time of the scheduler thread since it was started">>,
       fun(#{sample := #{threads := Threads}}) ->
               [{who(Thread), Ns / 1.0e9} || #{cpu_ns := Ns} = Thread <- Threads, is_integer(Ns)]
+      end},
+     {<<"fairnif_watch_run_queue_wait_seconds">>, histogram,
+      <<"Waits of scheduler threads for a processor, by kind; those with next to no work between "
+        "are one">>,
+      fun(#{sample := #{threads := Threads}}) ->
+              [{[{kind, Kind}], waits([T || #{kind := K, long_waits := _} = T <- Threads,
+                                            K =:= Kind])}
+               || Kind <- lists:usort([K || #{kind := K, long_waits := _} <- Threads])]
       end}].
+
+waits(Threads) ->
+    Sum = fun(Key) -> lists:sum([maps:get(Key, T) || T <- Threads]) end,
+    [#{long_waits := First} | _] = Threads,
+    {[{Ms / 1000, lists:sum([N || #{long_waits := Long} <- Threads, {M, N} <- Long, M =:= Ms])}
+      || {Ms, _} <- First], Sum(waited_ns) / 1.0e9, Sum(runs)}.
 
 who(#{kind := Kind, number := Number}) -> [{kind, Kind}, {scheduler, Number}].
 
@@ -143,7 +172,7 @@ findings() ->
          (_) -> [{[], 0}]
       end},
      {<<"fairnif_watch_detector_verdict">>, gauge,
-      <<"What the detector says now: 0 ok, 1 recheck, 2 warn">>,
+      <<"What the detector says now: 0 ok, 1 unconfirmed, 2 warn, 3 error">>,
       fun(#{view := #{detectors := Detectors}}) ->
               [{[{detector, Name}], verdict(Verdict)}
                || #{name := Name, verdict := Verdict} <- Detectors]
@@ -156,8 +185,9 @@ findings() ->
       end}].
 
 verdict(ok) -> 0;
-verdict(recheck) -> 1;
-verdict(warn) -> 2.
+verdict(unconfirmed) -> 1;
+verdict(warn) -> 2;
+verdict(error) -> 3.
 
 functions() ->
     Blocked = fun(Get) ->
@@ -203,6 +233,7 @@ counted() ->
       fun(#{view := #{counters := Counters}}) ->
               case Counters of
                   #{Name := Value} when Unit =:= ns -> [{[], Value / 1.0e9}];
+                  #{Name := Value} when Unit =:= thousandths -> [{[], Value / 1000}];
                   #{Name := Value} -> [{[], Value}];
                   #{} -> []
               end

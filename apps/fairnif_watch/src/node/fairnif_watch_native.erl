@@ -5,12 +5,12 @@
 %% {@link fairnif_watch_watchdog} calls the rest; {@link demangle/1} is fairnif_watch_symbol's.
 -module(fairnif_watch_native).
 
--export([load/1, new/3, start/1, stop/1, heart/2, beat/2, threads/1, pool/1, counters/1,
+-export([load/1, new/3, start/1, stop/1, responder/2, reply/2, threads/1, pool/1, counters/1,
          online/2, top/1, look/4, fairnif/2, demangle/1]).
 
 -export_type([watch/0]).
 
--nifs([new/3, start/1, stop/1, heart/2, beat/2, threads/1, pool/1, counters/1, online/2,
+-nifs([new/3, start/1, stop/1, responder/2, reply/2, threads/1, pool/1, counters/1, online/2,
        top/1, look/4, fairnif/2, demangle/1]).
 
 -opaque watch() :: reference().
@@ -41,14 +41,14 @@ start(_Watch) -> erlang:nif_error(not_loaded).
 -spec stop(watch()) -> ok.
 stop(_Watch) -> erlang:nif_error(not_loaded).
 
-%% @doc Says that the caller is the heart of that normal scheduler, and runs on it.
--spec heart(watch(), Scheduler :: pos_integer()) ->
+%% @doc Says that the caller is the responder of that normal scheduler, and runs on it.
+-spec responder(watch(), Scheduler :: pos_integer()) ->
           ok | {error, {thread, Named :: integer(), Mine :: integer()}}.
-heart(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
+responder(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
 
-%% @doc The heart's answer to a poke; under a microsecond.
--spec beat(watch(), Scheduler :: pos_integer()) -> ok.
-beat(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
+%% @doc The responder's answer to a probe; under a microsecond.
+-spec reply(watch(), Scheduler :: pos_integer()) -> ok.
+reply(_Watch, _Scheduler) -> erlang:nif_error(not_loaded).
 
 %% @doc What is known of each scheduler thread; about 2 us each. `busy': the thread is writing it.
 -spec threads(watch()) -> [#{atom() => term()}] | busy.

@@ -38,8 +38,8 @@ handle_call(_, _, State) ->
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast({finding, What, Finding, From}, #state{log = Limit, telemetry = Telemetry} = State) ->
     Now = erlang:monotonic_time(millisecond),
-    {Held, Next} = fairnif_watch_log:finding(What, Finding, Now, Limit),
-    _ = [From ! {fairnif_watch_count, logs_held, Held} || Held > 0],
+    {Suppressed, Next} = fairnif_watch_log:finding(What, Finding, Now, Limit),
+    _ = [From ! {fairnif_watch_count, logs_suppressed, Suppressed} || Suppressed > 0],
     Emitted = Telemetry andalso fairnif_watch_telemetry:finding(What, Finding),
     _ = [From ! {fairnif_watch_count, telemetry_events, 1} || Emitted],
     From ! {fairnif_watch_out, 1},

@@ -1,22 +1,26 @@
 %% What is known of the dirty pools beyond their queues: how long a job waits, measured by one that
-%% does nothing; who occupies them; and which of those has died while its code goes on.
+%% does nothing; who occupies them; which of those has died while its code goes on; and which may
+%% have what a blocked scheduler waits for.
 %%
-%% Part of the collector: never waits. Starts processes only while a pool is full, and ends them
-%% then.
+%% Part of the collector: never waits. Starts processes only while a pool is full or somebody waits
+%% for what a job may have, and ends them then.
 -module(fairnif_watch_pools).
 
--export([new/1, sample/2, add/2, told/2, looked/2, down/4, stop/1]).
+-export([new/1, sample/2, add/2, told/2, looked/2, down/4, await/3, beside/1, stop/1]).
 
 -export_type([pools/0]).
 
 %% Jobs remembered at most, and threads looked at in a second.
 -define(JOBS, 64).
 -define(LOOKS, 8).
+%% What a look found holds for so long, us.
+-define(LOOKED_US, 3000000).
 %% A job not told of for so long, us, is over.
 -define(FORGET_US, 15000000).
 
 -record(pools, {search :: non_neg_integer(),
-                probes :: boolean(),
+                %% Who is asked when a job ran: our own library, or the emulator.
+                probes :: fairnif_watch_probe | erts_debug,
                 full = [] :: [dirty_cpu | dirty_io],
                 probe = #{} :: #{atom() => {pid(), reference(), StartedNs :: integer()}},
                 waits = #{} :: #{atom() => {measured, float()}},
@@ -29,6 +33,8 @@
                 %% The last sample's, and the function that a look found each in.
                 threads = [] :: [map()],
                 looks = #{} :: #{{atom(), pos_integer()} => {At :: integer(), map()}},
+                %% Findings of blocks asleep in a lock, and the module that it is of.
+                awaited = #{} :: #{pos_integer() => module()},
                 counts = [] :: [{atom(), integer()}]}).
 
 -opaque pools() :: #pools{}.
@@ -36,7 +42,10 @@
 %% @doc Nothing is known. Loads the probe, where the settings allow it.
 -spec new(fairnif_watch_config:config()) -> pools().
 new(#{dirty_search_per_s := PerSecond} = Config) ->
-    #pools{search = PerSecond, probes = fairnif_watch_probe:load(Config) =:= ok}.
+    #pools{search = PerSecond, probes = case fairnif_watch_probe:load(Config) of
+                                            ok -> fairnif_watch_probe;
+                                            {error, _} -> erts_debug
+                                        end}.
 
 %% @doc After each second: starts what a full pool needs, ends what is needed no more.
 -spec sample(map(), pools()) -> {[{atom(), integer()}], pools()}.
@@ -55,14 +64,14 @@ is_full(Kind, Looks) ->
         andalso lists:all(fun(Look) -> {Queued, _} = maps:get(Kind, Look), Queued > 0 end, Last).
 
 %% One job at a time tells how long jobs wait; there is none while the pool is not full.
-probe(Kind, #pools{probes = true, full = Full, probe = Probes, counts = Counts} = Pools) ->
+probe(Kind, #pools{probes = By, full = Full, probe = Probes, counts = Counts} = Pools) ->
     case {lists:member(Kind, Full), Probes} of
         {true, #{Kind := _}} ->
             Pools;
         {true, #{}} ->
             Collector = self(),
             Begin = erlang:monotonic_time(nanosecond),
-            {Pid, Ref} = spawn_monitor(fun() -> Collector ! probed(Kind) end),
+            {Pid, Ref} = spawn_monitor(fun() -> Collector ! probed(Kind, By) end),
             Pools#pools{probe = Probes#{Kind => {Pid, Ref, Begin}},
                         counts = [{dirty_probes, 1} | Counts]};
         {false, #{Kind := {Pid, Ref, _}}} ->
@@ -71,26 +80,36 @@ probe(Kind, #pools{probes = true, full = Full, probe = Probes, counts = Counts} 
             no_wait(Kind, Pools#pools{probe = maps:remove(Kind, Probes)});
         {false, #{}} ->
             no_wait(Kind, Pools)
-    end;
-probe(_, Pools) ->
-    Pools.
+    end.
 
 no_wait(Kind, #pools{waits = Waits} = Pools) ->
     Pools#pools{waits = maps:remove(Kind, Waits)}.
 
 %% In the process that probes.
-probed(Kind) ->
+probed(Kind, By) ->
     Begin = erlang:monotonic_time(nanosecond),
-    Ran = fairnif_watch_probe:Kind(),
-    {fairnif_watch_pools, {probed, Kind, (Ran - Begin) / 1.0e6}}.
+    {fairnif_watch_pools, {probed, Kind, (ran(Kind, By) - Begin) / 1.0e6}}.
+
+ran(Kind, fairnif_watch_probe) ->
+    fairnif_watch_probe:Kind();
+%% A BIF that the emulator has for its own tests, which says of what kind its thread is. So the way
+%% back counts as well.
+ran(Kind, erts_debug) ->
+    _ = case Kind of
+            dirty_cpu -> erts_debug:dirty_cpu(scheduler, type);
+            dirty_io -> erts_debug:dirty_io(scheduler, type)
+        end,
+    erlang:monotonic_time(nanosecond).
 
 %% Goes on while somebody is dead and it is not known whether his code runs: it takes to know the
 %% living.
-search(#pools{full = [], dead = Dead, searcher = {Pid, Ref}} = Pools) when map_size(Dead) =:= 0 ->
+search(#pools{full = [], dead = Dead, awaited = Awaited, searcher = {Pid, Ref}} = Pools)
+  when map_size(Dead) =:= 0, map_size(Awaited) =:= 0 ->
     true = erlang:demonitor(Ref, [flush]),
     fairnif_watch_dirty:stop(Pid),
     Pools#pools{searcher = none};
-search(#pools{full = [_ | _], searcher = none, search = PerSecond} = Pools) when PerSecond > 0 ->
+search(#pools{full = Full, awaited = Awaited, searcher = none, search = PerSecond} = Pools)
+  when PerSecond > 0, Full =/= [] orelse map_size(Awaited) > 0 ->
     Pools#pools{searcher = fairnif_watch_dirty:start(PerSecond, self())};
 search(Pools) ->
     Pools.
@@ -232,7 +251,7 @@ showing(Mfa, Found, #pools{looks = Looks, threads = Threads}, At) ->
                   Busy div 1000 >= At - Found,
                   case Looks of
                       #{{Kind, N} := {Looked, Seen}} ->
-                          At - Looked < 3000000 andalso is_in(Seen, Mfa);
+                          At - Looked < ?LOOKED_US andalso is_in(Seen, Mfa);
                       #{} ->
                           false
                   end].
@@ -247,10 +266,11 @@ is_running(Pid, Threads) ->
                  (_) -> false
               end, Threads).
 
-%% Busy threads of the pools are looked at while somebody unexplained is dead.
-ask_looks(Threads, #pools{dead = Dead}) ->
+%% Busy threads of the pools are looked at while somebody unexplained is dead, or somebody waits for
+%% what one may have.
+ask_looks(Threads, #pools{dead = Dead, awaited = Awaited}) ->
     case [Pid || {Pid, #{kind := nif}} <- maps:to_list(Dead)] of
-        [] ->
+        [] when map_size(Awaited) =:= 0 ->
             ok;
         _ ->
             Busy = [{Kind, N} || #{kind := Kind, number := N, state := State} <- Threads,
@@ -260,6 +280,42 @@ ask_looks(Threads, #pools{dead = Dead}) ->
                                   fairnif_watch_watchdog:look(Kind, N, fairnif_watch_pools)
                           end, lists:sublist(Busy, ?LOOKS))
     end.
+
+%% @doc A block, by the id of its finding, sleeps in a lock; `none': not any more. What holds a lock
+%% of a library is often a job of the same library.
+-spec await(pos_integer(), module() | none, pools()) -> pools().
+await(Id, none, #pools{awaited = Awaited} = Pools) ->
+    search(Pools#pools{awaited = maps:remove(Id, Awaited)});
+await(Id, Module, #pools{awaited = Awaited} = Pools) when is_map_key(Id, Awaited) ->
+    Pools#pools{awaited = Awaited#{Id := Module}};
+await(Id, Module, #pools{awaited = Awaited} = Pools) ->
+    Next = search(Pools#pools{awaited = Awaited#{Id => Module}}),
+    Threads = fairnif_watch_sample:from_watchdog(threads, []),
+    ask_looks(Threads, Next),
+    Next#pools{threads = Threads}.
+
+%% @doc For each such finding the jobs of its library that are known to run: the function, where it
+%% runs, and for whom, as far as that is known.
+-spec beside(pools()) -> [{pos_integer(), [fairnif_watch_finding:holder()]}].
+beside(#pools{awaited = Awaited} = Pools) ->
+    Now = erlang:system_time(microsecond),
+    [{Id, holders(Module, Now, Pools)} || {Id, Module} <- maps:to_list(Awaited)].
+
+holders(Module, Now, #pools{looks = Looks, threads = Threads, jobs = Jobs}) ->
+    Owned = [{Mfa, {Kind, N}, Pid}
+             || #{kind := Kind, number := N, fairnif := #{function := Mfa, owner := Pid}}
+                    <- Threads,
+                Kind =/= normal, element(1, Mfa) =:= Module],
+    Seen = [{Mfa, Thread, none}
+            || {Thread, {At, #{module := M, mfa := Mfa}}} <- maps:to_list(Looks),
+               M =:= Module, Mfa =/= none, Now - At < ?LOOKED_US,
+               not lists:keymember(Thread, 2, Owned)],
+    Asked = [{Mfa, none, Pid} || {Pid, #{kind := nif, mfa := Mfa}} <- maps:to_list(Jobs),
+                                 element(1, Mfa) =:= Module],
+    All = Owned ++ Seen ++ Asked,
+    [#{mfa => Mfa, threads => lists:usort([T || {F, T, _} <- All, F =:= Mfa, T =/= none]),
+       pids => lists:usort([P || {F, _, P} <- All, F =:= Mfa, is_pid(P)])}
+     || Mfa <- lists:usort([F || {F, _, _} <- All])].
 
 %% @doc The stack of a thread that was asked for: which function it is in, or of which module.
 -spec looked(map(), pools()) -> pools().

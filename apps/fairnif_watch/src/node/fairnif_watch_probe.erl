@@ -1,5 +1,5 @@
 %% What the watch runs on schedulers on purpose: jobs that do nothing but say when a dirty scheduler
-%% got to them, and a call that holds a scheduler, for the self-test alone.
+%% got to them, and a call that blocks a scheduler, for the self-test alone.
 %%
 %% There is no -on_load: the module may come to a node as bare code, with the library elsewhere.
 -module(fairnif_watch_probe).
@@ -11,7 +11,7 @@
 %% @doc Loads the library, as the settings say. Loaded already is as good. May wait for blocked
 %% schedulers.
 -spec load(fairnif_watch_config:config()) -> ok | {error, term()}.
-load(#{native := false}) ->
+load(#{native := Native}) when Native =/= true ->
     {error, off};
 load(#{probe_library := Setting}) ->
     case fairnif_watch_library:path(Setting, ?MODULE) of
@@ -27,8 +27,8 @@ load_from(Path) ->
     catch error:Reason -> {error, Reason}
     end.
 
-%% @doc Holds the calling scheduler for so many milliseconds, 10,000 at most; answers how many ns it
-%% was.
+%% @doc Blocks the calling scheduler for so many milliseconds, 10,000 at most; answers how many ns
+%% it was.
 -spec block(Ms :: non_neg_integer()) -> pos_integer().
 block(_Ms) -> erlang:nif_error(not_loaded).
 

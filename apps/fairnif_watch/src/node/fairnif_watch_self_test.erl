@@ -43,12 +43,12 @@ block() ->
     end.
 
 %% Until the block is over, and the finding of it too.
-wait(_, _, _, #{held_ns := _, ended := _} = Seen) ->
+wait(_, _, _, #{blocked_ns := _, ended := _} = Seen) ->
     Seen;
 wait(Ref, Pid, Deadline, Seen) ->
     receive
         {Ref, Ns} ->
-            wait(Ref, Pid, Deadline, Seen#{held_ns => Ns});
+            wait(Ref, Pid, Deadline, Seen#{blocked_ns => Ns});
         {fairnif_watch, Node, {finding, #{detector := scheduler_blocked} = Finding}}
           when Node =:= node() ->
             wait(Ref, Pid, Deadline, note(Finding, Seen));
@@ -85,10 +85,10 @@ is_ours(_) -> false.
 %% What was seen, against what was done.
 judge(#{died := Reason}, _, _) ->
     {error, {died, Reason}};
-judge(#{held_ns := Held, finding := Finding, first := {_, After}}, BlockMs,
+judge(#{blocked_ns := Blocked, finding := Finding, first := {_, After}}, BlockMs,
       #{within_ms := Within, tolerance := Tolerance}) ->
     #{duration_ms := Seen, culprit := Culprit} = Finding,
-    Real = Held / 1.0e6,
+    Real = Blocked / 1.0e6,
     Named = case Culprit of
                 #{mfa := {fairnif_watch_probe, block, 1}} -> true;
                 #{library := Library} when is_binary(Library) ->
@@ -98,7 +98,7 @@ judge(#{held_ns := Held, finding := Finding, first := {_, After}}, BlockMs,
     if not Named -> {error, {not_named, Finding}};
        abs(Seen - Real) > Tolerance * Real -> {error, {wrong_time, Finding, Real}};
        After > Within -> {error, {late, After}};
-       true -> {ok, #{asked_ms => BlockMs, held_ms => Real, seen_ms => Seen, after_ms => After,
+       true -> {ok, #{asked_ms => BlockMs, blocked_ms => Real, seen_ms => Seen, after_ms => After,
                       culprit => maps:get(name, Culprit), finding => maps:get(id, Finding)}}
     end;
 judge(Seen, _, _) ->

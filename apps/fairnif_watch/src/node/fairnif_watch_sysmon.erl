@@ -4,8 +4,8 @@
 %% leaves it as it was. long_schedule is not asked for: it names the wrong function.
 %%
 %% `erlang:system_monitor/2' stops all schedulers for a moment, and so waits, with all of them, for
-%% one that native code holds. So it is called only while the watch thread sees none held, and not
-%% at all to give the monitor up: the VM does that when its owner ends, and stops nobody.
+%% one that native code holds. So it is called only while the watch thread sees none blocked, and
+%% not at all to give the monitor up: the VM does that when its owner ends, and stops nobody.
 -module(fairnif_watch_sysmon).
 
 -behaviour(gen_server).
@@ -60,7 +60,7 @@ handle_info(_, State) ->
 is_calm() ->
     case fairnif_watch_sample:from_watchdog(threads, []) of
         [#{tid := Tid} | _] = Threads when Tid > 0 ->
-            [] =:= [N || #{kind := normal, number := N, held_ns := Held} <- Threads, Held > 0];
+            [] =:= [N || #{kind := normal, number := N, blocked_ns := Ns} <- Threads, Ns > 0];
         _ ->
             false
     end.

@@ -5,8 +5,10 @@
 
 %% Of the application. On a node to which this was brought there is none to ask.
 -define(VERSION, "0.1.0").
+%% Thousandths of the processors' time: what others may take unsaid.
+-define(OTHERS, 250).
 
-%% @doc The view, from the last sample, the detectors with their issues, findings and counters.
+%% @doc The view, from the last sample, findings and counters.
 -spec make(map()) -> map().
 make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sample} = In) ->
     Look = lists:last(Looks),
@@ -19,17 +21,31 @@ make(#{sample := #{threads := Threads, looks := Looks, native := Native} = Sampl
       version => <<?VERSION>>,
       native => Native =/= #{},
       blind => maps:get(blind, Sample),
-      schedulers => schedulers(Threads, Look, maps:get(online, Sample)),
+      crowded => crowded(Native, maps:get(online, Sample)),
+      schedulers => schedulers(Threads, Look, Sample),
       queues => queues(Look),
       pools => maps:from_list([{Kind, pool(Kind, Sample, Look)} || Kind <- [dirty_cpu, dirty_io]]),
-      detectors => [detector(Module, Issues, [F || #{detector := Name} = F <- Findings,
-                                                   Name =:= Module:name()])
-                    || {Module, Issues} <- maps:get(detectors, In)],
+      detectors => [detector(Detector, [F || #{detector := Of} = F <- Findings, Of =:= Name])
+                    || #{name := Name} = Detector <- fairnif_watch_detector:all()],
       findings => Findings,
       top => maps:get(top, Sample),
       counters => (maps:merge(Native, maps:get(counters, In)))
                       #{subscribers => maps:get(subscribers, In)},
       memory => memory()}.
+
+%% Do others leave fewer processors than there are schedulers? Then all that is measured here takes
+%% longer than it would.
+crowded(#{others := Others}, #{normal := Online}) when Others >= ?OTHERS ->
+    Processors = fairnif_watch_sample:processors(logical_processors, Online),
+    case (1000 - Others) * Processors < 1000 * Online of
+        true ->
+            iolist_to_binary(["Other programs take ", integer_to_binary(Others div 10),
+                              " % of this machine's processors: what runs here takes longer."]);
+        false ->
+            none
+    end;
+crowded(_, _) ->
+    none.
 
 queues(#{queues := Queues, dirty_cpu := {Cpu, _}, dirty_io := {Io, _}}) ->
     #{normal => lists:sum(Queues), dirty_cpu => Cpu, dirty_io => Io}.
@@ -45,40 +61,51 @@ pool(Kind, #{online := Online, waits := Waits}, Look) ->
 %% Without the watchdog's threads all that is known of the normal ones is their queue.
 schedulers([], #{queues := Queues}, _) ->
     [#{kind => normal, number => N, state => unknown, busy => none, run_queue => Queue,
-       held_ms => 0.0, running => none}
+       blocked_ms => 0.0, running => none, waiting => none}
      || {N, Queue} <- numbered(Queues)];
-schedulers(Threads, #{queues := Queues}, _) ->
+schedulers(Threads, #{queues := Queues}, Sample) ->
     Lengths = maps:from_list(numbered(Queues)),
+    Waited = waited(Sample),
     [#{kind => Kind, number => N, state => State, busy => maps:get(busy, Thread, none),
        run_queue => case Kind of
                         normal -> maps:get(N, Lengths, none);
                         _ -> none
                     end,
-       held_ms => maps:get(held_ns, Thread, 0) / 1.0e6,
-       running => running(maps:get(fairnif, Thread, none))}
+       blocked_ms => maps:get(blocked_ns, Thread, 0) / 1.0e6,
+       running => running(maps:get(fairnif, Thread, none)),
+       waiting => maps:get({Kind, N}, Waited, none)}
      || #{kind := Kind, number := N, state := State} = Thread <- Threads].
+
+%% For which part of the second each was ready and had no processor.
+waited(#{delays := Delays, interval_ms := Ms}) ->
+    maps:from_list([{{Kind, N}, min(1.0, Ns / (Ms * 1.0e6))}
+                    || #{kind := Kind, number := N, waited_ns := Ns} <- Delays]);
+waited(_) ->
+    #{}.
 
 numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
 running(#{function := {M, F, A}}) -> fairnif_watch_culprit:mfa(M, F, A);
 running(_) -> none.
 
-%% `verdict' is of now; `found', how many of its findings are kept, of before, too. A finding says
-%% more than the issue that it was updated by.
-detector(Module, Issues, Findings) ->
-    {Sentence, Remedy} = said(Module, [F || #{ongoing := true} = F <- Findings], Findings),
-    #{name => Module:name(), looks_for => Module:describe(), found => length(Findings),
-      verdict => fairnif_watch_detector:verdict(Issues), sentence => Sentence, remedy => Remedy}.
+%% `verdict' is of now; `found', how many of its findings are kept, of before, too. Both are of the
+%% findings, and so agree with them: one says more than the issue that it was updated by, and does
+%% not become less grave.
+detector(#{name := Name, looks_for := LooksFor, remedy := Usual}, Findings) ->
+    Ongoing = [F || #{ongoing := true} = F <- Findings],
+    {Sentence, Remedy} = said(Usual, Ongoing, Findings),
+    #{name => Name, looks_for => LooksFor, found => length(Findings),
+      verdict => fairnif_watch_detector:verdict(Ongoing), sentence => Sentence, remedy => Remedy}.
 
 said(_, [], []) ->
     {<<"Nothing found.">>, none};
 said(_, [], [#{sentence := Last} | _] = Findings) ->
     {iolist_to_binary(["Nothing now; found ", integer_to_binary(length(Findings)),
                        " times. The last: ", Last]), none};
-said(Module, [#{sentence := First} = Finding | More], _) ->
+said(Usual, [#{sentence := First} = Finding | More], _) ->
     {iolist_to_binary([First, [[" (and ", integer_to_binary(length(More)), " more)"]
                                || More =/= []]]),
-     maps:get(remedy, Finding, Module:remedy())}.
+     maps:get(remedy, Finding, Usual)}.
 
 %% What the VM has at hand; erlang:memory/0 would wait for every scheduler.
 memory() ->

@@ -1,9 +1,9 @@
-%% @doc Runs the watch thread and the hearts of one node, and tells its owner what they see.
+%% @doc Runs the watch thread and the responders of one node, and tells its owner what they see.
 %%
 %% The owner gets `{fairnif_watch, Event}', a map with the key `event':
-%% `held' (a normal scheduler is blocked, at `warn_ms', at `error_ms', then once a second),
-%% `released', `starved' (ready to run, and given no processor), `late' (the watch thread itself),
-%% `suppressed', `looked'.  All times are of `erlang:monotonic_time(nanosecond)'.
+%% `blocked' (a normal scheduler is blocked, at `warn_ms', at `error_ms', then once a second),
+%% `unblocked', `no_cpu_time' (ready to run, and given no processor), `late' (the watch thread
+%% itself), `suppressed', `looked'.  All times are of `erlang:monotonic_time(nanosecond)'.
 %%
 %% What is asked here is answered from tables, by the caller itself: a blocked scheduler cannot
 %% delay it, unless the caller is on it.
@@ -11,22 +11,23 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, stop/0, threads/0, pool/0, top/0, counters/0, look/3, blind/0]).
+-export([start_link/1, stop/0, threads/0, pool/0, top/0, counters/0, look/3, blind/0,
+         busy_waiting/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([event/0, options/0, native_function/0]).
 
 -type options() :: #{owner := pid(), config := #{atom() => term()}}.
--type event() :: #{event := held | released | starved | late | suppressed | looked,
+-type event() :: #{event := blocked | unblocked | no_cpu_time | late | suppressed | looked,
                    atom() => term()}.
 -type native_function() :: #{function := mfa() | {Library :: binary(), Place :: binary()} | other,
                       label := binary(), samples := non_neg_integer(), share := float(),
                       ns_per_s := non_neg_integer()}.
 
 -record(state, {watch :: fairnif_watch_native:watch() | {plain, fairnif_watch_plain:watch()},
-                hearts :: fairnif_watch_hearts:hearts(),
+                responders :: fairnif_watch_responders:responders(),
                 reaper = none :: pid() | none,
-                %% Schedulers of which it was said that they have no heart.
+                %% Schedulers of which it was said that they have no responder.
                 unwatched = [] :: [pos_integer()],
                 fairnif = none :: none | bound | {refused, reference()}}).
 
@@ -51,7 +52,7 @@
 start_link(Options) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
-%% @doc Ends the thread and the hearts, and waits for that.
+%% @doc Ends the thread and the responders, and waits for that.
 -spec stop() -> ok.
 stop() ->
     gen_server:stop(?MODULE).
@@ -62,7 +63,7 @@ threads() ->
     Online = erlang:system_info(schedulers_online),
     case lookup(watch, none) of
         none -> [];
-        plain -> fairnif_watch_plain:threads(lookup(held, #{}));
+        plain -> fairnif_watch_plain:threads(lookup(blocked, #{}));
         Watch -> [offline(Thread, Online) || Thread <- native_threads(Watch)]
     end.
 
@@ -139,6 +140,18 @@ look(Kind, Number, Ref) ->
 blind() ->
     lookup(blind, []).
 
+%% @doc Whether schedulers spin before they sleep: what the emulator was told. Whatever gave it its
+%% flags (vm.args, ERL_FLAGS), they stand on its command line.
+-spec busy_waiting() -> fairnif_watch_taken:busy_waiting().
+busy_waiting() ->
+    lookup(busy_waiting, unknown).
+
+command_line() ->
+    case file:read_file("/proc/self/cmdline") of
+        {ok, Line} -> Line;
+        {error, _} -> <<>>
+    end.
+
 native() ->
     case lookup(watch, none) of
         plain -> none;
@@ -180,16 +193,18 @@ init(#{owner := Owner, config := Given}) ->
     Config = maps:merge(defaults(), Given),
     case start_native(Owner, Config) of
         {ok, Watch, Blind} ->
-            true = ets:insert(?TABLE, [{watch, Watch}, {blind, Blind}]),
+            true = ets:insert(?TABLE, [{watch, Watch}, {blind, Blind},
+                                      {busy_waiting,
+                                       fairnif_watch_taken:busy_waiting(command_line())}]),
             self() ! every,
-            {ok, #state{watch = Watch, hearts = fairnif_watch_hearts:new(Watch),
+            {ok, #state{watch = Watch, responders = fairnif_watch_responders:new(Watch),
                         reaper = reaper(Watch)}};
         {plain, Why} ->
             true = ets:insert(?TABLE, [{watch, plain}, {blind, fairnif_watch_plain:blind(Why)}]),
             Plain = fairnif_watch_plain:new(Owner, Config),
-            Hearts = fairnif_watch_hearts:new(erlang, fairnif_watch_plain:period_ms(Plain)),
+            Responders = fairnif_watch_responders:new(erlang, fairnif_watch_plain:period_ms(Plain)),
             self() ! every,
-            {ok, #state{watch = {plain, Plain}, hearts = Hearts}};
+            {ok, #state{watch = {plain, Plain}, responders = Responders}};
         {error, Reason} ->
             {stop, {native, Reason}}
     end.
@@ -206,19 +221,19 @@ handle_cast(_Request, State) ->
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
-handle_info(every, State = #state{hearts = Hearts}) ->
+handle_info(every, State = #state{responders = Responders}) ->
     _ = erlang:send_after(?EVERY_MS, self(), every),
-    {noreply, tell_native(State#state{hearts = fairnif_watch_hearts:keep(Hearts)})};
-handle_info({tick, Clock}, State = #state{watch = {plain, Plain}, hearts = Hearts}) ->
+    {noreply, tell_native(State#state{responders = fairnif_watch_responders:keep(Responders)})};
+handle_info({tick, Clock}, State = #state{watch = {plain, Plain}, responders = Responders}) ->
     Clock ! tock,
-    Now = fairnif_watch_hearts:follow(Hearts),
-    By = fairnif_watch_hearts:by_scheduler(Now),
-    {noreply, plain(fairnif_watch_plain:tick(Plain, By), State#state{hearts = Now})};
-handle_info({beat, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
-    {noreply, plain(fairnif_watch_plain:beat(Scheduler, N, At, Plain), State)};
-handle_info({'EXIT', Pid, Reason}, State = #state{hearts = Hearts}) ->
-    case fairnif_watch_hearts:ended(Pid, Hearts) of
-        {true, Rest} -> {noreply, said_once(Reason, State#state{hearts = Rest})};
+    Now = fairnif_watch_responders:follow(Responders),
+    By = fairnif_watch_responders:by_scheduler(Now),
+    {noreply, plain(fairnif_watch_plain:tick(Plain, By), State#state{responders = Now})};
+handle_info({reply, Scheduler, N, At}, State = #state{watch = {plain, Plain}}) ->
+    {noreply, plain(fairnif_watch_plain:reply(Scheduler, N, At, Plain), State)};
+handle_info({'EXIT', Pid, Reason}, State = #state{responders = Responders}) ->
+    case fairnif_watch_responders:ended(Pid, Responders) of
+        {true, Rest} -> {noreply, said_once(Reason, State#state{responders = Rest})};
         false -> {stop, Reason, State}
     end;
 handle_info(_, State) ->
@@ -226,11 +241,11 @@ handle_info(_, State) ->
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, #state{watch = {plain, _}, hearts = Hearts}) ->
-    fairnif_watch_hearts:stop(Hearts);
-terminate(_Reason, #state{watch = Watch, hearts = Hearts, reaper = Reaper}) ->
+terminate(_Reason, #state{watch = {plain, _}, responders = Responders}) ->
+    fairnif_watch_responders:stop(Responders);
+terminate(_Reason, #state{watch = Watch, responders = Responders, reaper = Reaper}) ->
     %% First: the end of the thread may wait for a dirty scheduler, what is caught must not.
-    ok = fairnif_watch_hearts:stop(Hearts),
+    ok = fairnif_watch_responders:stop(Responders),
     ok = stop_thread(Watch),
     Monitor = monitor(process, Reaper),
     Reaper ! {done, self()},
@@ -243,7 +258,7 @@ stop_thread(Watch) ->
     end.
 
 %% Made anew every second, and said once.
-said_once({no_heart, Scheduler, Why}, State = #state{unwatched = Said}) ->
+said_once({no_responder, Scheduler, Why}, State = #state{unwatched = Said}) ->
     lists:member(Scheduler, Said)
         orelse logger:warning("fairnif_watch: scheduler ~b is not watched: ~0tp",
                               [Scheduler, Why]),
@@ -251,9 +266,9 @@ said_once({no_heart, Scheduler, Why}, State = #state{unwatched = Said}) ->
 said_once(_, State) ->
     State.
 
-%% What is held stands where threads/0 finds it, which asks nobody.
+%% What is blocked stands where threads/0 finds it, which asks nobody.
 plain(Plain, State) ->
-    true = ets:insert(?TABLE, {held, fairnif_watch_plain:held(Plain)}),
+    true = ets:insert(?TABLE, {blocked, fairnif_watch_plain:blocked(Plain)}),
     State#state{watch = {plain, Plain}}.
 
 %% What the thread cannot know by itself.
@@ -289,6 +304,8 @@ reaper(Watch) ->
 
 start_native(_Owner, #{native := false}) ->
     {plain, off};
+start_native(_Owner, #{native := Why}) when Why =/= true ->
+    {plain, Why};
 start_native(Owner, Config) ->
     case load(Config) of
         ok ->

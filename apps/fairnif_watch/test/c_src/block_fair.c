@@ -1,6 +1,6 @@
 /*
  * block_fair.c - fairnif functions, module fairnif_watch_block_fair: bodies
- * that hold their scheduler since they do not tick, in each mode where that
+ * that block their scheduler since they do not tick, in each mode where that
  * does harm or might be taken for harm, and one that ticks as it should.
  */
 #define _GNU_SOURCE             /* ways.h */
@@ -68,7 +68,7 @@ static ERL_NIF_TERM call(fair_task *t)
 
     if (!get_ms(t, &w))
         return fair_badarg(t);
-    fair_call(t, FAIR_AUTO, (size_t)w.ms, spin_in_call, &w);
+    fair_offload(t, FAIR_AUTO, (size_t)w.ms, spin_in_call, &w);
     return answer(t, since);
 }
 
@@ -114,11 +114,11 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("kernel_normal", 1, kernel, FAIR_NORMAL | FAIR_NO_YIELD),
     FAIR_NIF("sleep_dirty_io", 1, sleeps, FAIR_DIRTY_IO | FAIR_NO_YIELD),
     FAIR_NIF("sleep_threaded", 1, sleeps, FAIR_THREADED),
-    FAIR_NIF("unwinds", 1, unwinds, FAIR_AUTO | FAIR_UNWINDS),
+    FAIR_NIF("unwinds", 1, unwinds, FAIR_AUTO | FAIR_CLEANUP),
     FAIR_NIF("call_auto", 1, call, FAIR_AUTO),
     FAIR_NIF("fair_yielding", 1, fair, FAIR_NORMAL),
     FAIR_NIF("fair_auto", 1, fair, FAIR_AUTO),
     FAIR_NIF("fair_yielding_dirty", 1, fair, FAIR_DIRTY_CPU),
 };
 
-FAIR_NIF_INIT(fairnif_watch_block_fair, nifs, NULL, NULL, NULL, NULL)
+FAIR_NIF_INIT(fairnif_watch_block_fair, nifs, NULL, NULL, NULL)

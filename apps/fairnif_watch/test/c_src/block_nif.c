@@ -120,10 +120,18 @@ static ERL_NIF_TERM tid(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_int(env, gettid());
 }
 
+/* The VM wants one where a type is taken over: docs/internals/nif.md. */
+static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    (void)env, (void)obj, (void)pid, (void)monitor;
+}
+
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
+    ErlNifResourceTypeInit init = {.dtor = block_dtor, .down = nobody_down, .members = 3};
+
     (void)priv, (void)info;
-    type = enif_open_resource_type(env, NULL, "block_object", block_dtor,
+    type = enif_init_resource_type(env, "block_object", &init,
                                    ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER,
                                    NULL);
     return type ? 0 : 1;

@@ -1,5 +1,5 @@
 /*
- * machine.h - holds the thread in machine code that belongs to no file, as
+ * machine.h - blocks the thread in machine code that belongs to no file, as
  * libraries with a compiler do (LuaJIT, XLA).
  */
 #ifndef MACHINE_H

@@ -1,10 +1,10 @@
 /*
- * ways.h - how native code can hold the thread that it runs on, for a known
+ * ways.h - how native code can block the thread that it runs on, for a known
  * time.
  *
- * Each way says how long it held, by the clock that the VM calls native time,
- * and how many of its system calls a signal broke off: the watchdog must cause
- * none.  Everything is static: a library that includes this names these
+ * Each way says how long it blocked, by the clock that the VM calls native
+ * time, and how many of its system calls a signal broke off: the watchdog must
+ * cause none.  Everything is static: a library that includes this names these
  * functions in its symbol table at most, and nowhere once stripped.
  */
 #ifndef WAYS_H

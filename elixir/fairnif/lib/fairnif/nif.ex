@@ -23,16 +23,9 @@ defmodule Fairnif.Nif do
       @fairnif_otp_app Fairnif.Nif.otp_app(unquote(otp_app), __ENV__)
       @fairnif_path Fairnif.Nif.path(unquote(path), __ENV__)
 
-      # load_nif binds to the module that contains the call: it cannot stand in Fairnif.
       @doc false
-      def __fairnif_load__ do
-        :fairnif.loaded(
-          :erlang.load_nif(
-            Fairnif.library(@fairnif_otp_app, @fairnif_path),
-            :fairnif.load_info(unquote(load_info))
-          )
-        )
-      end
+      def __fairnif_load__,
+        do: Fairnif.load(@fairnif_otp_app, @fairnif_path, unquote(load_info))
     end
   end
 

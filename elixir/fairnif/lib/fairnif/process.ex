@@ -7,18 +7,18 @@ defmodule Fairnif.Process do
       GenServer.call(pid, :next)
 
   The body receives (`fair_receive`), replies, and returns the reason that the process exits with.
-  The guide's chapter 16 is about it; this is the Erlang module `fairnif_process` as Elixir has it.
+  docs/guide/processes.md explains it. This is the Erlang module `fairnif_process` for Elixir.
 
   ## In a supervisor
 
-  As it is, with the function:
+  With the function:
 
       children = [
         {Fairnif.Process, nif: &MyApp.Counter.nif_counter/1, args: [0], name: MyApp.Counter}
       ]
 
-  or as a module of its own, which `use Fairnif.Process` gives a `child_spec/1`, with the options
-  `:id`, `:restart` and `:shutdown` as `use GenServer` has them:
+  or as a module, to which `use Fairnif.Process` adds a `child_spec/1`. Its options are `:id`, `:restart`
+  and `:shutdown`, as for `use GenServer`:
 
       defmodule MyApp.Counter do
         use Fairnif, otp_app: :my_app
@@ -39,9 +39,9 @@ defmodule Fairnif.Process do
   ## Options
 
     * `:name` - an atom, `{:global, term}` or `{:via, module, term}`
-    * `:system` - `true`: the body gets what `sys` asks of it, as `{:system, from, request}`
-    * `:trap_exit` - `true`: exits of linked processes are messages, but for the parent's
-    * `:timeout`, `:hibernate_after`, `:debug`, `:spawn_opt` - as of `GenServer.start_link/3`
+    * `:system` - `true`: the body receives the requests of `sys`, as `{:system, from, request}`
+    * `:trap_exit` - `true`: exits of linked processes other than the parent are messages
+    * `:timeout`, `:hibernate_after`, `:debug`, `:spawn_opt` - as for `GenServer.start_link/3`
   """
 
   @typedoc "A capture of a NIF, `&Module.name/arity`; without `Fairnif.await/1` around it."

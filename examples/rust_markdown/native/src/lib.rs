@@ -1,8 +1,10 @@
 //! Markdown to HTML by pulldown-cmark: a fair function, and plain and dirty ones with the same code.
 
-use fairnif::{fair_here, offload, Bin, Error, OwnedBin, Place};
+mod paragraphs;
+
+use fairnif::{fair_here, offload, Bin, Error, OwnedBin, Place, Ticker};
 use pulldown_cmark::{html, Event, Options, Parser};
-use rustler::{Binary, Env, NifResult, Term};
+use rustler::{Binary, NifResult};
 use self_cell::self_cell;
 
 type Blocks<'a> = Parser<'a>;
@@ -29,13 +31,28 @@ fn render<'a>(events: impl Iterator<Item = Event<'a>>, size: usize) -> OwnedBin 
     out
 }
 
-/// To find the blocks and to let go of them takes as long as there are many: then it is done on a
-/// dirty scheduler. The rest ticks event for event.
+/// `None` where a paragraph is long: that is for `nif_to_html_long`.
 #[fairnif::nif]
-async fn to_html(text: Bin) -> Result<OwnedBin, Error> {
+async fn nif_to_html(t: Ticker, text: Bin) -> Result<Option<OwnedBin>, Error> {
+    if paragraphs::any_is_long(&t, &text).await {
+        return Ok(None);
+    }
+    convert(text).await.map(Some)
+}
+
+/// The same on a dirty scheduler: a paragraph is taken apart in one go.
+#[fairnif::nif(mode = "dirty_cpu")]
+async fn nif_to_html_long(text: Bin) -> Result<OwnedBin, Error> {
+    convert(text).await
+}
+
+/// To find the blocks and to let go of them takes as long as there are many: then it is done on a
+/// dirty scheduler. The rest ticks event for event. To find them takes some eight times as long,
+/// and `Place::Auto` learns from both.
+async fn convert(text: Bin) -> Result<OwnedBin, Error> {
     let size = text.len();
     let found = move || Document::try_new(text, |text| blocks(text));
-    let mut document = offload(found).on(Place::Auto, size).await?;
+    let mut document = offload(found).on(Place::Auto, 8 * size).await?;
     // Safety: the crate has no lock and no thread-local variable, and no C stands between.
     let html = document.with_dependent_mut(|_, blocks| render(unsafe { fair_here(blocks) }, size));
     offload(move || drop(document)).on(Place::Auto, size).await;
@@ -57,8 +74,4 @@ fn dirty_to_html(text: Binary) -> NifResult<OwnedBin> {
     at_once(text)
 }
 
-fn load(env: Env, info: Term) -> bool {
-    fairnif::load(env, info)
-}
-
-rustler::init!("rust_markdown", load = load);
+fairnif::init!("rust_markdown");

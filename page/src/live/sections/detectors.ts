@@ -8,7 +8,7 @@ import { FOUND, VERDICTS, wordOf } from "../words.ts";
 import { changing } from "./tables.ts";
 
 /** Nothing goes on, and something did. */
-export const hasFound = ({ verdict, found }: Detector): boolean => verdict === "ok" && found > 0;
+const hasFound = ({ verdict, found }: Detector): boolean => verdict === "ok" && found > 0;
 
 export function detectors(): LiveSection {
   const table = changing("Detectors", ["Detector", "Verdict", "What", "Remedy", "Node"]);

@@ -1,5 +1,5 @@
-// The findings, newest first: what was held, by whom, for how long, what helps, and the stack. Those
-// of one culprit stand together: a function that holds schedulers does so again and again.
+// The findings, newest first: what was blocked, by whom, for how long, what helps, and the stack. Those
+// of one culprit stand together: a function that blocks schedulers does so again and again.
 import { h } from "../../dom.ts";
 import { duration } from "../../format.ts";
 import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
@@ -53,7 +53,7 @@ export function groupsOf<
 }
 
 /** How often, for how long in all, and at most; "" of one. */
-export function sumText(findings: readonly Known["finding"][]): string {
+function sumText(findings: readonly Known["finding"][]): string {
   const times = findings.map((f) => f.duration_ms).filter((t) => t !== null);
   if (findings.length < 2) return "";
   const often = `${findings.length} times`;

@@ -7,7 +7,16 @@ import type { LiveSection, Shown } from "../section.ts";
 import { isLive, type NodeState } from "../store.ts";
 import { clock, ms, statusOf } from "../words.ts";
 
-const HEADS = ["Node", "Status", "Since", "Busy", "Held now", "Run queue", "Ongoing", "Last heard"];
+const HEADS = [
+  "Node",
+  "Status",
+  "Since",
+  "Busy",
+  "Blocked now",
+  "Run queue",
+  "Ongoing",
+  "Last heard",
+];
 
 interface Line {
   node: NodeState;
@@ -28,13 +37,13 @@ function figures({ view, findings }: NodeState, live: boolean): string[] {
   if (!view || !live) return ["-", "-", "-", "-"];
   const normal = view.schedulers.filter((s) => s.kind === "normal" && s.state !== "offline");
   const busy = normal.map((s) => s.busy).filter((b) => b !== null);
-  const held = normal.filter((s) => (s.held_ms ?? 0) > 0);
-  const longest = Math.max(0, ...held.map((s) => s.held_ms ?? 0));
+  const blocked = normal.filter((s) => (s.blocked_ms ?? 0) > 0);
+  const longest = Math.max(0, ...blocked.map((s) => s.blocked_ms ?? 0));
   const ongoing = [...findings.values()].filter((f) => f.finding.ongoing).length;
   return [
     // Where nothing says how busy they are: not a number, which is "-".
     percent(sum(busy) / busy.length),
-    held.length > 0 ? `${held.length} of ${normal.length}, ${ms(longest)}` : "none",
+    blocked.length > 0 ? `${blocked.length} of ${normal.length}, ${ms(longest)}` : "none",
     String(view.queues.normal ?? "-"),
     ongoing > 0 ? String(ongoing) : "none",
   ];
@@ -70,6 +79,13 @@ function line(item: Line, select: (node: string | null) => void): Row<Line> {
   return { element, update };
 }
 
+/** Of each node whose processors other programs take, that they do; "" where there is none. */
+export const crowdedText = ({ nodes, several, connected, now }: Shown): string =>
+  nodes
+    .filter((node) => node.view?.crowded && isLive(node, connected, now))
+    .map(({ node, view }) => `\u25b2 ${several ? `${node}: ` : ""}${view?.crowded}`)
+    .join(" ");
+
 export function overview(
   selected: () => string | null,
   select: (node: string | null) => void,
@@ -78,11 +94,22 @@ export function overview(
   const all = h("button", { type: "button" }, "All nodes");
   all.addEventListener("click", () => select(null));
   const none = h("p", { class: "note" }, "No node has been heard of yet.");
+  const crowded = h("p", { class: "crowded outcome warn" });
   const region = texts("Nodes", HEADS, body, "nodes");
-  const element = h("section", { "aria-label": "Nodes" }, h("h1", {}, "Nodes"), all, none, region);
+  const element = h(
+    "section",
+    { "aria-label": "Nodes" },
+    h("h1", {}, "Nodes"),
+    crowded,
+    all,
+    none,
+    region,
+  );
   const update = (shown: Shown) => {
     show(none, shown.nodes.length === 0);
     show(region, shown.nodes.length > 0);
+    text(crowded, crowdedText(shown));
+    show(crowded, crowded.textContent !== "");
     show(all, shown.several);
     all.setAttribute("aria-pressed", String(selected() === null));
     const lines = shown.nodes.map((node) => ({

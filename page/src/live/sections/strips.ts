@@ -1,5 +1,5 @@
 // A strip for each scheduler: the last minutes, a second a column, the darker the busier; where it
-// was held, hatched. The strip stands in a table that says how the scheduler is now.
+// was blocked, hatched. The strip stands in a table that says how the scheduler is now.
 import { h } from "../../dom.ts";
 import { percent } from "../../format.ts";
 import { classes, keyed, type Row, shown as show, text } from "../keyed.ts";
@@ -10,10 +10,10 @@ import { KINDS, ms, schedulerOf } from "../words.ts";
 
 const WINDOW_US = COLUMNS * 1e6;
 const HEIGHT = 16;
-/** A hold of 10 ms in three minutes would not be seen. */
+/** A block of 10 ms in three minutes would not be seen. */
 const LEAST_WIDTH = 3;
 
-interface Hold {
+interface Block {
   /** Microseconds, the node's clock. */
   from: number;
   to: number;
@@ -24,7 +24,7 @@ interface Strip {
   node: NodeState;
   scheduler: Scheduler;
   index: number;
-  holds: Hold[];
+  blocks: Block[];
   /** The right end of the strip, microseconds of the node's clock. */
   end: number;
   live: boolean;
@@ -32,7 +32,7 @@ interface Strip {
 
 interface Colours {
   busy: string;
-  held: string;
+  blocked: string;
   paper: string;
   line: string;
 }
@@ -43,21 +43,21 @@ function colours(probe: HTMLElement): Colours {
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
-  return { busy: of("--strip"), held: of("--limit"), paper: of("--paper"), line: of("--line") };
+  return { busy: of("--strip"), blocked: of("--limit"), paper: of("--paper"), line: of("--line") };
 }
 
-/** When which scheduler was held, from the node's findings. */
-export function holdsOf(node: NodeState, live: boolean, now: number): Map<string, Hold[]> {
-  const holds = new Map<string, Hold[]>();
+/** When which scheduler was blocked, from the node's findings. */
+export function blocksOf(node: NodeState, live: boolean, now: number): Map<string, Block[]> {
+  const blocks = new Map<string, Block[]>();
   for (const known of node.findings.values()) {
     const { subject, since, severity, detector } = known.finding;
     const name = schedulerOf(subject);
     const time = lasted(known, live, now);
     if (name === null || time === null || detector !== "scheduler_blocked") continue;
-    const hold = { from: since, to: since + time * 1e3, error: severity === "error" };
-    holds.set(name, [...(holds.get(name) ?? []), hold]);
+    const block = { from: since, to: since + time * 1e3, error: severity === "error" };
+    blocks.set(name, [...(blocks.get(name) ?? []), block]);
   }
-  return holds;
+  return blocks;
 }
 
 function hatch(g: CanvasRenderingContext2D, x: number, width: number, colour: string): void {
@@ -102,11 +102,11 @@ function draw(canvas: HTMLCanvasElement, strip: Strip, colour: Colours): void {
     g.fillRect(from, 0, Math.max(1, to - from), HEIGHT);
     g.globalAlpha = 1;
   }
-  for (const { from, to, error } of strip.holds) {
+  for (const { from, to, error } of strip.blocks) {
     const left = Math.max(0, Math.min(x(from), width - LEAST_WIDTH));
     const wide = Math.max(LEAST_WIDTH, x(to) - left);
     if (x(to) < 0) continue;
-    g.fillStyle = colour.held;
+    g.fillStyle = colour.blocked;
     g.fillRect(left, error ? 0 : HEIGHT / 2, wide, HEIGHT);
     if (wide > LEAST_WIDTH && error) hatch(g, left, wide, colour.paper);
   }
@@ -116,26 +116,29 @@ const known = (columns: readonly Column[], index: number): number[] =>
   columns.map((c) => c.busy[index]).filter((b): b is number => typeof b === "number");
 
 /** The strip in words. */
-function summary({ node, scheduler, index, holds }: Strip): string {
+function summary({ node, scheduler, index, blocks }: Strip): string {
   const busy = known(node.columns, index);
   const mean = busy.reduce((a, b) => a + b, 0) / busy.length;
   const load =
     busy.length > 0 ? `busy ${percent(mean / 100)} of ${busy.length} s` : "load not known";
-  const longest = Math.max(0, ...holds.map((hold) => hold.to - hold.from));
-  const held =
-    holds.length === 0 ? "never blocked" : `blocked ${holds.length}x, ${ms(longest / 1e3)} at most`;
+  const longest = Math.max(0, ...blocks.map((block) => block.to - block.from));
+  const blocked =
+    blocks.length === 0
+      ? "never blocked"
+      : `blocked ${blocks.length}x, ${ms(longest / 1e3)} at most`;
   const name = `${KINDS[scheduler.kind]} ${scheduler.number}`;
-  return `${name}: ${load}, ${held}`;
+  return `${name}: ${load}, ${blocked}`;
 }
 
 function nowText({ scheduler, live }: Strip): string {
   if (!live) return "not known";
-  const { state, busy, held_ms, run_queue, running } = scheduler;
+  const { state, busy, blocked_ms, run_queue, running, waiting } = scheduler;
   const parts = [
     state === "offline" ? "offline" : busy === null ? "load not known" : `busy ${percent(busy)}`,
-    held_ms ? `blocked for ${ms(held_ms)}` : null,
+    blocked_ms ? `blocked for ${ms(blocked_ms)}` : null,
     run_queue ? `queue ${run_queue}` : null,
     running ? `in ${running}` : null,
+    (waiting ?? 0) >= 0.1 ? `waits for a processor ${percent(waiting ?? 0)}` : null,
   ];
   return parts.filter((part) => part !== null).join(", ");
 }
@@ -157,28 +160,28 @@ function row(first: Strip, colour: () => Colours): Row<Strip> {
     draw(canvas, strip, colour());
     canvas.setAttribute("aria-label", summary(strip));
     text(now, nowText(strip));
-    classes(element, `${strip.live ? "" : "stale"}${strip.scheduler.held_ms ? " held" : ""}`);
+    classes(element, `${strip.live ? "" : "stale"}${strip.scheduler.blocked_ms ? " blocked" : ""}`);
   };
   return { element, update };
 }
 
 /** Dirty schedulers are many, and mostly idle. */
-const idle = ({ scheduler, node, index, holds }: Strip): boolean =>
+const idle = ({ scheduler, node, index, blocks }: Strip): boolean =>
   scheduler.kind !== "normal" &&
-  holds.length === 0 &&
+  blocks.length === 0 &&
   known(node.columns, index).every((busy) => busy < 1);
 
 function stripsOf(node: NodeState, shown: Shown): Strip[] {
   const { view } = node;
   if (!view) return [];
   const live = isLive(node, shown.connected, shown.now);
-  const holds = holdsOf(node, live, shown.now);
+  const blocks = blocksOf(node, live, shown.now);
   const end = view.at + (live ? (shown.now - node.came) * 1e3 : 0);
   return view.schedulers.map((scheduler, index) => ({
     node,
     scheduler,
     index,
-    holds: holds.get(`${scheduler.kind} ${scheduler.number}`) ?? [],
+    blocks: blocks.get(`${scheduler.kind} ${scheduler.number}`) ?? [],
     end,
     live,
   }));
@@ -235,7 +238,7 @@ const LEGEND: [string, string][] = [
   ["half busy", "key strip-half"],
   ["busy", "key strip-busy"],
   ["blocked, a warning: the lower half", "key strip-warning"],
-  ["blocked, an error: hatched", "key strip-held"],
+  ["blocked, an error: hatched", "key strip-blocked"],
   ["offline or not known: a line, or nothing", "key strip-unknown"],
 ];
 

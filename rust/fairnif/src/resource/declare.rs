@@ -5,13 +5,13 @@ use std::ffi::{c_uint, CStr, CString};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::size_of;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
 
 use rustler::codegen_runtime::inventory;
 
-use super::{clean_up, clean_up_by, Resource};
+use super::cleanup::{clean_up, clean_up_by};
 use crate::{abi, Ticker};
 
 /// The longest name that the runtime takes.
@@ -19,6 +19,23 @@ const LONGEST_NAME: usize = 200;
 
 /// What the author's `cleanup` gets by value must fit on its stack, a few times over.
 const LARGEST_MOVED: usize = 16384;
+
+/// What `resource!` implements.
+///
+/// # Safety
+/// It answers one and the same static, for this type alone.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not declared as a fair resource",
+    note = "declare it, once, in the crate that it is of: fairnif::resource!({Self});"
+)]
+pub unsafe trait Declared: Send + Sync + Sized + 'static {
+    fn fair_type() -> &'static Type<Self>;
+}
+
+/// A type declared by [`resource!`](crate::resource), and by nothing else.
+pub trait Resource: Declared {}
+
+impl<T: Declared> Resource for T {}
 
 /// What `resource!` makes of its options: one for each type, in a static.
 pub struct Type<T> {
@@ -30,10 +47,8 @@ pub struct Type<T> {
 pub struct AnyType {
     type_name: fn() -> &'static str,
     name: Option<&'static str>,
-    cleanup: abi::Cleanup,
-    at_once: c_uint,
-    stack_size: usize,
-    slice_us: c_uint,
+    /// But for the name.
+    declared: abi::ResourceOptions,
     /// What the runtime reads as long as the library is loaded; made by the first load.
     options: OnceLock<abi::ResourceOptions>,
     /// The type of the instance that was loaded last.
@@ -54,10 +69,17 @@ impl<T: Send + Sync + 'static> Type<T> {
         let any = AnyType {
             type_name: std::any::type_name::<T>,
             name: None,
-            cleanup: clean_up::<T>,
-            at_once: 0,
-            stack_size: 0,
-            slice_us: 0,
+            declared: abi::ResourceOptions {
+                name: null(),
+                cleanup: Some(clean_up::<T>),
+                down: None,
+                stop: None,
+                max_concurrent: 0,
+                cleans_up: 1,
+                stack_size: 0,
+                slice_us: 0,
+                size: 0,
+            },
             options: OnceLock::new(),
             opened: AtomicPtr::new(null_mut()),
         };
@@ -84,22 +106,22 @@ impl<T: Send + Sync + 'static> Type<T> {
         assert!(size_of::<F>() == 0, "cleanup is a function, or a closure that captures nothing");
         assert!(size_of::<T>() <= LARGEST_MOVED, "cleanup moves a value of over 16 KiB: box it");
         let _ = function;
-        self.any.cleanup = clean_up_by::<T, F, R>;
+        self.any.declared.cleanup = Some(clean_up_by::<T, F, R>);
         self
     }
 
-    pub const fn at_once(mut self, count: c_uint) -> Type<T> {
-        self.any.at_once = count;
+    pub const fn max_concurrent(mut self, count: c_uint) -> Type<T> {
+        self.any.declared.max_concurrent = count;
         self
     }
 
     pub const fn stack_size(mut self, bytes: usize) -> Type<T> {
-        self.any.stack_size = bytes;
+        self.any.declared.stack_size = bytes;
         self
     }
 
     pub const fn slice_us(mut self, us: c_uint) -> Type<T> {
-        self.any.slice_us = us;
+        self.any.declared.slice_us = us;
         self
     }
 
@@ -114,13 +136,7 @@ impl AnyType {
     fn options(&self, others: &[String]) -> &abi::ResourceOptions {
         self.options.get_or_init(|| abi::ResourceOptions {
             name: self.unique_name(others).into_raw(),
-            cleanup: Some(self.cleanup),
-            down: None,
-            stop: None,
-            at_once: self.at_once,
-            unwinds: 1,
-            stack_size: self.stack_size,
-            slice_us: self.slice_us,
+            ..self.declared
         })
     }
 
@@ -180,7 +196,7 @@ pub(crate) fn publish(ops: *const abi::Ops, all: &Opened) {
 }
 
 /// Null before that.
-pub(crate) fn opened<T: Resource>() -> *mut abi::ResourceType {
+pub(crate) fn opened<T: Declared>() -> *mut abi::ResourceType {
     T::fair_type().any.opened.load(Ordering::Acquire)
 }
 
@@ -189,7 +205,7 @@ pub(crate) fn ops() -> *const abi::Ops {
     OPS.load(Ordering::Acquire)
 }
 
-/// Declares a type of one's own as a fair resource, for [`FairResource`](crate::FairResource).
+/// Declares a type as a fair resource, for [`FairResource`](crate::FairResource).
 ///
 /// ```no_run
 /// use fairnif::{FairResource, Ticker};
@@ -198,7 +214,7 @@ pub(crate) fn ops() -> *const abi::Ops {
 /// fairnif::resource!(Connection);
 ///
 /// struct Forest(Vec<Box<[u8; 64]>>);
-/// fairnif::resource!(Forest, name = "forest", cleanup = Forest::fell, at_once = 2);
+/// fairnif::resource!(Forest, name = "forest", cleanup = Forest::fell, max_concurrent = 2);
 ///
 /// impl Forest {
 ///     async fn fell(self, t: Ticker) {
@@ -210,22 +226,22 @@ pub(crate) fn ops() -> *const abi::Ops {
 /// }
 /// ```
 ///
-/// The type must be `Send + Sync + 'static`, and have no parameters that are open. Its `Drop`, and
-/// those of its fields, run once, some time after the last reference has gone: at once and in place
-/// while they are learned to be short (under half a slice), and else on a thread of the runtime's
-/// pool, where they may block. No scheduler waits for a long one. Nothing but the end of the node
-/// stops it; the library stays in memory until it has returned, also when it is purged.
+/// The type must be `Send + Sync + 'static`, and have no open type parameters. Its `Drop`, and those of
+/// its fields, run once, after the last reference was dropped: in place while they have proved to be
+/// short (under half a slice), otherwise on a thread of the runtime's pool, where they may block. No
+/// scheduler waits for a long one. Only the end of the node stops it. The library stays in memory until
+/// it has returned, even if the module is purged.
 ///
 /// | option | |
 /// |---|---|
-/// | `cleanup = f` | `async fn f(value: T, t: Ticker)` runs instead: it ticks, sleeps, waits, as a fair function does; T of at most 16 KiB |
-/// | `name = "..."` | in `fairnif:info/0`; without it the type's path |
-/// | `at_once = N` | so many may be under way; without it as many as there are dirty CPU schedulers online |
-/// | `stack_size = N` | bytes of stack, 16 KiB to 64 MiB: 128 KiB |
-/// | `slice_us = N` | length of a slice, us |
+/// | `cleanup = f` | `async fn f(value: T, t: Ticker)` runs instead; it ticks, sleeps and waits as a fair function does; `T` is up to 16 KiB |
+/// | `name = "..."` | the name in `fairnif:info/0`; default the type's path |
+/// | `max_concurrent = N` | how many may be under way; default the number of dirty CPU schedulers online |
+/// | `stack_size = N` | bytes of stack, 16 KiB to 64 MiB; default 128 KiB |
+/// | `slice_us = N` | length of a slice in us |
 ///
-/// A panic is reported on standard error and counted in `misuses` of `fairnif:info/0`; what the
-/// value's fields hold is dropped all the same.
+/// A panic is reported on standard error and counted in `rule_violations` of `fairnif:info/0`. The value's
+/// fields are dropped even then.
 #[macro_export]
 macro_rules! resource {
     ($type:ty $(, $option:ident = $value:expr)* $(,)?) => {
@@ -233,7 +249,8 @@ macro_rules! resource {
             static __FAIRNIF_TYPE: $crate::codegen::Type<$type> =
                 $crate::codegen::Type::<$type>::new()$(.$option($value))*;
 
-            impl $crate::Resource for $type {
+            // Safety: the static is of this type, and of this expansion alone.
+            unsafe impl $crate::codegen::Declared for $type {
                 fn fair_type() -> &'static $crate::codegen::Type<$type> {
                     &__FAIRNIF_TYPE
                 }

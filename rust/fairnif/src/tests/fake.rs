@@ -1,6 +1,7 @@
 //! The runtime that stands in for the real one, and what counts its drops.
 
 use super::*;
+use crate::call::asks::Outbox;
 
 pub(super) type Answers = Box<dyn FnMut(c_int) -> (bool, usize)>;
 
@@ -26,13 +27,14 @@ pub(super) struct Fake {
     pub(super) asked: Vec<c_int>,
     pub(super) cancel_at_ask: usize,
     pub(super) posted: usize,
+    pub(super) outbox: Option<Arc<Outbox>>,
 }
 
 unsafe fn fake<'a>(task: *mut Task) -> &'a mut Fake {
     &mut *task.cast()
 }
 
-unsafe extern "C" fn tick(task: *mut Task, units: usize) {
+unsafe extern "C" fn tick(task: *mut Task, units: usize) -> c_int {
     let fake = fake(task);
     let done = fake.granted - fake.task.budget + 1;
     fake.units += done + units as u64;
@@ -41,6 +43,11 @@ unsafe extern "C" fn tick(task: *mut Task, units: usize) {
     fake.task.cancelled |= c_uint::from(fake.ticks == fake.cancel_at_tick);
     fake.granted = if fake.task.cancelled == 0 { GRANTED } else { 0 };
     fake.task.budget = fake.granted;
+    if fake.task.cancelled == 0 {
+        1
+    } else {
+        -libc::ECANCELED
+    }
 }
 
 unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c_int) -> c_int {
@@ -58,7 +65,11 @@ unsafe extern "C" fn wait(task: *mut Task, fd: c_int, events: c_uint, timeout: c
     }
     let events = [0, libc::POLLIN, libc::POLLOUT][events as usize];
     let mut poll = libc::pollfd { fd, events, revents: 0 };
-    libc::poll(&mut poll, 1, timeout)
+    match libc::poll(&mut poll, 1, timeout) {
+        0 if fd >= 0 => -libc::ETIMEDOUT,
+        0 => 1,
+        answer => answer,
+    }
 }
 
 /// An untagged receive. Its timeout is a term as it is.
@@ -74,11 +85,24 @@ unsafe extern "C" fn ask(
     fake.asked.push(timeout);
     if fake.asked.len() == fake.cancel_at_ask {
         fake.task.cancelled = 1;
-        return 0;
+        return -libc::ECANCELED;
     }
     let (came, term) = fake.ask.as_mut().unwrap()(timeout);
     *answer = term;
-    came.into()
+    if came {
+        1
+    } else {
+        -libc::ETIMEDOUT
+    }
+}
+
+extern "C" {
+    fn enif_make_copy(env: *mut c_void, term: usize) -> usize;
+}
+
+unsafe extern "C" fn copy(task: *mut Task, to: *mut c_void, term: usize) -> usize {
+    let to = if to.is_null() { fake(task).task.env } else { to };
+    enif_make_copy(to, term)
 }
 
 unsafe extern "C" fn post(task: *mut Task, _: usize, _: usize, _: c_int) {
@@ -91,10 +115,11 @@ unsafe extern "C" fn call(
     _units: usize,
     run: unsafe extern "C" fn(*mut c_void),
     arg: *mut c_void,
-) {
+) -> c_int {
     fake(task).calls.push(place);
     let arg = arg as usize;
     thread::scope(|scope| scope.spawn(move || run(arg as *mut c_void)).join()).unwrap();
+    1
 }
 
 unsafe extern "C" fn unused() {
@@ -106,8 +131,8 @@ fn ops() -> &'static Ops {
     let table: [unsafe extern "C" fn(); COUNT] = [unused; COUNT];
     // Safety: a table of functions, but for its first word.
     let mut ops: Ops = unsafe { transmute(table) };
-    (ops.tick, ops.wait, ops.call) = (tick, wait, call);
-    (ops.ask, ops.post) = (ask, post);
+    (ops.tick, ops.wait, ops.offload) = (tick, wait, call);
+    (ops.ask, ops.post, ops.copy) = (ask, post, copy);
     Box::leak(Box::new(ops))
 }
 
@@ -139,11 +164,12 @@ impl Fake {
             asked: vec![],
             cancel_at_ask: 0,
             posted: 0,
+            outbox: None,
         })
     }
 
     pub(super) fn drive<F: Future + Send + 'static>(&mut self, future: F) -> End<F::Output> {
-        let end = unsafe { drive((self as *mut Fake).cast(), future) };
+        let end = unsafe { drive((self as *mut Fake).cast(), self.outbox.clone(), future) };
         self.units += self.granted - self.task.budget;
         assert!(crate::call::current().is_null());
         end

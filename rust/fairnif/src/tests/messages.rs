@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::call::asks::Outbox;
 use crate::vm;
-use crate::{receive, send, Bin, OwnedBin, OwnedTerm};
+use crate::{receive, Bin, OwnedBin, OwnedTerm};
 
 #[no_mangle]
 extern "C" fn enif_make_int(_env: *mut c_void, number: c_int) -> usize {
@@ -63,34 +64,6 @@ fn mailbox(messages: &[(u64, u8)]) -> Box<Fake> {
         (true, came.last().unwrap().raw())
     }));
     fake
-}
-
-#[test]
-fn messages_come_in_their_order_or_not_in_time() {
-    let mut fake = mailbox(&[(0, 1), (0, 2), (1000, 3)]);
-    let seen = fake.run(async {
-        let mut seen = vec![byte(receive().await), byte(receive().await)];
-        assert!(receive().within(Duration::ZERO).await.is_none());
-        seen.push(byte(receive().within(LONG).await.unwrap()));
-        assert!(receive().within(Duration::from_millis(1)).await.is_none());
-        seen
-    });
-    assert_eq!(seen, [1, 2, 3]);
-    assert_eq!((&fake.asked[..3], fake.waits), (&[-1, -1, 0][..], 0));
-}
-
-#[test]
-fn a_receive_is_dropped_when_it_is_cancelled() {
-    let mut fake = mailbox(&[]);
-    fake.cancel_at_ask = 1;
-    let drops = Drops::default();
-    let guard = drops.guard();
-    let end = fake.drive(async move {
-        let _guard = guard;
-        receive().await;
-    });
-    assert!(matches!(end, End::Cancelled));
-    assert_eq!((drops.count(), fake.asked.len()), (1, 1));
 }
 
 #[test]
@@ -168,16 +141,21 @@ fn a_message_for_a_future_that_is_gone_is_the_next_ones() {
 }
 
 #[test]
-fn what_is_sent_goes_when_the_call_pauses_or_ends() {
+fn what_is_sent_from_any_thread_goes_when_the_call_pauses_or_ends() {
     let mut fake = mailbox(&[(0, 1)]);
     fake.task.env = vm::alloc_env();
-    fake.run(async {
-        send(message(1), message(2));
+    let outbox = Outbox::new();
+    fake.outbox = Some(outbox.clone());
+    let send = move |byte| outbox.post(message(1), message(byte), false);
+    let after = send.clone();
+    fake.run(async move {
+        send(2);
         receive().await;
-        send(message(1), message(3));
+        let there = send.clone();
+        thread::spawn(move || there(3)).join().unwrap();
+        send(4);
     });
+    after(5);
     unsafe { vm::free_env(fake.task.env) };
-    assert_eq!(fake.posted, 2);
-    let outside = catch_unwind(AssertUnwindSafe(|| send(message(1), message(2))));
-    assert!(outside.is_err());
+    assert_eq!(fake.posted, 3);
 }

@@ -4,7 +4,7 @@
 #![cfg(test)]
 
 #[allow(dead_code)]
-#[path = "../../../fairnif/src/waker.rs"]
+#[path = "../../../fairnif/src/call/waker.rs"]
 mod waker;
 
 /// What `waker.rs` is made of.

@@ -55,12 +55,12 @@ async fn ends(t: Ticker) -> u64 {
     7
 }
 
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn lasts(t: Ticker, how: String) {
     last(t, how).await
 }
 
-#[fairnif::nif(mode = "dirty_cpu", awaited)]
+#[fairnif::nif(mode = "dirty_cpu", may_wait)]
 async fn lasts_dirty(t: Ticker, how: String) {
     last(t, how).await
 }

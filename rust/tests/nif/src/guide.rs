@@ -1,10 +1,10 @@
-use fairnif::{receive, reply, Error};
+use fairnif::{receive, Caller, Error};
 use rustler::Atom;
 
 rustler::atoms! { add, stop, ok, normal }
 
-#[fairnif::nif(awaited)]
-async fn nif_counter(first: i64) -> Result<Atom, Error> {
+#[fairnif::nif(may_wait)]
+async fn nif_counter(caller: Caller, first: i64) -> Result<Atom, Error> {
     let mut n = first;
     loop {
         let message = receive().await;
@@ -14,10 +14,10 @@ async fn nif_counter(first: i64) -> Result<Atom, Error> {
         match request.decode::<(Atom, i64)>() {
             Ok((what, number)) if what == add() => {
                 n += number;
-                reply(from, n);
+                caller.reply(from, n);
             }
             _ if request.decode::<Atom>()? == stop() => {
-                reply(from, ok());
+                caller.reply(from, ok());
                 return Ok(normal());
             }
             _ => {}

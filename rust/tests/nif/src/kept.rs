@@ -73,7 +73,7 @@ fn kept() -> u64 {
 }
 
 /// Begins to wait, and leaves the rest to another call.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn begins() -> bool {
     let mut future: Kept = Box::pin(async {
         let t = Ticker::new();
@@ -87,7 +87,7 @@ async fn begins() -> bool {
     pending
 }
 
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn goes_on() -> u64 {
     let future = FUTURES.lock().unwrap().pop();
     match future {
@@ -99,5 +99,6 @@ async fn goes_on() -> u64 {
 /// It is too late for that.
 #[rustler::nif]
 fn loads_again(env: rustler::Env, info: rustler::Term) -> bool {
-    fairnif::load(env, info)
+    // Safety: this is no load, so it answers false.
+    unsafe { fairnif::__load(env, info, "fairnif_test_rust") }
 }

@@ -2,7 +2,7 @@
 //! a `Ticker`, a `Bin`, a future and a resource.
 
 mod ends;
-// As it stands in docs/guide/13-rust.md.
+// As it stands in docs/guide/rust.md.
 mod guide;
 mod kept;
 mod names;
@@ -36,10 +36,10 @@ in_modes! {
     count_dirty_cpu(mode = "dirty_cpu");
     count_dirty_io(mode = "dirty_io");
     count_threaded(mode = "threaded");
-    count_awaited(mode = "auto", awaited);
+    count_awaited(mode = "auto", may_wait);
     count_no_yield(no_yield);
     count_small(stack_size = 65536, slice_us = 50, max_tasks = 2);
-    count_named(name = "count another", awaited);
+    count_named(name = "count another", may_wait);
 }
 
 async fn count_in(t: &Ticker, data: &Bin, byte: u8) -> usize {
@@ -179,8 +179,13 @@ fn plain_panics() -> u64 {
     panic!("as the test wants it")
 }
 
-fn load(env: Env, info: Term) -> bool {
-    fairnif::load(env, info)
+/// Refused where the author's load_info is an integer. A thread makes a resource then, after that.
+fn prepare(_: Env, info: Term) -> bool {
+    let refused = fairnif::authors_info(info).is_some_and(|term| term.is_integer());
+    if refused {
+        resources::make_after_refusal();
+    }
+    !refused
 }
 
-rustler::init!("fairnif_test_rust", load = load);
+fairnif::init!("fairnif_test_rust", load = prepare);

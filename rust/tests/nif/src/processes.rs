@@ -8,8 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairnif::{
-    apply, caller, link, monitor, readable, receive, reply, send, sleep, Bin, Class, Error,
-    OwnedTerm, Ticker,
+    apply, link, monitor, readable, receive, sleep, Bin, Caller, Class, Error, OwnedTerm, Ticker,
 };
 use futures::channel::oneshot;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -25,17 +24,17 @@ fn ms(ms: u64) -> Duration {
 }
 
 /// A server of a list of binaries.
-#[fairnif::nif(awaited)]
-async fn keeper(t: Ticker, kept: Vec<Bin>) -> Result<Atom, Error> {
-    keep(t, kept).await
+#[fairnif::nif(may_wait)]
+async fn keeper(t: Ticker, caller: Caller, kept: Vec<Bin>) -> Result<Atom, Error> {
+    keep(t, caller, kept).await
 }
 
 #[fairnif::nif(mode = "threaded")]
-async fn keeper_threaded(t: Ticker, kept: Vec<Bin>) -> Result<Atom, Error> {
-    keep(t, kept).await
+async fn keeper_threaded(t: Ticker, caller: Caller, kept: Vec<Bin>) -> Result<Atom, Error> {
+    keep(t, caller, kept).await
 }
 
-async fn keep(t: Ticker, mut kept: Vec<Bin>) -> Result<Atom, Error> {
+async fn keep(t: Ticker, caller: Caller, mut kept: Vec<Bin>) -> Result<Atom, Error> {
     let _guard = Guard::new();
     loop {
         let message = receive().await;
@@ -51,15 +50,15 @@ async fn keep(t: Ticker, mut kept: Vec<Bin>) -> Result<Atom, Error> {
             continue;
         };
         match request.decode::<Atom>() {
-            Ok(atom) if atom == all() => reply(from, &kept),
+            Ok(atom) if atom == all() => caller.reply(from, &kept),
             Ok(atom) if atom == stop() => {
-                reply(from, (ok(), kept.len()));
+                caller.reply(from, (ok(), kept.len()));
                 return Ok(normal());
             }
             _ => {
                 t.tick(1_000_000).await;
                 // What it is not ends the process.
-                reply(from, request.decode::<Bin>()?);
+                caller.reply(from, request.decode::<Bin>()?);
             }
         }
     }
@@ -74,7 +73,7 @@ fn text(message: Option<OwnedTerm>) -> String {
 }
 
 /// Of a tag, then the rest of the mailbox, with times.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn receives(tag: OwnedTerm, first: Atom) -> Vec<String> {
     vec![
         text(receive().tagged(tag).within(ms(0)).await),
@@ -93,26 +92,25 @@ async fn receives_unawaited() -> OwnedTerm {
 }
 
 #[fairnif::nif]
-async fn sends_unawaited() {
+async fn sends_unawaited(caller: Caller) {
     let _guard = Guard::new();
-    send(ok(), 1);
+    caller.send(ok(), 1);
 }
 
-#[fairnif::nif(awaited)]
-async fn sends(t: Ticker, to: OwnedTerm, text: String) -> Result<bool, Error> {
-    send(&to, &text);
-    let me = caller().ok_or(Error::BadArg)?;
-    send(me, (mine(), 1));
-    send(nobody(), &to);
-    send((nobody(), nobody()), 1);
-    send(7, 1);
+#[fairnif::nif(may_wait)]
+async fn sends(t: Ticker, caller: Caller, to: OwnedTerm, text: String) -> bool {
+    caller.send(&to, &text);
+    caller.send(caller.pid(), (mine(), 1));
+    caller.send(nobody(), &to);
+    caller.send((nobody(), nobody()), 1);
+    caller.send(7, 1);
     t.tick(1_000_000).await;
     let came = receive().tagged(mine()).await;
-    send(&to, &came);
-    Ok(came == OwnedTerm::new((mine(), 1)))
+    let there = caller.clone();
+    thread::spawn(move || there.send(&to, &came)).join().is_ok()
 }
 
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn applies(how: String, arg: OwnedTerm) -> Result<OwnedTerm, Error> {
     let _guard = Guard::new();
     match how.as_str() {
@@ -129,7 +127,7 @@ async fn applies(how: String, arg: OwnedTerm) -> Result<OwnedTerm, Error> {
 }
 
 /// Which of two is there first, and the message that it did not wait for.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn first_of(sleep_ms: u64) -> (String, String) {
     let first = select! {
         () = sleep(ms(sleep_ms)).fuse() => "sleep".into(),
@@ -139,8 +137,8 @@ async fn first_of(sleep_ms: u64) -> (String, String) {
 }
 
 /// Waits for messages, time, a descriptor, another thread; none keeps another one waiting.
-#[fairnif::nif(awaited)]
-async fn joins(parent: LocalPid) -> Result<Vec<String>, Error> {
+#[fairnif::nif(may_wait)]
+async fn joins(caller: Caller, parent: LocalPid) -> Result<Vec<String>, Error> {
     let (reader, mut writer) = UnixStream::pair()?;
     let (sender, answer) = oneshot::channel();
     let writing = thread::spawn(move || {
@@ -166,7 +164,7 @@ async fn joins(parent: LocalPid) -> Result<Vec<String>, Error> {
         let sleeping = [1, 2, 3].map(|n| sleep(ms(n)));
         sleeping.into_iter().collect::<FuturesUnordered<_>>().collect::<Vec<_>>().await;
         see("slept");
-        send(parent, go());
+        caller.send(parent, go());
     };
     join!(messages, tagged, ready);
     writing.join().map_err(|_| Error::BadArg)?;
@@ -174,7 +172,7 @@ async fn joins(parent: LocalPid) -> Result<Vec<String>, Error> {
 }
 
 /// While another part of it ticks without an end, until the message comes.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn ticks_beside(t: Ticker) -> String {
     select! {
         message = receive().fuse() => text(Some(message)),
@@ -183,7 +181,7 @@ async fn ticks_beside(t: Ticker) -> String {
 }
 
 /// A message that comes for a future which is dropped before it is polled again is the next one's.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn drops_one() -> String {
     let mut dropped = Box::pin(receive());
     let mut polls = 0;

@@ -48,6 +48,14 @@ fn reset_resource_counts() {
     COUNTS.iter().for_each(|count| count.store(0, Ordering::SeqCst));
 }
 
+/// By a thread that is at work still when this load has been refused.
+pub fn make_after_refusal() {
+    thread::spawn(|| {
+        thread::sleep(Duration::from_millis(50));
+        drop(FairResource::try_new(Short(Counted::new(0))));
+    });
+}
+
 // -- what is short, and goes both ways ------------------------------------------------------------
 
 struct Short(Counted);

@@ -14,7 +14,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn sleeps(time: u64) -> u64 {
     sleep(ms(time)).await;
     time
@@ -34,7 +34,7 @@ async fn sleeps_threaded(time: u64) -> u64 {
 }
 
 /// `bytes` through a socket, both ends of which are this call's.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn pumps(bytes: usize) -> Result<usize, Error> {
     let (mut reader, mut writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;
@@ -67,7 +67,7 @@ async fn pumps(bytes: usize) -> Result<usize, Error> {
 }
 
 /// Which of two is there first.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn first(sleep_ms: u64, write_ms: u64) -> Result<String, Error> {
     let (reader, mut writer) = UnixStream::pair()?;
     let writing = thread::spawn(move || {
@@ -83,7 +83,7 @@ async fn first(sleep_ms: u64, write_ms: u64) -> Result<String, Error> {
 }
 
 /// What another thread sends, `times` times.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn hears(times: u64) -> u64 {
     let (ask, asked) = std::sync::mpsc::channel::<oneshot::Sender<u64>>();
     let answering = thread::spawn(move || {
@@ -101,14 +101,14 @@ async fn hears(times: u64) -> u64 {
 }
 
 /// So many sleeps at once; what they sum up to.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn sleeps_many(times: u64) -> u64 {
     let sleeping = (1..=times).map(|n| sleep(ms(n % 20)).map(move |()| n));
     sleeping.collect::<FuturesUnordered<_>>().fold(0, |sum, n| async move { sum + n }).await
 }
 
 /// What kind of thread a closure runs on, as `enif_thread_type` has it.
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn runs_on(place: String) -> Result<i64, Error> {
     let place = match place.as_str() {
         "auto" => Place::Auto,
@@ -122,7 +122,26 @@ async fn runs_on(place: String) -> Result<i64, Error> {
     Ok(offload(|| i64::from(unsafe { rustler::sys::enif_thread_type() })).on(place, 1).await)
 }
 
-#[fairnif::nif(awaited)]
+#[fairnif::nif(may_wait)]
 async fn offloads_a_panic() {
     offload(|| panic!("as the test wants it")).await
+}
+
+/// A kilobyte of stack for each level: `stacker` asks how much the thread has left.
+fn depth(levels: u64) -> u64 {
+    stacker::maybe_grow(64 << 10, 1 << 20, || {
+        let frame = std::hint::black_box([levels as u8; 1024]);
+        if levels == 0 { 0 } else { 1 + depth(levels - 1) + u64::from(frame[7] ^ levels as u8) }
+    })
+}
+
+/// digs(Levels): on a whole thread, whose bounds are true.
+#[fairnif::nif(may_wait)]
+async fn digs(levels: u64) -> u64 {
+    offload(move || depth(levels)).await
+}
+
+#[fairnif::nif(mode = "threaded")]
+async fn digs_threaded(levels: u64) -> u64 {
+    offload(move || depth(levels)).await
 }

@@ -5,7 +5,7 @@
  * way out but returning is that its caller died: fair__arch_pause then leaves
  * the body's frames behind, as a dropped task's are left elsewhere.
  *
- * Stands in for stack.c as well.  C and the VM's functions only.
+ * Stands in for stack.c and overflow.c as well.  C and the VM's functions only.
  */
 #include <setjmp.h>
 
@@ -66,7 +66,7 @@ struct fair__task *fair__stack_take(struct fair__thread *th,
         return NULL;
     }
     t->map = (char *)t;
-    SET(t->state, T_ENDED);
+    SET(t->state, T_FREE);
     atomic_fetch_add(&records, 1);
     return t;
 }
@@ -80,8 +80,9 @@ void fair__stack_give(struct fair__thread *th, struct fair__task *t)
 
 struct fair__stack_counts fair__stack_counts(void)
 {
-    return (struct fair__stack_counts){.mapped = GET(records),
-                                       .guard = "none"};
+    return (struct fair__stack_counts){
+        .mapped = GET(records), .guard = "none", .handler = "none"
+    };
 }
 
 int fair__stack_init(void)

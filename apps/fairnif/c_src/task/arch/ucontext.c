@@ -32,7 +32,7 @@ static void run_calls(struct fair__ctx *ctx, ucontext_t *here)
 }
 
 /* makecontext passes ints: an address comes in two of them. */
-static void begin(unsigned high, unsigned low)
+static void begin_context(unsigned high, unsigned low)
 {
     const struct start *start =
         (const struct start *)((uintptr_t)((uint64_t)high << 32 | low));
@@ -55,7 +55,7 @@ void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
     task.uc_stack.ss_sp = (char *)ctx->top - FAIR__STACK_MIN;
     task.uc_stack.ss_size = FAIR__STACK_MIN;
     task.uc_link = NULL;
-    makecontext(&task, (void (*)(void))begin, 2, (unsigned)(address >> 32),
+    makecontext(&task, (void (*)(void))begin_context, 2, (unsigned)(address >> 32),
                 (unsigned)address);
     ctx->sched_sp = &here;
     ctx->call = NULL;

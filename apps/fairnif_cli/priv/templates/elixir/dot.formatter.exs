@@ -1,4 +1,4 @@
 [
   inputs: ["{mix,.formatter}.exs", "lib/**/*.ex", "test/**/*.{ex,exs}"],
-  import_deps: [:fairnif, :fairnif_lab]
+  import_deps: [:fairnif, :fairnif_check]
 ]

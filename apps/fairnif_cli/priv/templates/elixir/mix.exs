@@ -21,12 +21,12 @@ defmodule MyNif.MixProject do
     ]
   end
 
-  # The lab judges the NIF in test/well_behaved_test.exs and for `mix fairnif.check`.
+  # The checker judges the NIF in test/well_behaved_test.exs and for `mix fairnif.check`.
   defp deps do
     [
       {:fairnif, "~> {{version}}", from(@fairnif, "fairnif")},
-      {:fairnif_lab, "~> {{version}}",
-       [only: [:dev, :test], runtime: false] ++ from(@fairnif, "fairnif_lab")}
+      {:fairnif_check, "~> {{version}}",
+       [only: [:dev, :test], runtime: false] ++ from(@fairnif, "fairnif_check")}
     ]
   end
 

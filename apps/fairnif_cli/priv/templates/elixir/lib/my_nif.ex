@@ -11,5 +11,5 @@ defmodule MyNif do
 
   """
   @spec count(binary(), byte()) :: non_neg_integer()
-  defnif count(binary, byte)
+  {{count}}
 end

@@ -9,12 +9,13 @@ defmodule MyNifTest do
     for input <- @inputs, do: assert(MyNif.count(input, ?a) == model(input, ?a))
   end
 
-  # Shows a term, a pointer or an environment that was kept across a pause.
+  # The debug build, which `make test` tests as well, reports an argument that was kept across a
+  # pause. Not all that must not be kept is seen: docs/guide/hazards.md of fairnif.
   test "a pause at every tick changes nothing" do
     Fairnif.debug(pause_every_tick: true, check_terms: true)
     on_exit(fn -> Fairnif.debug(pause_every_tick: false, check_terms: false) end)
     for input <- @inputs, do: assert(MyNif.count(input, ?a) == model(input, ?a))
-    assert Fairnif.info(&MyNif.{{nif}}/2).misuses == 0
+    assert Fairnif.info(&MyNif.{{nif}}/2).rule_violations == 0
   end
 
   test "anything else is an ArgumentError" do

@@ -1,5 +1,5 @@
 defmodule MyNif.WellBehavedTest do
-  # Is the NIF well-behaved? The lab measures it in nodes of its own and judges how long it blocks a
+  # Is the NIF well-behaved? The checker measures it in nodes of its own and judges how long it blocks a
   # scheduler, what it is charged, what it leaves to others, how soon it stops when it is killed.
   #
   # That happens while this file is loaded: so the test can be skipped, with the reason, on a machine

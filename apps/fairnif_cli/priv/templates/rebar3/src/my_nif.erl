@@ -3,14 +3,12 @@
 
 -export([count/2]).
 
--nifs([count/2]).
+-nifs([{{nif}}/2]).
+-include_lib("fairnif/include/fairnif.hrl").
 -on_load(init/0).
 
-%% load_nif binds to the module that contains the call, so it stands here and not in fairnif.
-init() ->
-    fairnif:loaded(erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info())).
+init() -> ?FAIRNIF_LOAD.
 
 %% @doc How often `Byte' occurs in `Binary'. Anything but a binary and a byte is `badarg'.
 -spec count(binary(), byte()) -> non_neg_integer().
-count(_Binary, _Byte) ->
-    erlang:nif_error(not_loaded).
+{{count}}

@@ -6,12 +6,13 @@
 it_counts_what_erlang_counts_test() ->
     [?assertEqual(model(B, $a), my_nif:count(B, $a)) || B <- inputs()].
 
-%% Shows a term, a pointer or an environment that was kept across a pause.
+%% The debug build, which `make test' tests as well, reports an argument that was kept across a
+%% pause. Not all that must not be kept is seen: docs/guide/hazards.md of fairnif.
 a_pause_at_every_tick_changes_nothing_test() ->
     ok = fairnif:debug(#{pause_every_tick => true, check_terms => true}),
     try
         [?assertEqual(model(B, $a), my_nif:count(B, $a)) || B <- inputs()],
-        #{misuses := Misuses} = fairnif:info({my_nif, {{nif}}, 2}),
+        #{rule_violations := Misuses} = fairnif:info({my_nif, {{nif}}, 2}),
         ?assertEqual(0, Misuses)
     after
         ok = fairnif:debug(#{pause_every_tick => false, check_terms => false})

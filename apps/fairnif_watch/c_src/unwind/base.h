@@ -1,0 +1,13 @@
+/*
+ * base.h - the frame pointer, where the row needs it and it is not known.
+ */
+#ifndef WATCH_BASE_H
+#define WATCH_BASE_H
+
+#include "unwind/row.h"
+
+WATCH_HIDDEN bool watch__frame_base(const struct watch__snapshot *s,
+                                    const struct watch__row *row, uint64_t sp,
+                                    uint64_t pc, uint64_t *base);
+
+#endif

@@ -1,0 +1,103 @@
+defmodule Mix.Tasks.Compile.FairnifCheck do
+  # The checker's own NIFs. Not fairnif's compiler: as somebody's dependency the checker may be compiled
+  # before fairnif (see deps/0 below).
+  @moduledoc false
+  use Mix.Task.Compiler
+
+  @impl true
+  def run(_args) do
+    Mix.Project.ensure_structure()
+    priv = Path.join(Mix.Project.app_path(), "priv")
+    # A make above this one has its own business.
+    environment = for name <- ~w(MAKEFLAGS MAKELEVEL MFLAGS), do: {name, nil}
+
+    {_, status} =
+      System.cmd("make", ["-s", "-C", "c_src", "all", "PRIV=#{priv}"],
+        env: environment,
+        into: IO.binstream(:stdio, :line),
+        stderr_to_stdout: true
+      )
+
+    if status != 0, do: Mix.raise("fairnif_check: make ended with exit status #{status}")
+    # The report page, where it has been built: in the package, and after `make page`.
+    if File.exists?("page/report.html") do
+      File.mkdir_p!(Path.join(priv, "page"))
+      File.cp!("page/report.html", Path.join(priv, "page/report.html"))
+    end
+
+    {:ok, []}
+  end
+end
+
+defmodule FairnifCheck.MixProject do
+  use Mix.Project
+
+  # The checker for Mix projects: the OTP application of apps/fairnif_check, compiled by Mix itself, with
+  # the Mix tasks and the ExUnit assertions in lib/. src, c_src and rebar.config are links to it.
+  @resource Path.join(__DIR__, "src/fairnif_check.app.src")
+  @external_resource @resource
+  @properties (case :file.consult(String.to_charlist(@resource)) do
+                 {:ok, [{:application, :fairnif_check, properties}]} ->
+                   properties
+
+                 {:error, reason} ->
+                   # The links lead to the rest of the repository.
+                   Mix.raise(
+                     "fairnif_check: no #{@resource} (#{:file.format_error(reason)}); as a git " <>
+                       "dependency it takes subdir:, and not sparse:"
+                   )
+               end)
+
+  @url "https://github.com/fairnif/fairnif"
+
+  def project do
+    [
+      app: :fairnif_check,
+      version: version(),
+      description: to_string(@properties[:description]),
+      elixir: "~> 1.14",
+      source_url: @url,
+      compilers: Mix.compilers() ++ [:fairnif_check],
+      package: package(),
+      deps: deps()
+    ]
+  end
+
+  # ExUnit: only where Fairnif.Test is used, and there it runs already.
+  def application do
+    [
+      applications: @properties[:applications] ++ [:elixir],
+      registered: @properties[:registered],
+      env: @properties[:env]
+    ]
+  end
+
+  # In the repository, and in a checkout of it, fairnif is next to this directory. Then a dependency
+  # on the checker by path or git must not name where fairnif comes from: whoever has that dependency
+  # names fairnif as well, from where they want it, and Mix refuses two places. On Hex it is a
+  # package like any other.
+  defp deps do
+    cond do
+      System.get_env("FAIRNIF_PUBLISH") || not File.exists?("../fairnif/mix.exs") ->
+        [{:fairnif, "== #{version()}"}]
+
+      Mix.Project.get() == nil ->
+        [{:fairnif, path: "../fairnif"}]
+
+      true ->
+        []
+    end
+  end
+
+  defp version, do: to_string(@properties[:vsn])
+
+  defp package do
+    [
+      licenses: Enum.map(@properties[:licenses], &to_string/1),
+      links: %{"GitHub" => @url},
+      build_tools: ["mix", "rebar3"],
+      files: ~w(lib src c_src/Makefile c_src/*.c c_src/*.h
+        page/report.html mix.exs rebar.config .formatter.exs README.md LICENSE)
+    ]
+  end
+end

@@ -1,1 +1,0 @@
-../../test/example_test.erl

@@ -1,0 +1,4 @@
+defmodule SimdjsonTest do
+  use ExUnit.Case
+  doctest Simdjson
+end

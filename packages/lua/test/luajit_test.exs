@@ -1,0 +1,4 @@
+defmodule LuajitTest do
+  use ExUnit.Case
+  doctest Luajit
+end

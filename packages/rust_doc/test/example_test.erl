@@ -1,0 +1,1 @@
+../../../examples/test/example_test.erl

@@ -1,0 +1,4 @@
+defmodule ExpatTest do
+  use ExUnit.Case
+  doctest Expat
+end

@@ -1,0 +1,4 @@
+defmodule ZstandardTest do
+  use ExUnit.Case
+  doctest Zstandard
+end

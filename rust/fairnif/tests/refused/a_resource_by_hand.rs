@@ -1,0 +1,5 @@
+struct Mine;
+
+impl fairnif::Resource for Mine {}
+
+fn main() {}

@@ -1,6 +1,0 @@
-//! The runtime does not know its type.
-struct Forgotten;
-
-fn main() {
-    fairnif::FairResource::new(Forgotten);
-}

@@ -1,8 +1,0 @@
-struct Mine;
-
-#[fairnif::nif]
-async fn f() -> Mine {
-    Mine
-}
-
-fn main() {}

@@ -1,6 +1,0 @@
-struct Mine;
-
-#[fairnif::nif]
-async fn f(_mine: Mine) {}
-
-fn main() {}
