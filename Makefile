@@ -61,7 +61,7 @@ check-fast: deps-test  ## between two edits: lint, C under ASan and UBSan, EUnit
 test: deps-test  ## for each change: all that protects a user from a lost node or a wrong answer
 	@tools/run_lanes test
 
-test-full: deps-test all  ## before a release: everything but soak and zoo
+test-full: deps-test all  ## before a release: everything but soak and test-verdicts
 	@tools/setup platforms
 	@tools/run_lanes full
 
