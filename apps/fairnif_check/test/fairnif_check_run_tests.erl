@@ -323,4 +323,4 @@ verdict(Property, Verdicts) ->
 
 %% Here it matters what comes back, not how exact it is.
 short(Opts) ->
-    maps:merge(#{sizes => [1024], time_ms => 60, timeout_ms => 5000}, Opts).
+    maps:merge(#{sizes => [1024], time_ms => 60}, Opts).

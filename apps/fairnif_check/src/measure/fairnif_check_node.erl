@@ -19,6 +19,8 @@
 -define(MEMORY_PART, 0.7).
 %% What a node has mapped before it does anything, and room to work in.
 -define(VM_BYTES, 536870912).
+%% The least time for what has a limit of its own, or has returned before.
+-define(BUSY_MS, 60000).
 
 %% @doc Throws `{unsure, Text}' where a node would have too little for inputs of these sizes.
 -spec enough_memory([pos_integer()]) -> true.
@@ -35,13 +37,14 @@ enough_memory(Largest, Available) when is_integer(Available) ->
 enough_memory(_, unknown) ->
     true.
 
-%% @doc One measurement, a function of fairnif_check_in_peer, with time for slow calls. Throws
-%% `{failed, Text}' where the checker could not do its work.
+%% @doc One measurement, a function of fairnif_check_in_peer, with time for slow calls and, as the
+%% function has returned before, for a busy machine. Throws `{failed, Text}' where the checker could
+%% not do its work.
 -spec measured([string()], [fairnif_check_subject:subject()], pos_integer(), options(), atom(),
                [term()], number()) -> answer().
 measured(Flags, Subjects, Size, Opts, Function, Args, CallNs) ->
     #{time_ms := TimeMs, timeout_ms := TimeoutMs} = Opts,
-    LimitMs = TimeoutMs + 20 * TimeMs + 20 * ceil(CallNs / 1.0e6),
+    LimitMs = max(?BUSY_MS, TimeoutMs + 20 * TimeMs + 20 * ceil(CallNs / 1.0e6)),
     Mfa = {fairnif_check_in_peer, Function, Args},
     in_peer(Flags, Subjects, Size, Opts,
             fun(Peer) -> fairnif_check_peer:call(Peer, Mfa, LimitMs) end).
@@ -57,7 +60,7 @@ in_peer(Flags, Subjects, Size, #{timeout_ms := TimeoutMs} = Opts, Fun) ->
           fun(Peer) ->
                   installed(fairnif_check_peer:call(Peer, {fairnif_check_in_peer, install,
                                                          [Subjects, Size, TimeoutMs]},
-                                                  2 * TimeoutMs + Size div 10000)),
+                                                  max(?BUSY_MS, 2 * TimeoutMs + Size div 10000))),
                   Before = fairnif_check_peer:cpu_clock(Peer),
                   case Fun(Peer) of
                       {ok, Value} ->

@@ -50,7 +50,7 @@ row(Name, {Expression, Init}, Sizes, Is, Expected) ->
 row(Name, Expression, Sizes, Is, Expected) ->
     Good = maps:from_list([{Property, pass} || Property <- properties()]),
     #{name => Name, expression => Expression, sizes => Sizes, init => undefined,
-      options => #{timeout_ms => 3000}, is => Is, expected => maps:merge(Good, Expected)}.
+      options => #{timeout_ms => 10000}, is => Is, expected => maps:merge(Good, Expected)}.
 
 blocked() ->
     #{block => fail, undercharge => fail, unfair => warn, latency => fail, unkillable => warn}.
