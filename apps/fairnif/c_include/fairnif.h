@@ -508,12 +508,12 @@ static inline uint64_t fair_alarm(fair_task *t, void (*ring)(void *), void *arg)
  *
  *   - If the descriptor did not come from fair_get_fd, the runtime waits for a
  *     duplicate of it.  So its owner may close it at any time; the wait for the
- *     file goes on.  That costs another descriptor and three system calls.
+ *     file continues.  That costs another descriptor and three system calls.
  *   - Another thread may read the data before the body does.  Use non-blocking
  *     descriptors, and wait again when there is nothing to read.
  *   - errno after a wait may be another thread's
  *     (docs/guide/hazards.md#thread-local-variables).
- *   - A descriptor that was handed over to the runtime must not be passed to
+ *   - A descriptor that the runtime owns must not be passed to
  *     enif_select nor to `close`.
  *   - Cost: one `poll` if it is ready.  Otherwise some 10 us from the event to
  *     the next line of the body (2 cores, busy with other programs) and two
@@ -538,7 +538,7 @@ static inline int fair_sleep(fair_task *t, int ms)
  * It closes it when fair_close_fd is called, when its owner (the calling
  * process) dies, or when the term is garbage, whichever is first; but not while
  * a task has it from fair_get_fd.  Returns 0 if it is no open descriptor, was
- * handed over before, or if out of memory: the author still owns it then. */
+ * passed before, or if out of memory: the author still owns it then. */
 static inline ERL_NIF_TERM fair_adopt_fd(fair_task *t, int fd)
 {
     return t->ops->adopt_fd(t, fd);
@@ -572,7 +572,7 @@ static inline int fair_close_fd(fair_task *t, ERL_NIF_TERM term)
 /* Takes a lock; waiters get it in the order in which they came.  It may be held
  * across pauses and waits.  A task that takes a lock which it already holds
  * raises `error:{fairnif, {deadlock, MFA}}`.  So does an awaited task that
- * needs a lock of another call of its caller, which cannot go on unawaited.
+ * needs a lock of another call of its caller, which cannot continue unawaited.
  * May pause: if another task holds the lock, and the caller waits in
  * fairnif:await/1; on a thread of the pool also if the lock is free.  Returns 1
  * when the task has the lock, -ECANCELED or -EDEADLK when it does not.
@@ -611,8 +611,8 @@ static inline int fair_mutex_unlock(fair_task *t, fair_mutex *m)
  * On a thread of the pool these functions run at the body's lower priority, and
  * some take locks of the VM's: enif_send the receiver's, enif_make_atom that of
  * all atoms.  A scheduler that needs one may have to wait until a busy machine
- * lets the thread go on: for milliseconds, seldom.  So make atoms in `load`, and
- * send with fair_send, for which the caller does it. */
+ * lets the thread continue: for milliseconds, seldom.  So make atoms in `load`,
+ * and send with fair_send, for which the caller does it. */
 static inline void *fair_enif_priv_data(ErlNifEnv *env)
 {
     return fair__lib_ops ? fair__lib_ops->priv_data(env)

@@ -255,8 +255,9 @@ static inline ERL_NIF_TERM fair__list(fair_task *t, const ERL_NIF_TERM *terms,
 __attribute__((weak, visibility("hidden")))
 const struct fair__ops *fair__lib_ops;
 
-/* Told once, as a load of this library ends, how: what was opened may be used
- * from then on, or is gone.  Set by what opens it (fairnif_resource.hpp). */
+/* Called once when a load of this library ends: what was opened may be used
+ * from then on if it succeeded, else is gone.  Set by what opens it
+ * (fairnif_resource.hpp). */
 __attribute__((weak, visibility("hidden")))
 void (*fair__lib_loaded)(int error);
 

@@ -85,7 +85,7 @@ struct fair__private {
     uint64_t (*now)(void);
     /* Whether a slice that began then counts as used up. */
     bool (*slice_is_up)(uint64_t since);
-    /* What so much time costs, in percent of a turn: 1 to 100. */
+    /* What `ns` cost, in percent of a turn: 1 to 100. */
     int (*price)(uint64_t ns);
 
     /* -- since 1.1 --------------------------------------------------------- */

@@ -95,7 +95,7 @@ template <class T> struct object {
 
 /* See fair__open_type in c_src/base/type.c: where a type is taken over that has no
  * such function the VM may write beyond an object that is made meanwhile. */
-inline void nobody_is_monitored(ErlNifEnv *, void *, ErlNifPid *,
+inline void ignore_down(ErlNifEnv *, void *, ErlNifPid *,
                                 ErlNifMonitor *)
 {
 }
@@ -123,7 +123,7 @@ public:
         : of(of), type(type), fair(nullptr), next(first)
     {
         calls.dtor = destroy;
-        calls.down = nobody_is_monitored;
+        calls.down = ignore_down;
         calls.members = 3;
         first = this;
     }

@@ -295,7 +295,7 @@ calibrate() ->
 -spec nif_load(file:filename(), term()) -> ok | {error, {atom(), term()}}.
 nif_load(Path, Earlier) -> erlang:load_nif(Path, Earlier).
 
-%% A stub may not load the runtime and go on: loading writes over its code.
+%% A stub may not load the runtime and continue: loading writes over its code.
 -spec nif_set(atom(), integer()) -> ok.
 nif_set(_Name, _Value) -> erlang:nif_error(not_loaded).
 -spec nif_info() -> {map(), [function_info()]}.

@@ -7,7 +7,7 @@
 
 -include("fairnif_asks.hrl").
 
-%% Who loads module fairnif anew need not call it: the first who awaits may be the first of all.
+%% A new load of module fairnif does not set it up: its first call may be an await.
 -define(LOADED(Call), try Call
                       catch error:{fairnif, not_loaded} -> _ = fairnif_load:set_up(), Call
                       end).
@@ -41,7 +41,7 @@ answer(Asks, Outcome, Message) ->
 -spec until_receive(pending() | Value, caller | process) -> Value | pending().
 until_receive(Pending, Role) when is_tuple(Pending), tuple_size(Pending) >= 2,
                                   element(1, Pending) =:= fairnif_pending ->
-    %% Made here, handed over and received in one function: then the receive looks
+    %% Made here, sent and received in one function: then the receive looks
     %% only at messages that came later.
     Ref = make_ref(),
     case ?LOADED(fairnif:nif_await(Pending, Ref)) of
@@ -106,8 +106,8 @@ apply_for(Asks, Module, Function, Args) ->
         Class:Reason -> fairnif:nif_answer(Asks, 0, {Class, Reason})
     end.
 
-%% fair_send and fair_reply. The last comes first. What cannot be sent is nobody's fault but the
-%% body's, who can't hear of it any more.
+%% fair_send and fair_reply. The last comes first. What cannot be sent is the fault of the body,
+%% which can't hear of it any more.
 send_all([]) ->
     ok;
 send_all([Item | Before]) ->

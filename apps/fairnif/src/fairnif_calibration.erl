@@ -21,7 +21,7 @@
                     mix := [{Name :: atom(), NsOf4000 :: pos_integer()}]}.
 %% `measured': false while these are the defaults; `turn_ns': 4000 reductions of
 %% the mix, the smallest of 20 runs, 10 to 100 us; `slice_ns': the same, and at
-%% least 100 reschedules, so that giving way costs at most 1 percent;
+%% least 100 reschedules, so that yielding costs at most 1 percent;
 %% `dirty_round_trip_ns': the median of 20 runs, since what counts is a usual trip.
 %% What is over 20 us is a busy machine's: ten of it are what fair_offload holds a
 %% scheduler for.

@@ -154,7 +154,7 @@ init_it(Starter, Parent, Name, _, {Nif, Args, Ours}, Options) ->
     try
         fairnif_await:until_receive(apply(Nif, Args), process)
     of
-        Value -> go_on(Value, P)
+        Value -> proceed(Value, P)
     catch
         exit:Reason -> not_started({error, Reason}, Reason, P);
         error:Reason:Stack -> not_started({error, {Reason, Stack}}, {Reason, Stack}, P);
@@ -162,20 +162,20 @@ init_it(Starter, Parent, Name, _, {Nif, Args, Ours}, Options) ->
     end.
 
 %% The body wants a message, or has returned.
-go_on(Asks, #process{starter = none} = P) when ?ASKS(Asks) ->
+proceed(Asks, #process{starter = none} = P) when ?ASKS(Asks) ->
     wait(Asks, with_deadline(fairnif_await:timeout_of(Asks), P));
-go_on(Asks, #process{starter = Starter} = P) when ?ASKS(Asks) ->
+proceed(Asks, #process{starter = Starter} = P) when ?ASKS(Asks) ->
     proc_lib:init_ack(Starter, {ok, self()}),
-    go_on(Asks, P#process{starter = none});
-go_on({continue, Args}, #process{nif = Nif} = P) when is_function(Nif, length(Args)) ->
-    go_on(fairnif_await:until_receive(apply(Nif, Args), process), P);
-go_on({raised, Class, Reason, Stack}, #process{starter = none}) ->
+    proceed(Asks, P#process{starter = none});
+proceed({continue, Args}, #process{nif = Nif} = P) when is_function(Nif, length(Args)) ->
+    proceed(fairnif_await:until_receive(apply(Nif, Args), process), P);
+proceed({raised, Class, Reason, Stack}, #process{starter = none}) ->
     erlang:raise(Class, Reason, Stack);
-go_on(Reason, #process{starter = none}) ->
+proceed(Reason, #process{starter = none}) ->
     exit(Reason);
-go_on(ignore, P) ->
+proceed(ignore, P) ->
     not_started(ignore, normal, P);
-go_on(Reason, P) ->
+proceed(Reason, P) ->
     not_started({error, Reason}, Reason, P).
 
 not_started(Answer, Reason, #process{starter = Starter, name = Name}) ->
@@ -206,7 +206,7 @@ wait(Asks, #process{parent = Parent} = P) ->
         {'EXIT', Parent, Reason} ->
             terminate(Reason, P#process{asks = Asks});
         Message ->
-            go_on(fairnif_await:answer(Asks, 1, Message), noted(Message, P))
+            proceed(fairnif_await:answer(Asks, 1, Message), noted(Message, P))
     after Left ->
             timed_out(Asks, P)
     end.
@@ -214,11 +214,11 @@ wait(Asks, #process{parent = Parent} = P) ->
 left(#process{deadline = infinity, hibernate_after = Ms}) -> Ms;
 left(#process{deadline = Deadline}) -> max(0, Deadline - now_ms()).
 
-%% Who has a deadline does not hibernate: it would not wake up for it.
+%% A process with a deadline does not hibernate: it would not wake up for it.
 timed_out(Asks, #process{deadline = infinity} = P) ->
     proc_lib:hibernate(?MODULE, wait, [Asks, P]);
 timed_out(Asks, P) ->
-    go_on(fairnif_await:answer(Asks, 0, timeout), P).
+    proceed(fairnif_await:answer(Asks, 0, timeout), P).
 
 noted(_Message, #process{debug = []} = P) ->
     P;
@@ -235,7 +235,7 @@ print(Device, Event, Name) ->
 %% @private
 -spec system_continue(pid(), [sys:dbg_opt()], #process{}) -> no_return().
 system_continue(Parent, Debug, P) ->
-    go_on(came_to(P), P#process{parent = Parent, debug = Debug, asks = undefined}).
+    proceed(came_to(P), P#process{parent = Parent, debug = Debug, asks = undefined}).
 
 came_to(#process{asks = Asks}) ->
     case erase(?CAME_TO) of
@@ -248,7 +248,7 @@ came_to(#process{asks = Asks}) ->
 system_terminate(Reason, _Parent, Debug, P) ->
     terminate(Reason, P#process{debug = Debug}).
 
-%% The body is let go with the process.
+%% The body is released with the process.
 terminate(Reason, #process{system = true} = P) ->
     _ = ask_body({terminate, Reason}, P),
     _ = erase(?CAME_TO),                % a crash report has the dictionary
@@ -291,18 +291,18 @@ ask_body(Request, #process{system = false}) ->
     error({fairnif, {no_system_option, Request}});
 ask_body(Request, P) ->
     Tag = make_ref(),
-    put(?CAME_TO, told(came_to(P), {system, {self(), Tag}, Request})),
+    put(?CAME_TO, deliver(came_to(P), {system, {self(), Tag}, Request})),
     receive
         {Tag, Answer} -> Answer
     after 0 ->
             error({fairnif, {not_answered, Request}})
     end.
 
-told(Asks, Message) when ?ASKS(Asks) ->
+deliver(Asks, Message) when ?ASKS(Asks) ->
     try
         fairnif_await:answer(Asks, 1, Message)
     catch
         Class:Reason:Stack -> {raised, Class, Reason, Stack}
     end;
-told(Ended, _Message) ->                % meanwhile: the process ends when sys lets it go on
+deliver(Ended, _Message) ->             % meanwhile: the process ends when sys resumes it
     Ended.

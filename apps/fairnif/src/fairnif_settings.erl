@@ -97,8 +97,8 @@ use_figures() ->
         _ -> use_figures()
     end.
 
-%% Starts the process that measures, unless that was done or is under way.  It is linked to
-%% nobody, and whoever loads the runtime may die; if it is killed itself, the next call of
+%% Starts the process that measures, unless that was done or is under way.  It is linked to no
+%% process, since the one that loads the runtime may die; if it is killed itself, the next call of
 %% fairnif:load_info/0,1, info/0,1, configure/0 or debug/1 starts it again.
 -spec start_measuring() -> ok.
 start_measuring() ->
@@ -127,9 +127,9 @@ measure_once() ->
         is_measured() orelse fairnif_calibration:put_figures(Figures),
         use_figures()
     catch
-        %% Module fairnif is being loaded anew: its next call starts this again.
+        %% Module fairnif is being loaded again: its next call starts this again.
         error:not_loaded -> ok;
-        %% Told of when the environment was read.
+        %% Reported when the environment was read.
         error:{fairnif, {bad_env, _}} -> ok
     end.
 

@@ -79,7 +79,7 @@ enum {
     FAIR__INLINE_ROOTS = 12,        /* arguments of their own at a pause */
     FAIR__OCTAVES = 64,             /* of a number of units */
     FAIR__END_IS_WORK = 512,        /* what a task holds, by fair__weight: more
-                                       is let go of in slices, or on the pool;
+                                       is released in slices, or on the pool;
                                        half a slice */
     FAIR__BUCKETS = 1 + 20 * 8      /* under 1 us; 8 to an octave up to 1 s */
 };

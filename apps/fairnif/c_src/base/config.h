@@ -16,8 +16,8 @@ struct fair__config {
     fair__u64 auto_gap_ns;     /* AUTO: mean gap from which calls begin
                                    dirty */
     fair__u64 max_tasks;        /* 0: no limit */
-    fair__u64 dirty_cpus;       /* dirty CPU schedulers online; so many
-                                   threads of the pool may compute at once */
+    fair__u64 dirty_cpus;       /* dirty CPU schedulers online; up to this
+                                   many threads of the pool compute at once */
     fair__u64 threads;          /* of the pool, at most */
     fair__u64 pool_nice;        /* authors' code has a priority there that is
                                    lower than the schedulers' by this */

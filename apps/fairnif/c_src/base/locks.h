@@ -1,11 +1,11 @@
 /*
  * locks.h - the runtime's locks, and in which order a thread takes them.
  *
- * Who holds one may take those that stand after it here, and no other: with
- * FAIRNIF_ASSERT another order ends the VM.  No code of an author's is called
- * with one held, nor a function of the VM's that may free a resource object, whose
- * destructor may take one, or wait.  fair__os_say (os.c) has one that is tried
- * only, in any order.
+ * A thread that holds one may take those that stand after it here, and no
+ * other: with FAIRNIF_ASSERT another order ends the VM.  No code of an author's
+ * is called with one held, nor a function of the VM's that may free a resource
+ * object, whose destructor may take one, or wait. fair__os_say (os.c) has one
+ * that is tried only, in any order.
  */
 #ifndef FAIR_LOCKS_H
 #define FAIR_LOCKS_H

@@ -404,9 +404,9 @@ void fair__os_alternate_stack(void *memory, size_t size)
     sigaltstack(&stack, NULL);
 }
 
-/* Standard error may be a pipe that nobody reads, and a scheduler would wait for
- * that.  Where poll finds room there is a page of it, for one writer: nobody
- * else of the runtime writes meanwhile.  (What is not said was counted.) */
+/* A write to standard error would block a scheduler where that is a full pipe.
+ * Where poll finds room there is a page of it, for one writer: no other thread
+ * of the runtime writes meanwhile.  (A skipped line was counted.) */
 APART void fair__os_say(const char *line, size_t length)
 {
     static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
@@ -415,7 +415,7 @@ APART void fair__os_say(const char *line, size_t length)
         return;
     if (fair__os_look(STDERR_FILENO, FAIR_WRITE, 0) == FAIR_WRITE
         && write(STDERR_FILENO, line, length) < 0)
-        errno = 0;              /* there is nobody to tell */
+        errno = 0;              /* there is no way to report it */
     pthread_mutex_unlock(&writing);
 }
 

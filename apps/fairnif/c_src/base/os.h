@@ -18,7 +18,7 @@ FAIR_HIDDEN void fair__os_stay(void) __attribute__((noreturn));
 FAIR_HIDDEN int fair__thread_id(void);
 FAIR_HIDDEN unsigned fair__thread_number(void);
 FAIR_HIDDEN bool fair__thread_computes(int tid);
-/* This thread's priority, for good: nobody without privileges raises it again. */
+/* Lowers this thread's priority; raising it again takes privileges. */
 FAIR_HIDDEN void fair__os_lower(int by);
 /* How long the kernel lets a thread of a normal scheduler run before another one
  * that wants its processor; 0: as long as any.  Linux from 6.12 on. */

@@ -5,7 +5,7 @@
 
 #include "base/locks.h"
 
-static void nobody_is_monitored(ErlNifEnv *env, void *obj, ErlNifPid *pid,
+static void ignore_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
                                 ErlNifMonitor *monitor)
 {
     (void)env, (void)obj, (void)pid, (void)monitor;
@@ -20,7 +20,7 @@ ErlNifResourceType *fair__open_type(ErlNifEnv *env, const char *name,
 {
     init.members = 4;
     if (!init.down)
-        init.down = nobody_is_monitored;
+        init.down = ignore_down;
     return enif_init_resource_type(env, name, &init,
                                    ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER,
                                    NULL);
@@ -48,7 +48,7 @@ bool fair__open_kept_type(ErlNifEnv *env, const char *name,
 
 /* When the module is purged the VM frees those of its types that have no object,
  * and the next call that waits would make one of what is free.  So each has one
- * that nobody lets go of; it cannot be made before load has returned. */
+ * that is never released; it cannot be made before load has returned. */
 bool fair__keep_types(void)
 {
     static struct fair__mutex lock = FAIR__MUTEX(RANK_KEPT);

@@ -1,5 +1,5 @@
 /*
- * end.c - the end of a task: what it holds is let go.
+ * end.c - the end of a task: what it holds is released.
  *
  * On any thread: a task ends where it ran, where its caller's arguments are
  * freed, or where a pending value is.
@@ -34,7 +34,7 @@ static __attribute__((noinline)) unsigned release(struct fair__task *t,
 }
 
 /* Everything the task holds, locks too; nothing when it is called again. */
-void fair__let_go(struct fair__task *t)
+void fair__release_all(struct fair__task *t)
 {
     if (fair__has_held(t) || t->hold.mutexes)
         release(t, UINT_MAX);
@@ -46,7 +46,7 @@ void fair__let_go(struct fair__task *t)
 
 /* The same by and by, until the slice that began then is up: false when
  * something is left. */
-bool fair__let_go_some(struct fair__task *t, uint64_t since)
+bool fair__release_some(struct fair__task *t, uint64_t since)
 {
     enum { STEP = 64 };         /* between looks at the clock: 2 us */
     unsigned left;
@@ -75,7 +75,7 @@ static struct fair__handle *handle_of(const struct fair__task *t,
 
 /* -- cleaning up ----------------------------------------------------------- */
 
-/* Its body is on its stack still, and lets go itself of what lies there. */
+/* Its body is on its stack still, and releases what lies there itself. */
 static bool is_to_clean_up(const struct fair__task *t)
 {
     return t->begun && (t->exit == X_PAUSE || t->exit == X_WAIT)
@@ -91,7 +91,7 @@ void fair__cleaned_up(struct fair__task *t)
 static const struct fair__kind cleans_up = {.apart = true, .has_caller = true};
 
 /* On a thread of the pool, whose record may be lacking.  False when the body
- * waits for a lock that others should let go of meanwhile. */
+ * waits for a lock that others should release meanwhile. */
 static bool clean_up(struct fair__task *t, struct fair__thread *th)
 {
     struct fair__fstat *st = th ? fair__stat(th, t->func) : NULL;
@@ -206,10 +206,10 @@ static void end_job(struct fair__job *job)
     fair__task_end(fair__task_of(job), fair__self());
 }
 
-/* What it holds is let go of on the pool: here it would block a scheduler, and
- * nobody waits for it.  Until then the library is kept: it may have deferred
- * functions.  In the destructor of the handle another object of its type does
- * that, since the type is there still.  False: no memory, or no thread. */
+/* What it holds is released on the pool: here it would block a scheduler, for no
+ * caller.  Until then the library is kept: it may have deferred functions.  In
+ * the destructor of the handle another object of its type does that, since the
+ * type is there still.  False: no memory, or no thread. */
 static bool end_elsewhere(struct fair__task *t)
 {
     if (!FAIR__TASKS || !t->kind->has_caller || !fair__blocks_others()
@@ -241,7 +241,7 @@ static __attribute__((noinline)) void free_own_env(struct fair__task *t)
     t->own.env = NULL;
 }
 
-/* Everything the task holds is let go; `th` is NULL where no tasks run.  Of a
+/* Everything the task holds is released; `th` is NULL where no tasks run.  Of a
  * body that has to clean up before, it is the begin of the end. */
 void fair__task_end(struct fair__task *t, struct fair__thread *th)
 {
@@ -254,7 +254,7 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
     }
     if (fair_unlikely(fair__end_is_work(t)) && end_elsewhere(t))
         return;
-    fair__let_go(t);
+    fair__release_all(t);
     fair__delist(t);
     if (t->counted)
         fair__dismiss(t->func, t->vm_env);
@@ -271,7 +271,7 @@ void fair__task_end(struct fair__task *t, struct fair__thread *th)
         enif_release_resource(spare);
 }
 
-/* Its caller died, or let go of its pending value; on any thread.  `env` is
+/* Its caller died, or released its pending value; on any thread.  `env` is
  * that of a callback of the VM's, or NULL. */
 void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env)
 {

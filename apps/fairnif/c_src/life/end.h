@@ -1,5 +1,5 @@
 /*
- * end.h - the end of a task: what it holds is let go.
+ * end.h - the end of a task: what it holds is released.
  */
 #ifndef FAIR_END_H
 #define FAIR_END_H
@@ -17,14 +17,14 @@ FAIR_HIDDEN ERL_NIF_TERM fair__wait_or_end(struct fair__task *t,
 FAIR_HIDDEN ERL_NIF_TERM fair__end_in_error(struct fair__task *t,
                                             ErlNifEnv *env, int argc,
                                             const ERL_NIF_TERM argv[]);
-/* On a thread of the pool, before anything is let go of a task that cannot be
- * gone on with: its body cleans up, if it has to. */
+/* On a thread of the pool, before anything is released of a task that cannot
+ * continue: its body cleans up, if it has to. */
 FAIR_HIDDEN void fair__clean_up(struct fair__task *t,
                                 struct fair__thread *th);
 /* A body that was cancelled has returned: why its task ends. */
 FAIR_HIDDEN void fair__cleaned_up(struct fair__task *t);
-FAIR_HIDDEN void fair__let_go(struct fair__task *t);
-FAIR_HIDDEN bool fair__let_go_some(struct fair__task *t, uint64_t since);
+FAIR_HIDDEN void fair__release_all(struct fair__task *t);
+FAIR_HIDDEN bool fair__release_some(struct fair__task *t, uint64_t since);
 FAIR_HIDDEN void fair__task_end(struct fair__task *t,
                                 struct fair__thread *th);
 FAIR_HIDDEN void fair__drop_elsewhere(struct fair__task *t, ErlNifEnv *env);

@@ -37,7 +37,7 @@
 static ERL_NIF_TERM reschedule(struct fair__task *t, struct fair__thread *th);
 static const struct fair__kind scheduled;
 
-/* The body is over, with much to be let go of: that is done in slices, before
+/* The body is over, with much to release: that is done in slices, before
  * the result goes out.  False where it is done at once, or memory is out; or on
  * the pool, where the VM has been given an exception, and schedules no NIF. */
 static bool ends_in_slices(struct fair__task *t)
@@ -73,7 +73,7 @@ static ERL_NIF_TERM drop(struct fair__task *t, struct fair__thread *th)
 
     ADD(t->stat->cancels, 1);
     fair__task_end(t, th);
-    return enif_make_atom(env, "cancelled");    /* nobody will see it */
+    return enif_make_atom(env, "cancelled");    /* no process sees it */
 }
 
 static ERL_NIF_TERM finish(struct fair__task *t, struct fair__thread *th)
@@ -166,14 +166,14 @@ static ERL_NIF_TERM park_call(struct fair__task *t, struct fair__thread *th)
 }
 
 /* It is charged as the body was. */
-static ERL_NIF_TERM go_on_ending(struct fair__task *t, struct fair__thread *th)
+static ERL_NIF_TERM resume_ending(struct fair__task *t, struct fair__thread *th)
 {
     uint64_t begin = fair__now(), ns;
     bool more;
 
     fair__slot_enter(th, t->func, GET(t->since_ns), t->pub.yields,
                      t->owner.pid);
-    more = !fair__let_go_some(t, begin);
+    more = !fair__release_some(t, begin);
     fair__slot_leave(th);
     ns = fair__now() - begin;
     t->slice.debt_ns += (double)ns;
@@ -202,7 +202,7 @@ static ERL_NIF_TERM next_slice(struct fair__task *t, struct fair__thread *th,
         return drop(t, th);
     fair__become(t, T_RUNNING);
     if (fair_unlikely(t->over))
-        return go_on_ending(t, th);
+        return resume_ending(t, th);
     if (fair_unlikely(fair__is_threaded(t)))
         return hand_to_pool(t, th);
     fair__next_slice(t);
@@ -323,7 +323,7 @@ void fair__task_init(struct fair__task *t, struct fair__nif *nif,
     fair__hold_init(t);
 }
 
-/* The kind of scheduler on which the body begins; a threaded one is handed over
+/* The kind of scheduler on which the body begins; a threaded one is passed
  * on a normal one. */
 static enum fair__where begins_on(const struct fair__task *t)
 {

@@ -2,9 +2,9 @@
  * listed.c - the tasks that have been suspended and have not ended.
  *
  * A scheduler takes a shard's lock at a task's first pause and at its end.  So
- * who reads the list, however long it is, has the lock for some of it at a time;
- * where it goes on is marked in the list itself.  Those who came meanwhile stand
- * before the mark, and are not seen.
+ * a reader of the list, however long it is, has the lock for some of it at a
+ * time; where it continues is marked in the list itself.  Those who came
+ * meanwhile stand before the mark, and are not seen.
  */
 #include "life/listed.h"
 

@@ -6,14 +6,14 @@
 
 #include "task/task.h"
 
-/* The state of one that is to go on there. */
+/* The state of one that continues there. */
 FAIR_HIDDEN enum fair__state fair__queued_as(enum fair__where where);
 FAIR_HIDDEN void fair__run_body(struct fair__task *t);
 /* One slice, and what follows from it. */
 FAIR_HIDDEN ERL_NIF_TERM fair__run(struct fair__task *t,
                                    struct fair__thread *th);
-/* Of a task that is apart: the same, what the pool does to go on with it, and
- * what follows where it has left its stack to come back. */
+/* Of a task that is apart: the same, by which the pool continues it, and what
+ * follows where it has left its stack to come back. */
 FAIR_HIDDEN void fair__run_apart(struct fair__task *t,
                                  struct fair__thread *th);
 FAIR_HIDDEN void fair__run_job(struct fair__job *job);

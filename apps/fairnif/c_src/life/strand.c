@@ -11,7 +11,7 @@
  * It belongs to who made it.  Nothing here takes a lock, or waits.
  *
  * Must never be done here: drop one that has begun.  Its frames are its
- * author's, and nobody could let go of what they hold.
+ * author's, and the runtime cannot free what they own.
  */
 #include "life/strand.h"
 
@@ -33,7 +33,7 @@ static void do_work(struct fair__task *t)
     t->wait.work(t->wait.work_arg);
 }
 
-/* Nobody asks for these counts; several threads write them and may lose one. */
+/* These counts are never read; several threads write them and may lose one. */
 static struct fair__fstat counts;
 static struct fair__func function = {
     .module = "fairnif", .name = "strand", .mixed = true, .elsewhere = &counts

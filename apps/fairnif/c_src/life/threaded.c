@@ -78,10 +78,10 @@ static ErlNifEnv *leave_env(struct fair__task *t, ERL_NIF_TERM *result)
     return change_env(t, env, &weighs);
 }
 
-/* A threaded call is over.  What the task held is let go first: the caller may
- * rely on that.  The rest is left to the caller's next nif_await: memory that a
- * scheduler allocated and this thread freed, or the other way round, goes back
- * by way of the VM's delayed deallocation, and wakes a thread each time. */
+/* A threaded call is over.  What the task held is released first: the caller
+ * may rely on that.  The rest is left to the caller's next nif_await: memory
+ * that a scheduler allocated and this thread freed, or vice versa, goes back
+ * through the VM's delayed deallocation, and wakes a thread each time. */
 static ERL_NIF_TERM answer(struct fair__task *t, struct fair__thread *th)
 {
     bool raises;
@@ -90,8 +90,8 @@ static ERL_NIF_TERM answer(struct fair__task *t, struct fair__thread *th)
     struct fair__wake w = {0};
     struct fair__pending *p;
 
-    t->pub.env = NULL;          /* from here on it is nobody's */
-    fair__let_go(t);
+    t->pub.env = NULL;          /* no thread owns it from here on */
+    fair__release_all(t);
     fair__wait_lock();
     p = t->wait.pending;
     if (p) {
@@ -136,11 +136,11 @@ static ERL_NIF_TERM left_body(struct fair__task *t, struct fair__thread *th)
     return fair__put_by(t, th);
 }
 
-/* Nobody wants it any more. */
+/* No process awaits it any more. */
 static ERL_NIF_TERM drop_body(struct fair__task *t, struct fair__thread *th)
 {
     (void)th;
-    /* Whoever looked at it under the lock has done so. */
+    /* Lets a thread that looks at it under the lock finish. */
     fair__wait_lock();
     fair__wait_unlock();
     fair__drop_elsewhere(t, NULL);
@@ -169,9 +169,9 @@ bool fair__threaded_on_dirty(const struct fair__task *t)
 
 enum { RENEW_WORDS = 512 };     /* of terms are copied at each answer: 1 us */
 
-/* While it asks, a task has no terms but its arguments and roots.  So where those
- * are few it gets a new environment, and what it made and was answered before is
- * let go.  When memory is out it keeps the one that it has. */
+/* While it asks, a task has no terms but its arguments and roots.  So where
+ * those are few it gets a new environment, and earlier terms and answers are
+ * released.  When memory is out it keeps the one that it has. */
 static void renew_env(struct fair__task *t)
 {
     long left = RENEW_WORDS;
@@ -195,7 +195,7 @@ static void renew_env(struct fair__task *t)
         enif_free_env(env);
 }
 
-/* In nif_answer, of a task that asks: nobody else touches it. */
+/* In nif_answer, of a task that asks: no other thread touches it. */
 static void take_in(struct fair__task *t, ERL_NIF_TERM answer)
 {
     renew_env(t);

@@ -175,7 +175,7 @@ static int declare_functions(ErlNifEnv *env, struct fair__handshake *hs)
 }
 
 /* Under the first name that no instance of the module has: a name that is new
- * each time would be an atom each time, for good. */
+ * each time would be an atom each time, never freed. */
 static ErlNifResourceType *open_own_type(ErlNifEnv *env)
 {
     ErlNifResourceType *type = NULL;

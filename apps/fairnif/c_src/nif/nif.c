@@ -1,9 +1,9 @@
 /*
  * nif.c - the NIF library of module fairnif itself: loaded, upgraded, asked.
  *
- * The module may be loaded anew, even from another file, while authors'
+ * The module may be loaded again, even from another file, while authors'
  * libraries are bound to this runtime.  So its NIFs go through the table that
- * priv_data points to, which an upgrade hands on; and the library is linked
+ * priv_data points to, which an upgrade passes on; and the library is linked
  * with -z nodelete, so that the code behind the table stays.
  */
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * ops.c - what authors' libraries call, and how bodies that clean up themselves
  * (FAIR_CLEANUP) come to do so.
  *
- * Where any other body is left behind on its stack (its caller is dead, or the
- * runtime ends the call), such a one is told.  It sees it when the function
- * returns that it called: fair_cancelled answers 1 from then on.
+ * Any other body is left behind on its stack (its caller is dead, or the
+ * runtime ends the call).  This one sees it when the function of the runtime
+ * that it called returns: fair_cancelled answers 1 from then on.
  *
  *     suspended, waits --> T_CLEANUP: fair__task_end, on a thread --.
  *                                                                    v
@@ -69,9 +69,9 @@ static int offload_at_once(fair_task *pub, enum fair_mode where, size_t units,
     return 1;
 }
 
-/* Who has the lock may need this thread to let go of it.  Not while it cleans up
- * in its caller's call (end.c), nor where an exception would be lost. */
-static bool can_give_way(const struct fair__task *t)
+/* The lock's owner may need this thread.  Not while the body cleans up in its
+ * caller's call (end.c), nor where an exception would be lost. */
+static bool can_pause(const struct fair__task *t)
 {
     return FAIR__TASKS && !t->away && t->thread && t->thread->where == t->where
         && (t->where != W_THREAD || fair__pool_presses())
@@ -104,9 +104,9 @@ static int lock_cleaning_up(fair_task *pub, fair_mutex *m, int wait)
     while (!fair__lock(pub, m, 0)) {
         if (!wait || fair__lock_is_own(t, m))
             return wait ? -EDEADLK : 0;
-        if (t->where != W_NORMAL || !can_give_way(t))
+        if (t->where != W_NORMAL || !can_pause(t))
             fair__nap();
-        if (can_give_way(t))
+        if (can_pause(t))
             pause_cleaning_up(t);
     }
     return 1;

@@ -46,7 +46,7 @@ static void list_task(struct listing *l, const struct fair__func *f,
     l->list = enif_make_list_cell(l->env, map, l->list);
 }
 
-/* By what a task is known: its owner, or, of nobody's, when it began. */
+/* By what a task is known: its owner, or, without one, when it began. */
 static ERL_NIF_TERM key_of(const ErlNifPid *owner, uint64_t since)
 {
     return enif_is_pid_undefined(owner) ? (ERL_NIF_TERM)since : owner->pid;
@@ -119,7 +119,7 @@ static bool waits(const struct fair__seen_task *t)
 }
 
 /* tasks() -> [map()]
- * Tasks go on while they are listed.  The threads are looked at before and
+ * Tasks run while they are listed.  The threads are looked at before and
  * after the suspended ones, so that none is missed, and a process, which has
  * one task at most that does not wait, is shown once.  (A callback of a fair
  * resource has no process; its owner is shown as `undefined`.)  One that was running
@@ -166,8 +166,8 @@ static ERL_NIF_TERM list_outlived(ErlNifEnv *env, int argc,
 }
 
 /* Few tasks are gone through in place: then this answers also while all dirty
- * schedulers are busy, which is when somebody asks, and to load a library, which
- * asks for those that are outlived, waits for nobody. */
+ * schedulers are busy, which is when an operator asks, and loading a library,
+ * which asks for those that are outlived, never waits. */
 static ERL_NIF_TERM in_place_or_dirty(ErlNifEnv *env, const char *name,
                                       ERL_NIF_TERM (*list)(
                                           ErlNifEnv *env, int argc,

@@ -13,13 +13,13 @@
  *                |                                                   v
  *                '-------------------------------------------> ended: the next
  *
- * Who owns what: a callback owns its task, its object (`cleanup`) or a reference
- * to it (`down`, `stop`), and so a hold on the author's library: the VM keeps it
- * mapped while there are objects of its types.  The VM's object goes when the
- * destructor returns; another one of the type takes its place, a mere pin.  A
- * load that takes the type over takes it off the library before: whose callbacks
- * are still under way then gets a pin of its task type, which nobody takes over.
- * What is due is under the waiting lock.
+ * Who owns what: a callback owns its task, its object (`cleanup`) or a
+ * reference to it (`down`, `stop`), and so a hold on the author's library: the
+ * VM keeps it mapped while there are objects of its types.  The VM's object
+ * goes when the destructor returns; another one of the type takes its place, a
+ * mere pin.  A load that takes the type over takes it off the library before:
+ * whose callbacks are still under way then gets a pin of its task type, which
+ * is never taken over.  What is due is under the waiting lock.
  *
  * The VM's object holds only the address of the author's, which so outlives it.
  * Its callbacks are functions of the runtime, which is never unmapped.
@@ -154,8 +154,8 @@ static struct fair__task *new_task(struct fair__callback *c,
 
 static void next_turn(struct fair__callback *over);
 
-/* What is dearer than was believed counts at once, what is cheaper by and by:
- * one that takes long in place blocks a scheduler. */
+/* A cost above the estimate counts at once, one below it by and by: a callback
+ * that takes long in place blocks a scheduler. */
 static void learn_cost(struct fair__callback *c)
 {
     fair__u64 *cost = &type_of(c->object)->cost_ns[c->kind];
@@ -176,7 +176,7 @@ static ERL_NIF_TERM end(struct fair__task *t, struct fair__thread *th)
     struct fair__callback *c = t->callback;
 
     if (t->exit == X_RAISE || enif_has_pending_exception(t->own.env, NULL))
-        fair__misuse(t, RULE_NOBODY);
+        fair__misuse(t, RULE_NO_CALLER);
     t->slice.now = fair__now();
     count_cost(t);
     learn_cost(c);
@@ -286,7 +286,7 @@ static void next_turn(struct fair__callback *over)
     struct fair__type *type = type_of(o);
     void *held = over->kind == CLEANUP ? over->pin : o->head.vm;
     struct fair__callback *next, *more;
-    void *pin = fair__version_let_go(over->version);
+    void *pin = fair__version_unuse(over->version);
 
     fair__wait_lock();
     type->under_way--;
@@ -321,7 +321,7 @@ static bool may_be_in_place(const struct fair__callback *c,
     uint64_t slice = GET(fair__config.slice_ns), now;
 
     if (!th || th->current || th->in_place || th->where > W_DIRTY_IO
-        || th->locks > 0        /* its caller's, who is to let go of them */
+        || th->locks > 0        /* of its caller, which has to release them */
         || cost == 0 || cost > slice / 2)
         return false;
     now = fair__now();
@@ -335,7 +335,7 @@ static bool may_be_in_place(const struct fair__callback *c,
     return true;
 }
 
-/* In the VM's call, and in no other one: what is let go of there may be the last
+/* In the VM's call, and in no other one: what is released there may be the last
  * reference to another object. */
 static bool begin_in_place(struct fair__callback *c, ErlNifEnv *env)
 {
@@ -343,7 +343,7 @@ static bool begin_in_place(struct fair__callback *c, ErlNifEnv *env)
     struct fair__task *t;
 
     /* Without tasks none could leave the VM's call.  A thread of the author's
-     * would get a record, which stays for good. */
+     * would get a record, which is never freed. */
     if (!FAIR__TASKS || enif_thread_type() == ERL_NIF_THR_UNDEFINED)
         return false;
     th = fair__self();

@@ -1,5 +1,5 @@
 /*
- * resource.h - resource objects whose callbacks are tasks of nobody's.
+ * resource.h - resource objects whose callbacks are tasks without a caller.
  */
 #ifndef FAIR_RESOURCE_H
 #define FAIR_RESOURCE_H

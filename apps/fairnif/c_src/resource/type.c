@@ -31,8 +31,8 @@ static struct {
 
 /* -- versions --------------------------------------------------------------- */
 
-/* With `lock` held.  What is answered is to be released without it. */
-static void *let_go_of(struct fair__version *v)
+/* With `lock` held.  Release what it answers without it. */
+static void *unuse(struct fair__version *v)
 {
     void *pin = NULL;
 
@@ -43,12 +43,12 @@ static void *let_go_of(struct fair__version *v)
     return pin;
 }
 
-void *fair__version_let_go(struct fair__version *v)
+void *fair__version_unuse(struct fair__version *v)
 {
     void *pin;
 
     fair__mutex_lock(&lock);
-    pin = let_go_of(v);
+    pin = unuse(v);
     fair__mutex_unlock(&lock);
     return pin;
 }
@@ -97,19 +97,19 @@ static void replace(struct fair__version *v)
 {
     if (v && v->uses > 1)
         v->pin = fair__new_pin(v->lib.type, sizeof(struct fair__handle));
-    let_go_of(v);
+    unuse(v);
 }
 
 void fair__resource_loaded(int error)
 {
-    fair__env_note_time();      /* a first object may go on any thread */
+    fair__env_note_time();      /* a first object may be freed on any thread */
     fair__mutex_lock(&lock);
     for (struct fair__type *type = types; type; type = type->next) {
         struct fair__version *opened = type->opened;
 
         type->opened = NULL;
         if (error)
-            let_go_of(opened);
+            unuse(opened);
         if (error || !opened)
             continue;
         replace(type->version);

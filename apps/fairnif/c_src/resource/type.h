@@ -20,7 +20,7 @@ struct fair__version {
 };
 
 /* What a library has of a type: those that say the same `size` have the same.
- * Never freed: code of an older one may go on. */
+ * Never freed: code of an older one may still run. */
 struct fair__view {
     fair_resource_type pub;
     struct fair__type *type;
@@ -48,15 +48,15 @@ struct fair__type {
     fair__u64 objects;
 };
 
-/* So many of its callbacks may be under way. */
+/* Up to this many of its callbacks may be under way. */
 FAIR_HIDDEN uint64_t fair__type_max_concurrent(const struct fair__type *type);
-/* The author's functions, as of now; NULL when he has none of this kind, or none
- * for an object of that size.  To be let go of: what that answers is then to be
- * released, if anything. */
+/* The author's functions, as of now; NULL when he has none of this kind, or
+ * none for an object of that size. fair__version_unuse ends its use, and
+ * answers what the caller must then release, if anything. */
 FAIR_HIDDEN struct fair__version *fair__version_use(struct fair__type *type,
                                                     enum kind kind,
                                                     size_t size);
-FAIR_HIDDEN void *fair__version_let_go(struct fair__version *version);
+FAIR_HIDDEN void *fair__version_unuse(struct fair__version *version);
 /* One of the VM's objects, zeroed; waits for memory. */
 FAIR_HIDDEN void *fair__new_pin(ErlNifResourceType *type, size_t size);
 
@@ -75,7 +75,7 @@ FAIR_HIDDEN void fair__resource_loading(const char *module,
 FAIR_HIDDEN void fair__resource_loaded(int error);
 
 struct fair__seen_type {        /* for readers: a copy */
-    const char *module, *name;  /* stay for good */
+    const char *module, *name;  /* never freed */
     uint64_t objects;           /* that there are */
     uint64_t due, under_way;    /* callbacks */
     unsigned max_concurrent;

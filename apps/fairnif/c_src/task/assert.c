@@ -26,7 +26,7 @@ static bool is_move(int from, int to)
     return false;
 }
 
-/* Somebody is to go on with it. */
+/* Its caller or a thread continues it. */
 static bool is_awaited(const struct fair__task *t)
 {
     return t->wait.pending || !t->kind->has_caller;

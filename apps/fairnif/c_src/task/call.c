@@ -44,34 +44,34 @@ static unsigned octave_of(size_t units)
     return 63 - (unsigned)__builtin_clzll(units | 1);
 }
 
-static bool was_dear(const struct fair__func *f, unsigned octave)
+static bool was_dirty(const struct fair__func *f, unsigned octave)
 {
-    return GET(f->work_dear) >> octave & 1;
+    return GET(f->work_dirty) >> octave & 1;
 }
 
-static void set_dear(struct fair__func *f, unsigned octave, bool dear)
+static void set_dirty(struct fair__func *f, unsigned octave, bool dirty)
 {
     uint64_t bit = (uint64_t)1 << octave;
 
-    if (fair_likely(was_dear(f, octave) == dear))
+    if (fair_likely(was_dirty(f, octave) == dirty))
         return;
-    if (dear)
-        atomic_fetch_or(&f->work_dear, bit);
+    if (dirty)
+        atomic_fetch_or(&f->work_dirty, bit);
     else
-        atomic_fetch_and(&f->work_dear, ~bit);
+        atomic_fetch_and(&f->work_dirty, ~bit);
 }
 
 /* Nanoseconds from which a call goes dirty. */
 static double limit(const struct fair__func *f, unsigned octave)
 {
-    return (was_dear(f, octave) ? rule.stay_dirty : rule.go_dirty)
+    return (was_dirty(f, octave) ? rule.stay_dirty : rule.go_dirty)
         * (double)GET(fair__config.dirty_round_trip_ns);
 }
 
 /* No call of this octave was measured.  Less work does not cost more: what is
  * in place for the next larger octave known is so for this one.  Else the
  * first one is measured where it may be long. */
-static bool is_unknown_dear(const struct fair__func *f, unsigned octave)
+static bool is_expensive_untested(const struct fair__func *f, unsigned octave)
 {
     for (unsigned i = octave + 1; i < FAIR__OCTAVES; i++) {
         double unit_ns = GET(f->work_unit_ns[i]);
@@ -82,20 +82,20 @@ static bool is_unknown_dear(const struct fair__func *f, unsigned octave)
     return true;
 }
 
-static bool is_dear(struct fair__func *f, unsigned octave, size_t units)
+static bool is_expensive(struct fair__func *f, unsigned octave, size_t units)
 {
     double unit_ns = GET(f->work_unit_ns[octave]);
-    bool dear;
+    bool expensive;
 
     if (fair_unlikely(unit_ns <= 0))
-        return is_unknown_dear(f, octave);
-    dear = unit_ns * (double)units > limit(f, octave);
-    set_dear(f, octave, dear);
-    return dear;
+        return is_expensive_untested(f, octave);
+    expensive = unit_ns * (double)units > limit(f, octave);
+    set_dirty(f, octave, expensive);
+    return expensive;
 }
 
 /* A sample that replaces what was believed also replaces where the octave's
- * calls went: they are judged anew. */
+ * calls went: they are judged again. */
 static void learn_call(struct fair__func *f, unsigned octave, size_t units,
                        uint64_t ns)
 {
@@ -105,7 +105,7 @@ static void learn_call(struct fair__func *f, unsigned octave, size_t units,
     if (sample <= unit_ns * rule.wrong && unit_ns <= sample * rule.wrong) {
         sample = unit_ns + (sample - unit_ns) * rule.follow;
     } else {
-        set_dear(f, octave, false);
+        set_dirty(f, octave, false);
     }
     SET(f->work_unit_ns[octave], sample);
 }
@@ -117,7 +117,7 @@ double fair__call_cutoff(const struct fair__func *f)
         double unit_ns = GET(f->work_unit_ns[i]);
 
         if (unit_ns <= 0) {
-            if (is_unknown_dear(f, i))
+            if (is_expensive_untested(f, i))
                 return least;
         } else if (unit_ns * 2 * least > limit(f, i)) {
             double units = limit(f, i) / unit_ns;
@@ -175,7 +175,7 @@ static void call_learned(struct fair__task *t, size_t units,
 
     units += !units;
     if (back == W_NORMAL && t->slice.yielding
-        && is_dear(t->func, octave, units))
+        && is_expensive(t->func, octave, units))
         fair__go(t, W_DIRTY_CPU);
     ADD(*(t->where == back ? &t->stat->inline_offloads
           : &t->stat->dirty_offloads),
@@ -207,7 +207,7 @@ void fair__call_on(struct fair__task *t, enum fair_mode where, size_t units,
     fair__go(t, back);
 }
 
-/* -- in place, and told when it is time ------------------------------------ */
+/* -- in place, with an alarm ----------------------------------------------- */
 
 uint64_t fair__alarm(fair_task *pub, void (*ring)(void *), void *arg)
 {

@@ -1,6 +1,6 @@
 /*
- * cancel.h - a body that has to clean up (FAIR_CLEANUP): it is told by its next
- * return from a function of the runtime.
+ * cancel.h - a body that has to clean up (FAIR_CLEANUP): it is notified by its
+ * next return from a function of the runtime.
  */
 #ifndef FAIR_CANCEL_H
 #define FAIR_CANCEL_H
@@ -29,7 +29,7 @@ struct fair__escape {
 extern FAIR_HIDDEN const struct fair__ops fair__plain_ops, fair__cleanup_ops,
     fair__cancelled_ops;
 
-/* So many bodies clean up now. */
+/* How many bodies clean up now. */
 extern FAIR_HIDDEN fair__u64 fair__cancelled_now;
 
 /* By who is at the task; it is over when the body has returned. */

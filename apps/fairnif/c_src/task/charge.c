@@ -64,8 +64,8 @@ static ERL_NIF_TERM sit_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 }
 
 /* Where a process's debt on this thread is written down.  The one that stood
- * there before is forgiven, but for the fraction of a percent that nobody can
- * be charged at once: that is passed on, or very many callers of very short
+ * there before is forgiven, but for the fraction of a percent that is too small
+ * to charge at once: that is passed on, or very many callers of very short
  * calls would never pay. */
 static struct fair__debt *debt_of(struct fair__thread *th, ERL_NIF_TERM pid,
                                   double turn)

@@ -1,5 +1,5 @@
 /*
- * checkers.h - what AddressSanitizer, ThreadSanitizer and valgrind must be told
+ * checkers.h - what AddressSanitizer, ThreadSanitizer and valgrind must know
  * of tasks: where their stacks are, which of them a thread is on, and which
  * are dead.
  *
@@ -7,7 +7,7 @@
  * -fsanitize=address or =thread, or with -DFAIR_VALGRIND, which needs
  * valgrind's headers.
  *
- * A pooled stack is nobody's: its frames, and what the record says of its last
+ * A pooled stack has no task: its frames, and what the record says of its last
  * task, are out of bounds until it is taken again, and then without a value.
  */
 #ifndef FAIR_CHECKERS_H

@@ -5,7 +5,7 @@
  * the number of pauses so far.  A body that gives one back after a pause,
  * without having asked for it again, kept it in a C variable.  It is reported
  * even if the garbage collector did not move it this time, but not if it is part
- * of what was handed out since: the body may have it from there.
+ * of what was returned since: the body may have it from there.
  */
 #include <stdio.h>
 
@@ -40,8 +40,8 @@ static const char *const rules[] = {
     [RULE_ROOT] = "used an invalid root number: pass what fair_root_new returned, "
         "until fair_root_drop",
     [RULE_RELEASED] = "used a fair_bin or fair_bytes after they were released",
-    [RULE_NOBODY] = "failed or raised in a callback of a fair resource, which "
-        "has no caller to raise it in",
+    [RULE_NO_CALLER] = "failed or raised in a callback of a fair resource, "
+        "which has no caller to raise it in",
     [RULE_MODE] = "passed an invalid mode: fair_move takes FAIR_NORMAL, "
         "FAIR_DIRTY_CPU and FAIR_DIRTY_IO, fair_offload any mode",
     [RULE_PORT] = "called enif_port_command outside a normal scheduler, which "
@@ -56,13 +56,13 @@ static const char *const rules[] = {
 static bool is_news(struct fair__func *f, enum fair__rule rule)
 {
     uint64_t second = fair__now_coarse() / FAIR__NS_PER_S << RULES;
-    uint64_t old = GET(f->told), now;
+    uint64_t old = GET(f->reported), now;
 
     do {
         now = (old >> RULES << RULES == second ? old : second) | 1u << rule;
         if (now == old)
             return false;
-    } while (!atomic_compare_exchange_weak(&f->told, &old, now));
+    } while (!atomic_compare_exchange_weak(&f->reported, &old, now));
     return true;
 }
 

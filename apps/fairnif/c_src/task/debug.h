@@ -12,11 +12,11 @@ FAIR_HIDDEN void fair__held_lock(int change);
 
 enum fair__rule {               /* their texts are in debug.c */
     RULE_KEPT_TERM, RULE_LOCK, RULE_EXCEPTION, RULE_NO_TERM, RULE_AWAY,
-    RULE_ROOT, RULE_RELEASED, RULE_MODE, RULE_NOBODY, RULE_NOT_LOCKED,
+    RULE_ROOT, RULE_RELEASED, RULE_MODE, RULE_NO_CALLER, RULE_NOT_LOCKED,
     RULE_PORT, RULES
 };
 FAIR_HIDDEN void fair__misuse(struct fair__task *t, enum fair__rule rule);
-/* Ends the call, unless the task is away; who calls it does nothing then. */
+/* Ends the call, unless the task is away; the caller does nothing then. */
 FAIR_HIDDEN void fair__refuse(struct fair__task *t, enum fair__rule rule,
                               const char *error);
 /* Refuses what is no root's number: they count from 1. */

@@ -11,7 +11,7 @@ extern FAIR_HIDDEN struct fair__atoms {
     ERL_NIF_TERM asks, ok, pending, sent, undefined;
 } fair__atoms;
 FAIR_HIDDEN void fair__atoms_make(ErlNifEnv *env);
-/* Somebody wants what it comes to. */
+/* A process wants its result. */
 FAIR_HIDDEN bool fair__alive(const struct fair__task *t);
 FAIR_HIDDEN fair_task *fair__current(void);
 FAIR_HIDDEN void fair__caller(fair_task *pub, ErlNifPid *pid);

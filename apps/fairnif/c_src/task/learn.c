@@ -8,7 +8,7 @@
  *
  * Nothing that was learned may outlive what it was learned from: whatever a
  * rate is, the calls that there are bring it to what they cost.  A rate that
- * only some calls teach is wrong for good where there are no such any more.
+ * only some calls teach stays wrong where there are no such any more.
  */
 #include "task/learn.h"
 

@@ -133,7 +133,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         return;
     }
     /* Returning repeats the access, now with the old action in place; a signal
-     * that somebody sent must be sent again. */
+     * that a process sent must be sent again. */
     sigaction(signal, old, NULL);
     if (info->si_code <= 0)
         raise(signal);

@@ -1,5 +1,5 @@
 /*
- * slice.c - time: when a task gives way.
+ * slice.c - time: when a task yields.
  *
  * A tick only counts down; window.c says how far.
  */
@@ -99,7 +99,7 @@ void fair__next_slice(struct fair__task *t)
 static void count_slice(struct fair__task *t, uint64_t elapsed)
 {
     struct fair__fstat *st = t->stat;
-    uint64_t held = elapsed += t->slice.before;
+    uint64_t used = elapsed += t->slice.before;
 
     ADD(st->slices, 1);
     if (t->where != W_NORMAL) {
@@ -109,14 +109,14 @@ static void count_slice(struct fair__task *t, uint64_t elapsed)
     ADD(st->normal_ns, elapsed);
     if (t->slice.timed) {
         if (t->slice.cpu_start)
-            held = fair__cpu_now() - t->slice.cpu_start;
-        RAISE_TO(st->longest_slice_ns, held);
-        ADD(st->histogram[fair__bucket(held)], 1);
+            used = fair__cpu_now() - t->slice.cpu_start;
+        RAISE_TO(st->longest_slice_ns, used);
+        ADD(st->histogram[fair__bucket(used)], 1);
     }
     /* What the operating system took is not charged. */
     if (!t->slice.cpu_start)
-        held = min_u(elapsed, UNPROVEN_SLICES * GET(fair__config.slice_ns));
-    t->slice.debt_ns = fair__min(t->slice.debt_ns + (double)held,
+        used = min_u(elapsed, UNPROVEN_SLICES * GET(fair__config.slice_ns));
+    t->slice.debt_ns = fair__min(t->slice.debt_ns + (double)used,
                        FAIR__TURNS_MOST * (double)GET(fair__config.turn_ns));
 }
 
@@ -167,9 +167,9 @@ void fair__slice_end(struct fair__task *t)
     }
 }
 
-/* -- giving way ---------------------------------------------------------- */
+/* -- yielding ------------------------------------------------------------ */
 
-/* For who runs more than one thing in a slice. */
+/* For callers that run more than one thing in a slice. */
 bool fair__slice_is_up(uint64_t since)
 {
     return (double)(fair__now() - since)
@@ -184,7 +184,7 @@ static void leave_slice(struct fair__task *t, enum fair__where target,
     SET(t->target, target);
     __atomic_store_n(&t->pub.yields, t->pub.yields + 1, __ATOMIC_RELAXED);
     t->slice.made = 0;
-    t->lacked = NULL;           /* whatever it was, the body went on */
+    t->lacked = NULL;           /* whatever it was, the body continued */
     t->pub.env_used = 0;
     fair__leave(t, exit);
 }
@@ -222,7 +222,7 @@ static bool makes_terms(const struct fair__task *t)
     return t->slice.made > FEW_BYTES || t->pub.env_used;
 }
 
-static bool must_give_way(struct fair__task *t)
+static bool must_yield(struct fair__task *t)
 {
     if (!FAIR__TASKS)
         return false;
@@ -233,8 +233,8 @@ static bool must_give_way(struct fair__task *t)
             || (t->hold.mutexes ? t->thread->is_low : t->slice.at_par);
     if (t->slice.yielding)
         return true;
-    /* What is made on a dirty scheduler is garbage to nobody until the task
-     * passes a normal one. */
+    /* No garbage collection frees what is made on a dirty scheduler until the
+     * task passes a normal one. */
     if (t->where != W_NORMAL && t->slice.makes_terms)
         return true;
     /* The VM collects large heaps on the dirty CPU schedulers. */
@@ -255,7 +255,7 @@ static void slice_is_up(struct fair__task *t)
     if (!fair__alive(t))
         fair__leave(t, X_DROP);         /* does not return */
     t->slice.makes_terms = makes_terms(t);
-    if (t->ask.outbox || must_give_way(t)) {
+    if (t->ask.outbox || must_yield(t)) {
         end_slice(t, t->where);
     } else {
         t->slice.whole = false;
@@ -333,7 +333,7 @@ void fair__work_end(struct fair__task *t)
     fair__window_reopen(t, t->slice.now);
 }
 
-/* Goes on, on another kind of scheduler. */
+/* Continues on another kind of scheduler. */
 void fair__go(struct fair__task *t, enum fair__where where)
 {
     if (t->where == where || t->where == W_THREAD || !FAIR__TASKS)
@@ -346,7 +346,7 @@ void fair__go(struct fair__task *t, enum fair__where where)
     end_slice(t, where);
 }
 
-/* Goes on, on the same kind of scheduler, when what it waits for has come. */
+/* Continues on the same kind of scheduler, when what it waits for has come. */
 void fair__go_waiting(struct fair__task *t)
 {
     t->slice.now = fair__now();
@@ -369,7 +369,7 @@ void fair__hand_out(struct fair__task *t)
 }
 
 /* What was announced and could not tick took until slice.now.  Too little to look
- * for the end of the slice is put by: a look is dear beside a short call. */
+ * for the end of the slice is put by: a look costs much beside a short call. */
 void fair__announced(struct fair__task *t, uint64_t ns)
 {
     t->slice.apart_ns += ns;

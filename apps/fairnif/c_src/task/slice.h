@@ -1,5 +1,5 @@
 /*
- * slice.h - time: when a task gives way.
+ * slice.h - time: when a task yields.
  */
 #ifndef FAIR_SLICE_H
 #define FAIR_SLICE_H
@@ -19,7 +19,7 @@ FAIR_HIDDEN void fair__work_end(struct fair__task *t);
 FAIR_HIDDEN void fair__go(struct fair__task *t, enum fair__where where);
 FAIR_HIDDEN void fair__go_waiting(struct fair__task *t);
 /* From the task's stack, which it leaves for a while.  What was sent goes to the
- * caller, who sends it. */
+ * caller, which sends it. */
 FAIR_HIDDEN void fair__hand_out(struct fair__task *t);
 /* Before anything that may take long. */
 static inline void fair__sends(struct fair__task *t)

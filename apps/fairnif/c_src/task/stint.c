@@ -13,20 +13,20 @@ enum {
 /* A short call costs the schedulers little, and would wait behind them for much
  * longer than it takes; a call that waits does not compute.  A task that holds a
  * lock must not wait behind threads that may wait for it. */
-static bool may_be_low(const struct fair__task *t, bool goes_on)
+static bool may_be_low(const struct fair__task *t, bool resumed)
 {
     return !t->hold.mutexes && !t->pub.cancelled
         && !GET(t->func->prompt) && !GET(t->func->locks)
         && GET(t->func->sleeps) <= 0
-        && (GET(t->func->brief) < BRIEF || goes_on);
+        && (GET(t->func->brief) < BRIEF || resumed);
 }
 
 struct fair__stint fair__stint_begin(struct fair__task *t,
-                                     struct fair__thread *th, bool goes_on)
+                                     struct fair__thread *th, bool resumed)
 {
-    struct fair__stint s = {.at = th, .begin = fair__now(), .goes_on = goes_on};
+    struct fair__stint s = {.at = th, .begin = fair__now(), .resumed = resumed};
 
-    if (th && may_be_low(t, goes_on))
+    if (th && may_be_low(t, resumed))
         s.low = fair__low_get(th);
     if (s.low)
         s.at = fair__low_record(s.low);
@@ -58,7 +58,7 @@ static int one_up(int n, int most)
     return n < most ? n + 1 : most;
 }
 
-/* Who was only kept from a processor by others has not slept. */
+/* One that was only kept from a processor by others has not slept. */
 static int sleeps_after(int sleeps, const struct fair__used *u)
 {
     if (fair__used_mostly_waits(u))
@@ -92,6 +92,6 @@ void fair__stint_learn(struct fair__task *t, const struct fair__stint *s,
         set(&f->brief, brief - (brief > 0 && u->ns > SHORT_NS));
     } else if (u->ns > 0) {     /* else the kernel does not say */
         set(&f->sleeps, sleeps_after(GET(f->sleeps), u));
-        set(&f->brief, paused || s->goes_on ? 0 : brief_after(brief, u));
+        set(&f->brief, paused || s->resumed ? 0 : brief_after(brief, u));
     }
 }

@@ -13,15 +13,15 @@ struct fair__stint {
     struct fair__thread *at;    /* the record of the thread that does; NULL:
                                    without memory */
     uint64_t begin;
-    bool goes_on;               /* with a body whose slice was up: it is not
+    bool resumed;               /* with a body whose slice was up: it is not
                                    short */
     bool measured;              /* by `before` */
     struct fair__used before;
 };
 FAIR_HIDDEN struct fair__stint fair__stint_begin(struct fair__task *t,
                                                  struct fair__thread *th,
-                                                 bool goes_on);
-/* It goes on on the pool's own thread. */
+                                                 bool resumed);
+/* It continues on the pool's own thread. */
 FAIR_HIDDEN void fair__stint_at_par(struct fair__stint *s);
 /* On both, so far; of the clock only, where that is all that is known. */
 FAIR_HIDDEN struct fair__used fair__stint_used(const struct fair__stint *s);

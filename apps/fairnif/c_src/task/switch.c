@@ -11,15 +11,15 @@
 #include "task/stack.h"
 #include "thread/timer.h"
 
-/* From the task's stack: back to the scheduler, because of `exit`.  Whoever goes
- * on with a body that cleans up may have cancelled it meanwhile. */
+/* From the task's stack: back to the scheduler, because of `exit`.  The thread
+ * that continues a body that cleans up may have cancelled it meanwhile. */
 void fair__leave(struct fair__task *t, enum fair__exit exit)
 {
     int locks = t->thread ? t->thread->locks : 0;
 
     if ((exit == X_RAISE || exit == X_DROP) && t->nif->cleans_up) {
         if (exit == X_DROP && t->thread && t->thread->is_low && !locks)
-            fair__leave(t, X_PAR);      /* to clean up is to let go of locks */
+            fair__leave(t, X_PAR);      /* to clean up is to release locks */
         fair__cancel(t);
         fair__escape(t);
     }

@@ -9,7 +9,7 @@
 /* From a scheduler's stack, or a thread's: runs the task until it leaves its
  * own; t->exit says why. */
 FAIR_HIDDEN void fair__switch_to(struct fair__task *t);
-/* Of a task that has one: as a slice begins, with so much of it left. */
+/* Of a task that has one: as a slice begins, with the time left of it. */
 FAIR_HIDDEN void fair__set_alarm(struct fair__task *t, uint64_t left_ns);
 /* From the task's. */
 FAIR_HIDDEN void fair__leave(struct fair__task *t, enum fair__exit exit);

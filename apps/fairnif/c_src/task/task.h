@@ -29,7 +29,7 @@ enum fair__state {
 enum fair__exit {
     X_DONE, X_PAUSE,
     X_WAIT,                     /* for `wait.state` */
-    X_PAR,                      /* to go on, in this slice, beside the low
+    X_PAR,                      /* to continue, in this slice, beside the low
                                    thread: life/run.c */
     X_RAISE,                    /* of the runtime's: `error` says what */
     X_DROP,
@@ -47,9 +47,9 @@ struct fair__kind {
      * a strand, whether it is over. */
     ERL_NIF_TERM (*left[X_EXITS])(struct fair__task *t,
                                   struct fair__thread *th);
-    /* A thread of the pool that is to go on with it has no counters for it. */
+    /* A thread of the pool that would continue it has no counters for it. */
     void (*poor)(struct fair__task *t, struct fair__thread *th);
-    /* Of one with a caller, who waits for it no more; or comes for it, in await:
+    /* Of one with a caller that waits for it no more; or takes it, in await:
      * with its arguments and roots. */
     void (*drop)(struct fair__task *t, ErlNifEnv *env);
     ERL_NIF_TERM (*resume)(struct fair__task *t, ErlNifEnv *env, int argc,
@@ -57,7 +57,7 @@ struct fair__kind {
     /* Of one that is apart: what it asked for has come. */
     void (*answered)(struct fair__task *t, ERL_NIF_TERM answer);
     bool apart;                 /* in no process's environment; once it has
-                                   begun it goes on by itself */
+                                   begun it runs by itself */
     bool has_caller;            /* a process, which awaits it */
 };
 
@@ -130,7 +130,7 @@ struct fair__check {
 #endif
 };
 
-/* By folder task: when it gives way, and what it is charged. */
+/* By folder task: when it yields, and what it is charged. */
 struct fair__slice {
     double unit_ns;
     double debt_ns;
@@ -139,7 +139,7 @@ struct fair__slice {
     uint64_t units;             /* of the call before win_start */
     uint64_t apart_ns;          /* of the window, or of a first slice without
                                    one: announced work, no unit's */
-    bool yielding;              /* gives way when its slice is up */
+    bool yielding;              /* yields when its slice is up */
     bool at_par;                /* has left the low thread in it */
     bool hop;                   /* pass through a normal scheduler first */
     bool makes_terms;           /* on dirty ones; until a slice there shows
@@ -149,10 +149,10 @@ struct fair__slice {
     bool estimated;             /* win_start is computed, not read */
     bool whole;                 /* the call is timed from its begin, and in its
                                    first slice still */
-    bool confirmed;             /* the last window was no dearer than expected */
+    bool confirmed;             /* the last window was as fast as expected */
     uint64_t ns;                /* may be used */
     uint64_t start;
-    uint64_t before;            /* used before `start` without giving way (modes
+    uint64_t before;            /* used before `start` without yielding (modes
                                    that do not) */
     uint64_t own_ns;            /* on the pool: without what others had of the
                                    processor meanwhile */
@@ -172,7 +172,7 @@ struct fair__wait {
     struct fair__job job;       /* for T_WAIT_THREAD */
     struct fair__task *prev, *next;     /* in the list of its state; in
                                    fair_wait under the descriptors' lock */
-    _Atomic bool unwanted;      /* nobody wants the result; read without it */
+    _Atomic bool unwanted;      /* no process wants it; read without it */
     enum fair__state state;     /* of X_WAIT: the one after T_PARKING */
     uint64_t deadline_ns;       /* 0: none */
     bool timed_out;
@@ -184,7 +184,7 @@ struct fair__wait {
         int number;             /* as the body knows it */
         unsigned events;        /* FAIR_READ, FAIR_WRITE */
         unsigned selected;      /* of them: the VM was asked for a message */
-        bool told;              /* one was sent that is not the VM's; locked */
+        bool notified;          /* one not of the VM's was sent; locked */
         int error;              /* of the VM's selecting: an errno */
     } on;
 };
@@ -199,7 +199,7 @@ struct fair__ask {
     ERL_NIF_TERM by_term;
     ERL_NIF_TERM outbox;        /* what was sent in this slice: a list, or 0 */
     ERL_NIF_TERM raised;        /* fair_raise's reason, where something was sent:
-                                   raised once that is handed out; or 0 */
+                                   raised once that is passed on; or 0 */
 };
 
 /* Of one that is apart: an environment of its own. */
@@ -220,7 +220,7 @@ struct fair__cancel {
                                    with the caller */
 };
 
-/* By folder term, and what is counted as held by wait/: it goes with the
+/* By folder term, and what is counted as taken by wait/: it goes with the
  * task. */
 struct fair__hold {
     ERL_NIF_TERM *roots;
@@ -236,18 +236,18 @@ struct fair__hold {
     struct fair__held *resources;
     struct fair__fd_use *fds;
     fair_mutex *mutexes;
-    struct fair__seen *seen;    /* debug: terms handed out, see debug.c */
-    unsigned to_keep;           /* of `terms`: so many */
+    struct fair__seen *seen;    /* debug: terms returned, see debug.c */
+    unsigned to_keep;           /* how many of `terms` */
     unsigned inline_bins_used, inline_defers_used;
-    unsigned weight;            /* of all that: what it takes to let go of it */
+    unsigned weight;            /* of all that: what it takes to release it */
     ERL_NIF_TERM inline_roots[FAIR__INLINE_ROOTS];
     struct fair__defer inline_defers[FAIR__INLINE_DEFERS];
     struct fair__bin inline_bins[FAIR__INLINE_BINS];
 };
 
-/* Whoever is at a task may touch all of it: the thread that runs it, or its
- * function; where none does, who has its scheduled NIF or, locked, its pending
- * value (of a request: not locked).  Each part says who else may. */
+/* The owner of a task may touch all of it: the thread that runs it or its
+ * function; without one, the holder of its scheduled NIF or, locked, of its
+ * pending value (of a request: not locked).  Each part says who else may. */
 struct fair__task {
     struct fair_task pub;
     struct fair__ctx ctx;
@@ -277,7 +277,7 @@ struct fair__task {
     fair__u64 since_ns;         /* of the call */
     struct fair__link link;     /* under the shard's lock */
 
-    /* -- what keeps it while nobody is at it -------------------------------- */
+    /* -- what keeps it while no thread has it ------------------------------ */
     struct fair__handle *handle;
     ERL_NIF_TERM handle_term;   /* in this slice; 0: there is none */
     bool pinned;                /* the runtime holds a reference to `handle`,
@@ -305,7 +305,7 @@ struct fair__task {
                                    not use it, maybe on another stack */
         AWAY_NOT, AWAY_CALL, AWAY_DEFER
     } away;
-    bool over;                  /* it is, and what it holds is let go of in
+    bool over;                  /* it is, and what it holds is released in
                                    slices; its result is the only root */
     const char *lacked;         /* why the last getter answered 0, where it is
                                    not the argument's fault */
@@ -356,7 +356,7 @@ static inline unsigned fair__weight(size_t bytes)
     return weight < INT_MAX / 2 ? (unsigned)weight : INT_MAX / 2;
 }
 
-/* Once its body has begun it goes on by itself, on the pool.  Of any task that
+/* Once its body has begun it runs by itself, on the pool.  Of any task that
  * has not ended, at any time. */
 static inline bool fair__is_threaded(const struct fair__task *t)
 {

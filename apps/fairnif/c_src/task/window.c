@@ -2,8 +2,8 @@
  * window.c - when the clock is read, and what is seen then.
  *
  * A tick only counts down.  The clock is read when the count is used up: at
- * an eighth of a slice, by what the dearest units of late cost, and near its
- * end; in between too, if the units proved dearer than expected.
+ * an eighth of a slice, by what the slowest units of late cost, and near its
+ * end; in between too, if the units proved slower than expected.
  * What lies between two reads is a *window*; its time divided by its units is
  * a sample of the rate.  The first slice of a call does not even read
  * the clock at its begin, but for one call in about 64 (every call, where
@@ -22,7 +22,7 @@ void fair__window_open(struct fair__task *t, uint64_t now, uint64_t units)
 {
     if (fair_unlikely(GET(fair__config.pause_every_tick)) || t->alarm.ring
         || fair_unlikely(t->pub.cancelled))
-        units = 0;              /* each tick asks, and is told */
+        units = 0;              /* each tick asks, and is answered */
     if (fair_unlikely(t->slice.cpu_start != 0))
         t->slice.cpu_win = fair__cpu_now();
     t->slice.win_start = now;
@@ -68,7 +68,7 @@ void fair__window_close(struct fair__task *t, uint64_t now, uint64_t last)
     t->slice.estimated = false;
     if (first)
         fair__learn_call(t, elapsed, (double)units);
-    if (t->alarm.ring)                /* until it rings nobody is to tick */
+    if (t->alarm.ring)                /* until it rings no tick is due */
         ticked = fair__max(ticked, (double)t->slice.ns);
     if (elapsed > ticked)
         fair__note_gap(t, (uint64_t)(elapsed - ticked));

@@ -11,8 +11,8 @@ FAIR_HIDDEN void fair__window_open(struct fair__task *t, uint64_t now,
 /* The units of the window, of which `last` belong to the tick that ends it. */
 FAIR_HIDDEN void fair__window_close(struct fair__task *t, uint64_t now,
                                     uint64_t last);
-/* Goes on with what is left of the slice: all of it when the last window was no
- * dearer than expected, else with a little more than that one had. */
+/* Continues with what is left of the slice: all of it when the last window was
+ * no slower than expected, else with a little more than that one had. */
 FAIR_HIDDEN void fair__window_reopen(struct fair__task *t, uint64_t now);
 
 #endif

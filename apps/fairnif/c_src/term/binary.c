@@ -2,7 +2,7 @@
  * binary.c - binaries whose bytes stay where they are until the task ends.
  *
  * Up to a limit (64 bytes in every VM so far) the VM keeps a binary on the
- * process heap, where the garbage collector moves it, whoever made it: such bytes
+ * process heap, where the garbage collector moves it: such bytes
  * are copied into the task, or stay in memory of its own, and a term of them
  * is another copy.  Longer ones lie outside, counted by references: the slice's
  * own term holds them, and at the first pause a copy of that term in an
@@ -65,8 +65,8 @@ void fair__bins_init(void)
     enif_free_env(env);
 }
 
-/* The lists hold the records of which something must be kept or let go; one in
- * the task itself whose bytes are there too is in neither. */
+/* The lists hold the records of which something must be kept or released; one
+ * in the task itself whose bytes are there too is in neither. */
 static void list_record(struct fair__bin **list, struct fair__bin *r)
 {
     r->list = list;

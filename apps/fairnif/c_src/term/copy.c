@@ -33,7 +33,7 @@ bool fair__has_no_parts(ErlNifEnv *env, ERL_NIF_TERM term)
 }
 
 /* Takes the size of a term, in words as far as matters, off *left; false when
- * there is not so much. */
+ * it is larger. */
 static bool fits(ErlNifEnv *env, ERL_NIF_TERM term, unsigned depth, long *left)
 {
     ERL_NIF_TERM head, value;

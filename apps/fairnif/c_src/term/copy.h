@@ -14,7 +14,7 @@ FAIR_HIDDEN bool fair__term_is_small(ErlNifEnv *env, ERL_NIF_TERM term);
 /* It is too large for a normal scheduler, which this is. */
 FAIR_HIDDEN bool fair__copy_on_dirty(ErlNifEnv *env, ERL_NIF_TERM term);
 /* Takes the size of terms, in words as far as matters, off *left; false when
- * there is not so much. */
+ * they are larger. */
 FAIR_HIDDEN bool fair__terms_fit(ErlNifEnv *env, const ERL_NIF_TERM *terms,
                                  unsigned count, long *left);
 FAIR_HIDDEN ERL_NIF_TERM fair__copy(fair_task *pub, ErlNifEnv *to,

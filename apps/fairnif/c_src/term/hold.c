@@ -1,6 +1,6 @@
 /*
  * hold.c - what goes with a task: roots, memory, deferred functions, resource
- * objects.  All of it is let go on whatever thread the task ends.
+ * objects.  All of it is released on whatever thread the task ends.
  */
 #include "term/hold.h"
 

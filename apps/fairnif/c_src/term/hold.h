@@ -33,14 +33,14 @@ static inline unsigned fair__roots_apart(const struct fair__task *t)
     return t->hold.roots_used > FAIR__INLINE_ROOTS
         ? t->hold.roots_used - (FAIR__INLINE_ROOTS - 1) : 0;
 }
-/* Is that such a tuple, of so many? */
+/* Is that such a tuple, of `apart` elements? */
 FAIR_HIDDEN bool fair__is_roots_apart(ErlNifEnv *env, ERL_NIF_TERM term,
                                       unsigned apart);
 FAIR_HIDDEN ERL_NIF_TERM fair__raise(fair_task *pub, ERL_NIF_TERM reason);
 
 FAIR_HIDDEN void fair__hold_init(struct fair__task *t);
 /* The task ends: fair__defers_run, then fair__hold_release, on any thread.  They
- * let go of up to `most`, by weight, and answer what is left of that; 0: call
+ * release up to `most`, by weight, and answer what is left of that; 0: call
  * again.  Nothing when they are called once more. */
 static inline bool fair__has_held(const struct fair__task *t)
 {

@@ -36,15 +36,15 @@ struct fair__func {
     /* learned */
     fair__num unit_ns;          /* cost of a unit; 0 while unknown */
     fair__num call_ns;          /* cost of a call beside its units */
-    fair__num peak_ns;          /* the dearest units of late: slices begin
+    fair__num peak_ns;          /* the slowest units of late: slices begin
                                    as if all were like these */
     fair__u64 first_budget;     /* units until the first look; 0 with unit_ns */
     _Atomic unsigned warm_calls; /* timed calls so far, up to a few */
     fair__num mean_ns;          /* of calls that end in their first slice */
     /* fair_offload's, by the octave of its units */
     fair__num work_unit_ns[FAIR__OCTAVES];  /* cost of a unit; 0: unknown */
-    fair__u64 work_dear;        /* bit: the last such call went dirty */
-    _Atomic int suspect;        /* so many slices will be timed in CPU time,
+    fair__u64 work_dirty;       /* bit: the last such call went dirty */
+    _Atomic int suspect;        /* slices that will be timed in CPU time,
                                    since a long gap was seen */
     _Atomic int long_gaps;      /* those that were the body's own, less the
                                    calls without; bounded */
@@ -53,9 +53,9 @@ struct fair__func {
                                    mostly waits; task/stint.c */
     _Atomic bool locks;         /* what it gave to fair_offload took a lock on a low
                                    thread */
-    _Atomic int brief;          /* so many calls in a row on the pool's threads
+    _Atomic int brief;          /* calls in a row on the pool's threads that
                                    were short; bounded; task/stint.c */
-    fair__u64 told;             /* a second, and which rules were reported in
+    fair__u64 reported;         /* a second, and which rules were reported in
                                    it; debug.c */
     uint64_t active;            /* calls under way, counted under a limit; under
                                    the lock of what waits, as turns */

@@ -2,8 +2,8 @@
  * gate.c - who of the pool's threads may compute.
  *
  * No more threads compute at a time than there are processors for it
- * (`dirty_cpus`).  Nobody has to say of a function whether it computes or
- * waits: it is learned of each (task/stint.c).  What is not known to wait counts
+ * (`dirty_cpus`).  No author says of a function whether it computes or waits:
+ * it is learned of each (task/stint.c).  What is not known to wait counts
  * as computing, but for a thread that the kernel has asleep at two looks in a
  * row.  What may not begin yet stays in the queue, and lets pass what waits; one
  * thread, the keeper, looks again and again.
@@ -30,11 +30,11 @@ static struct seat {
     _Atomic bool runs;          /* it is in the work itself, not on its way there
                                    through the lock */
 } seats[FAIR__THREADS_MOST];
-static uint64_t counted;        /* so many of them */
+static uint64_t counted;        /* how many of them */
 static bool keeper;             /* a thread waits until the first of the queue may
                                    begin, or looks whether */
 static uint64_t looked_at;      /* when who computes was last looked at */
-static unsigned few_seen;       /* so many looks in a row found few */
+static unsigned few_seen;       /* looks in a row that found few */
 
 static bool is_known_to_wait(const struct fair__job *job)
 {
@@ -58,7 +58,7 @@ bool fair__gate_is_kept(struct fair__job *first)
 }
 
 /* Are fewer than `most` of those threads at work on a processor, or waiting for
- * one?  With the lock held, which is let go for the while: some us. */
+ * one?  With the lock held, which is released meanwhile, for some us. */
 static bool few_compute(uint64_t most)
 {
     int tids[FAIR__THREADS_MOST], tid;

@@ -11,12 +11,12 @@
 
 enum { FAIR__THREADS_MOST = 1024 };     /* each has a seat */
 
-/* Who has it, for the kernel. */
+/* Its thread, for the kernel. */
 FAIR_HIDDEN void fair__gate_seat(unsigned seat, int os_id);
 /* A keeper is there, which comes by itself, and calls the next thread. */
 FAIR_HIDDEN bool fair__gate_is_kept(struct fair__job *first);
 /* What this thread may take from the queue, of which these are the first job and
- * the number of threads; NULL: nothing.  Lets go of the lock while it waits until
+ * the number of threads; NULL: nothing.  Releases the lock while it waits until
  * there is something, as the keeper; one is enough. */
 FAIR_HIDDEN struct fair__job *fair__gate_pass(struct fair__job *const *first,
                                               const unsigned *threads);

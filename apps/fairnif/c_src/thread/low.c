@@ -6,7 +6,7 @@
  *       | waits                                  |
  *   ask(arg) <------------- back -----------  fair__at_par
  *       '------------------ go ------------>     |
- *   goes on <-------------- back -----------  returns
+ *   continues <------------ back -----------  returns
  *
  * One of the two runs at a time, so what either writes the other may read.  They
  * meet at semaphores, not at a lock: a thread of low priority that is preempted
@@ -38,7 +38,7 @@ struct fair__low {
     sem_t go, back;
     _Atomic int is;                 /* of these */
     enum { NONE, IDLE, TAKEN, LEFT } unused;
-    _Atomic bool starts;            /* and nobody computes yet, but will */
+    _Atomic bool starts;            /* and no code computes yet, but will */
     _Atomic bool runs;              /* the author's code, or is about to */
     _Atomic int os_id;
     int nice;                       /* `pool_nice` as it was when it began */
@@ -70,7 +70,7 @@ static bool work_comes(struct fair__low *low)
         if (errno == ETIMEDOUT) {
             if (atomic_compare_exchange_strong(&low->is, &idle, LEFT))
                 return false;
-            wait_for(&low->go);     /* somebody came just now */
+            wait_for(&low->go);     /* a job came just now */
             break;
         }
     return atomic_load(&low->is) != LEFT;
@@ -107,7 +107,7 @@ static void *low_main(void *arg)
         sem_post(&low->back);
     }
     fair__timer_forget(fair__this_thread());
-    /* What is destroyed as it ends finds nobody to hand anything to. */
+    /* What is destroyed as it ends finds no thread to pass anything to. */
     if (low->record)
         low->record->is_low = false;
     fair__os_alternate_stack(NULL, 0);
@@ -168,7 +168,7 @@ struct fair__low *fair__low_get(struct fair__thread *th)
         return NULL;
     if (low->nice != nice)
         fair__low_leave(th);    /* another one has that */
-    /* In a destructor that its low thread handed back it is taken. */
+    /* In a destructor that its low thread passed back it is taken. */
     if (atomic_load(&low->is) == TAKEN
         || (!atomic_compare_exchange_strong(&low->is, &idle, TAKEN)
             && !start(low, nice)))
@@ -181,7 +181,7 @@ struct fair__low *fair__low_get(struct fair__thread *th)
     return low;
 }
 
-/* The thread of the pool leaves.  Whoever has its place next joins the other. */
+/* The thread of the pool leaves.  The next one in its place joins the other. */
 void fair__low_leave(const struct fair__thread *th)
 {
     struct fair__low *low = th ? GET(th->low) : NULL;

@@ -4,8 +4,8 @@
  * A process without privileges can lower a thread's priority and not raise it
  * again.  So a thread of the pool has a second one, its low thread, which runs
  * nothing but what authors wrote, while the first waits for it.  What must not
- * wait behind others meanwhile, our locks above all, the low thread hands back:
- * fair__at_par.
+ * wait behind others meanwhile, our locks above all, the low thread passes
+ * back: fair__at_par.
  */
 #ifndef FAIR_LOW_H
 #define FAIR_LOW_H
@@ -18,7 +18,7 @@
 FAIR_HIDDEN struct fair__low *fair__low_get(struct fair__thread *th);
 FAIR_HIDDEN void fair__low_leave(const struct fair__thread *th);
 FAIR_HIDDEN struct fair__thread *fair__low_record(struct fair__low *low);
-/* fn(arg) on the one that was got, which is at somebody's disposal again then. */
+/* fn(arg) on the one that was got, which is free again then. */
 FAIR_HIDDEN void fair__low_run(struct fair__low *low, void (*fn)(void *),
                                void *arg);
 /* What that took, once it has returned. */

@@ -58,10 +58,10 @@ static _Atomic size_t queued;       /* queue.count, to be looked at */
 static pthread_cond_t starting = PTHREAD_COND_INITIALIZER;
 /* The thread that starts the others for schedulers; the first one starts it. */
 static enum { NONE, COMES, THERE, FAILED } starter;
-static unsigned to_start;           /* so many it is about to */
+static unsigned to_start;           /* how many it is about to */
 static unsigned started, idle, spinning;
-static unsigned woken;              /* of the idle: so many are on their way */
-static unsigned ending;             /* of the busy: so many come at once */
+static unsigned woken;              /* how many of the idle are on their way */
+static unsigned ending;             /* how many of the busy come at once */
 static struct fair__pool_counts counts;
 
 /* -- lists ---------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static int create_thread(struct worker *w)
     return fair__thread_create(name, &w->tid, thread_main, w);
 }
 
-/* With the lock held, which is let go for the while. */
+/* With the lock held, which is released meanwhile. */
 static bool start_thread(void)
 {
     struct worker *w = workers;
@@ -245,7 +245,7 @@ static void need_starter(void)
 
 /* Another thread for what is queued, if none is on its way.  What waits for room
  * counts: each thread that comes lets one of it in.  With the lock held, which
- * is let go while a thread starts. */
+ * is released while a thread starts. */
 static void call_thread(void)
 {
     /* The keeper comes, and calls the next one. */
@@ -265,8 +265,8 @@ static void call_thread(void)
     }
 }
 
-/* Starts threads for schedulers: a new thread has to get a processor before who
- * starts it goes on, which on a busy machine takes milliseconds. */
+/* Starts threads for schedulers: a new thread has to get a processor before its
+ * starter continues, which on a busy machine takes milliseconds. */
 static void *starter_main(void *unused)
 {
     fair__wait_lock();
@@ -395,7 +395,7 @@ static bool sleep_idle(void)
     else
         error = pthread_cond_timedwait(&work, &fair__waiting.mutex, &until);
     idle--;
-    /* Whoever comes first stands for the one that was signalled: at worst a
+    /* The first that comes stands for the one that was signalled: at worst a
      * signal too many is sent then, never one too few. */
     if (woken > 0)
         woken--;

@@ -71,13 +71,13 @@ FAIR_HIDDEN struct fair__thread *fair__this_thread(void);
 FAIR_HIDDEN struct fair__thread *fair__thread_adopt(struct fair__thread *th);
 FAIR_HIDDEN struct fair__thread *fair__threads(void);
 FAIR_HIDDEN struct fair__task *fair__current_task(void);
-/* Whose code of an author's it runs; NULL: nobody's. */
+/* The task whose code of an author's it runs; NULL: none. */
 static inline struct fair__task *fair__runs_whose(const struct fair__thread *th)
 {
     return th->for_whom ? th->for_whom : th->current;
 }
-/* What this thread runs now is this task's, and no slice of its body (NULL: nobody's);
- * answers whose it was. */
+/* What this thread runs now is this task's, and no slice of its body (NULL:
+ * none's); answers whose it was. */
 static inline struct fair__task *fair__runs_for(struct fair__thread *th,
                                                 struct fair__task *t)
 {

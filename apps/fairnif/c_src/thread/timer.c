@@ -48,7 +48,7 @@ static bool is_free(const struct sigaction *action)
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
 }
 
-/* None that somebody has, or took at the same time: the watch looks for one in
+/* None that is taken, or was taken at the same time: the watch looks for one in
  * the same way. */
 static bool take_if_free(int number)
 {

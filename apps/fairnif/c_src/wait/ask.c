@@ -2,8 +2,8 @@
  * ask.c - what a task has its caller do: receive, send, call Erlang functions.
  *
  * No NIF can receive, link, or send to an alias or to another node.  The caller
- * can, who waits in fairnif:await/1: the task gives it a request and goes on with
- * what came of it, as after any other wait.
+ * can, which waits in fairnif:await/1: the task gives it a request and
+ * continues with what came of it, as after any other wait.
  *
  *     fair_receive --> T_WAIT_CALLER --> {fairnif_asks, Object, Request, ...}
  *         ^                              receive ... end in await/1
@@ -29,7 +29,7 @@
 
 enum { APPLY = 3 };             /* parts */
 
-/* Does not return where nobody is there to do it. */
+/* Does not return where the task has no caller to do it. */
 static void must_have_caller(struct fair__task *t)
 {
     if (fair_unlikely(!FAIR__TASKS || !t->kind->has_caller))

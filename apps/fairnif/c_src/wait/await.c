@@ -1,5 +1,5 @@
 /*
- * await.c - fairnif:await/1: it goes on with a task that waited, or answers what
+ * await.c - fairnif:await/1: it continues a task that waited, or answers what
  * a threaded call came to.  See park.c.
  */
 #include "wait/await.h"
@@ -35,7 +35,7 @@ static bool is_latest(ErlNifEnv *env, const struct fair__pending *p,
     return enif_get_uint(env, answers, &n) && n == p->answers;
 }
 
-/* NULL, or why it is refused.  A tuple that somebody made longer or shorter is
+/* NULL, or why it is refused.  A tuple that was made longer or shorter is
  * none, nor one with another tuple of roots: the task would take what is not
  * there for its arguments.  Only its owner may look at an object that is in use. */
 static const char *get_value(ErlNifEnv *env, ERL_NIF_TERM term, bool asks,
@@ -93,7 +93,7 @@ static ERL_NIF_TERM resume(struct fair__task *t, ErlNifEnv *env, int arity,
     return t->kind->resume(t, env, arity - 2, elems + 2);
 }
 
-/* A threaded one, at which nobody else is just now. */
+/* A threaded one, which no thread works at just now. */
 static ERL_NIF_TERM asks(const struct fair__task *t, ErlNifEnv *env,
                          ERL_NIF_TERM object)
 {
@@ -200,8 +200,8 @@ ERL_NIF_TERM fair__await(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return wait_answer(env, argv[1], deadline);
 }
 
-/* The time that fairnif:await/1 was told is up; locked.  How many messages with
- * its reference are on their way. */
+/* The time that fairnif:await/1 was given is up; locked.  How many messages
+ * with its reference are on their way. */
 static unsigned expire(struct fair__task *t, struct fair__wake *w)
 {
     struct fair__wake unsent = {0};
@@ -273,7 +273,7 @@ ERL_NIF_TERM fair__settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* -- what a task asked for -------------------------------------------------- */
 
 /* The object's task, which waits for an answer, or NULL.  Until its owner gives one
- * it stays so: nobody else has it. */
+ * it stays so: no other thread has it. */
 static struct fair__task *asking(struct fair__pending *p)
 {
     struct fair__task *t;

@@ -40,7 +40,7 @@ static ErlNifResourceType *fd_type, *object_type;
 
 /* -- those with terms; under the descriptors' lock -------------------------- */
 
-/* False when that number was handed over before and is not closed yet, or there
+/* False when that number was passed before and is not closed yet, or there
  * is no memory. */
 static bool enter_fd(struct fair__fd *f)
 {
@@ -97,14 +97,14 @@ int fair__fd_unselect(struct fair__fd *f, ErlNifEnv *env,
                          fair__atoms.undefined, NULL);
 }
 
-/* Closes it: nobody uses it any more, and nobody will. */
+/* Closes it: no task uses it any more, and none will. */
 void fair__fd_shut(struct fair__fd *f, ErlNifEnv *env)
 {
     if (!f->selected || fair__fd_unselect(f, env, ERL_NIF_SELECT_STOP) < 0)
         fair__os_close(f->fd);
 }
 
-/* Nobody gets it any more; true the first time. */
+/* No task gets it any more; true the first time. */
 static bool begin_closing(struct fair__fd *f, ErlNifEnv *env)
 {
     struct fair__wake w[2] = {{0}};
@@ -225,7 +225,7 @@ ERL_NIF_TERM fair__adopt_fd(fair_task *pub, int fd)
     struct fair__fd *f;
     int error;
 
-    if (!t->kind->has_caller)   /* nobody's death would close it */
+    if (!t->kind->has_caller)   /* no process's death would close it */
         return 0;
     object = enif_alloc_resource(object_type, sizeof *object);
     if (!object)

@@ -1,9 +1,9 @@
 /*
  * lock.c - locks that suspend tasks, not schedulers.
  *
- * The lock lies in the author's memory; who has it and who waits for it, in
- * their order, is under the waiting lock.  A task that ends passes on what it
- * holds, so a caller's death leaves no lock taken.
+ * The lock lies in the author's memory; its owner and those that wait for it,
+ * in their order, is under the waiting lock.  A task that ends passes on what
+ * it holds, so a caller's death leaves no lock taken.
  */
 #include "wait/lock.h"
 
@@ -58,7 +58,7 @@ void fair__lock_end(struct fair__task *t)
     m->last = last;
 }
 
-/* Has it another call of this task's caller, with which only that can go on? */
+/* Does a call that only this task's caller can continue have it? */
 static bool is_callers_own(const struct fair__task *t)
 {
     const struct fair__task *holder = t->wait.mutex->holder;
@@ -168,8 +168,8 @@ static void leave_low_thread(struct fair__task *t, bool may_pause)
         fair__misuse(t, RULE_LOCK);
 }
 
-/* A function given to fair_offload or fair_defer does not wait: whoever has the
- * lock may need this very thread to go on. */
+/* A function given to fair_offload or fair_defer does not wait: the owner of
+ * the lock may need this very thread to continue. */
 int fair__lock(fair_task *pub, fair_mutex *m, int wait)
 {
     struct fair__task *t = fair__of(pub);

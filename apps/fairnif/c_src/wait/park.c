@@ -3,7 +3,7 @@
  *
  * No NIF can suspend a process.  So a call that must wait returns, to Erlang,
  * a pending value; fairnif:await/1 waits for it in a receive, and calls
- * nif_await, which goes on with the task or answers what it came to.
+ * nif_await, which continues the task or answers what it came to.
  *
  *     {fairnif_pending, Object, Arguments..., Roots...}
  *     {fairnif_asks, Object, Request, Answers, Arguments..., Roots...}
@@ -14,10 +14,10 @@
  *
  * The terms go with it, since the process's heap is the only place where terms
  * live without being copied.  The object (struct fair__pending) owns the task
- * while it waits: the object's destructor, when the caller is dead or let go of
+ * while it waits: the object's destructor, when the caller is dead or released
  * the value, takes the task off whatever list it is in and drops it; what a
  * thread of the pool works at just then is dropped by that thread, when it is
- * done.  Each wait has an object of its own, so one that was awaited is told
+ * done.  Each wait has an object of its own, so one that was awaited differs
  * from one that is new; but for requests that follow one another in a slice,
  * which Answers tells apart.
  *
@@ -70,7 +70,7 @@ static void end_pool(struct fair__task *t)
     fair__pool_withdraw(&t->wait.job);
 }
 
-/* How a wait begins, and how a task is taken off its list again when nobody
+/* How a wait begins, and how a task is taken off its list again when no process
  * wants it any more; locked.  What has neither only waits for its time. */
 static const struct {
     const char *name;           /* in fairnif:tasks/0 */
@@ -128,8 +128,8 @@ void fair__begin_waiting(struct fair__task *t, struct fair__wake *w)
     }
 }
 
-/* Nobody waits for the task any more.  True when it is the caller's now; false
- * when a thread of the pool is at it, and will see.  Locked. */
+/* No process waits for the task any more.  True when it is the caller's now;
+ * false when a thread of the pool is at it, and will see.  Locked. */
 static bool take_back(struct fair__task *t)
 {
     t->wait.pending = NULL;
@@ -318,7 +318,7 @@ static void withdraw(ErlNifEnv *env, struct fair__pending *p)
 }
 
 /* An object for this wait and its term; NULL when memory is out.  A new one is the
- * caller's to let go of.  Of a body that asks again in the slice that an answer
+ * caller's to release.  Of a body that asks again in the slice that an answer
  * began it is that answer's: the tuple that the caller gave us holds it. */
 static struct fair__pending *pending_for(struct fair__task *t, ErlNifEnv *env,
                                          ERL_NIF_TERM *object, bool *is_new)
@@ -339,7 +339,7 @@ static struct fair__pending *pending_for(struct fair__task *t, ErlNifEnv *env,
     return p;
 }
 
-/* After the lock was let go the task may be running elsewhere, or have ended. */
+/* Once the lock was released the task may run elsewhere, or have ended. */
 static void begin_parked(struct fair__task *t, ErlNifEnv *env,
                          struct fair__pending *p)
 {
@@ -393,7 +393,7 @@ ERL_NIF_TERM fair__park(struct fair__task *t)
     } else {
         begin_parked(t, env, p);
     }
-    /* Few terms and nobody to wake: not worth a look at the clock. */
+    /* Few terms and no process to wake: not worth a look at the clock. */
     charged = charged && (!p->of_request || p->apart || copies);
     if (is_new)
         enif_release_resource(p);

@@ -8,7 +8,7 @@
 
 extern FAIR_HIDDEN ErlNifResourceType *fair__pending_type;
 FAIR_HIDDEN bool fair__await_open(ErlNifEnv *env);
-/* A value marked fairnif_asks has so many elements more. */
+/* A value marked fairnif_asks has this many elements more. */
 enum { FAIR__REQUEST = 2 };
 FAIR_HIDDEN int fair__offload(fair_task *pub, enum fair_mode where,
                               size_t units, void (*fn)(void *), void *arg);

@@ -3,8 +3,8 @@
  *
  * Counted only where a limit is set.  A call of a function whose caller awaits
  * it waits its turn, in the order of the calls of that function; any other one
- * is refused.  A free place is for those who wait: whoever frees one, or comes
- * for one, lets them in first.
+ * is refused.  A free place is for those that wait: the call that frees one, or
+ * comes for one, lets them in first.
  */
 #include "wait/turn.h"
 
@@ -87,9 +87,9 @@ void fair__turn_begin(struct fair__task *t, struct fair__wake *w)
 }
 
 /* The call that ended, if one did, gives up its place.  Free places go to those
- * who wait, and what is left to the newcomer, if there is one: is he in?  Two at
- * a time, so that a limit that was raised is made use of; for a newcomer all of
- * them. */
+ * that wait, and what is left to the newcomer, if there is one: is he in?  Two
+ * at a time, so that a limit that was raised is made use of; for a newcomer all
+ * of them. */
 static bool let_in(ErlNifEnv *env, struct fair__func *ended,
                    const struct fair__nif *newcomer)
 {

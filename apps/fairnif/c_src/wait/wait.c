@@ -98,8 +98,8 @@ static unsigned cancel(struct fair__task *t, ErlNifEnv *env)
     return sent;
 }
 
-/* A message was received, or the time is up: the task may go on.  How many more
- * messages there are. */
+/* A message was received, or the time is up: the task may continue.  How many
+ * more messages there are. */
 unsigned fair__wait_settle(struct fair__task *t, ErlNifEnv *env, bool received)
 {
     unsigned selected = t->wait.on.selected, messages;
@@ -109,7 +109,7 @@ unsigned fair__wait_settle(struct fair__task *t, ErlNifEnv *env, bool received)
     /* Of one selection the message is there: nothing is left to be taken back,
      * if it was the VM's. */
     fair__wait_lock();
-    if (received && !t->wait.on.told && !(selected & (selected - 1))) {
+    if (received && !t->wait.on.notified && !(selected & (selected - 1))) {
         messages = selected != 0;
         t->wait.on.selected = 0;
     } else {
@@ -117,8 +117,8 @@ unsigned fair__wait_settle(struct fair__task *t, ErlNifEnv *env, bool received)
         messages = cancel(t, env);
         fair__wait_lock();
     }
-    messages += t->wait.on.told;
-    t->wait.on.told = false;
+    messages += t->wait.on.notified;
+    t->wait.on.notified = false;
     fair__disarm(t->wait.pending, &w);
     due = t->wait.deadline_ns && fair__now() >= t->wait.deadline_ns;
     if (received || due) {
@@ -230,8 +230,8 @@ static int wait_suspended(struct fair__task *t, int fd, unsigned events)
     return answer;
 }
 
-/* Where no task can be suspended: on a dirty scheduler, which it holds.  A
- * resource's callback has nobody who awaits it: on a thread of the pool. */
+/* Where no task can be suspended: on a dirty scheduler, which it blocks.  No
+ * process awaits a resource's callback: on a thread of the pool. */
 static int wait_in_place(struct fair__task *t, int fd, unsigned events)
 {
     enum { STEP_MS = 50 };

@@ -28,8 +28,8 @@ struct fair__place *fair__place(int number)
     return *chunk ? *chunk + n % CHUNK : NULL;
 }
 
-/* The same number is the same file only as long as nobody closed the one the
- * other task has a duplicate of. */
+/* The same number is the same file only until the file is closed that the other
+ * task has a duplicate of. */
 static bool is_busy(const struct fair__place *place, int number,
                     const struct fair__fd *f, unsigned events)
 {
@@ -85,24 +85,24 @@ bool fair__wait_waits(const struct fair__task *t)
     return GET(t->state) == T_WAIT_FD;
 }
 
-/* Sends {Ref, settle}, if somebody waits for that.  Locked. */
+/* Sends {Ref, settle}, if a process waits for that.  Locked. */
 void fair__waiter_tell(struct fair__task *t, struct fair__wake *w)
 {
     if (!t->wait.pending || !t->wait.pending->armed || !fair__wait_waits(t))
         return;
     fair__disarm(t->wait.pending, w);
     w->settle = true;
-    t->wait.on.told = true;
+    t->wait.on.notified = true;
 }
 
 void fair__waiters_tell(struct fair__fd *f, struct fair__wake w[2])
 {
-    unsigned told = 0;
+    unsigned notified = 0;
 
     fair__wait_lock();
-    for (struct fair__task *t = fair__place(f->fd)->first; t && told < 2;
+    for (struct fair__task *t = fair__place(f->fd)->first; t && notified < 2;
          t = t->wait.next)
         if (t->wait.on.fd == f)
-            fair__waiter_tell(t, &w[told++]);
+            fair__waiter_tell(t, &w[notified++]);
     fair__wait_unlock();
 }

@@ -14,7 +14,7 @@
 
 /* A descriptor as the VM knows it: a resource object of the runtime's (fd.c).
  * It is closed in the type's stop callback, or at once where the VM was never
- * told of it. */
+ * given it. */
 struct fair__fd {
     int fd;
     bool duplicate;             /* made for one wait; the rest is for others */
@@ -22,12 +22,12 @@ struct fair__fd {
     ErlNifPid owner;
     uint64_t dev, ino;          /* which file it is */
     /* under the descriptors' lock */
-    _Atomic bool closing;       /* nobody gets it any more; read without it */
+    _Atomic bool closing;       /* no task gets it; read unlocked */
     unsigned users;             /* tasks that got it */
     struct fair__fd *next;      /* in its place */
 };
 
-/* What is known of a number: the descriptor with a term, and those who wait.
+/* What is known of a number: the descriptor with a term, and those that wait.
  * Numbers that are a million apart share one. */
 struct fair__place {
     struct fair__fd *known;

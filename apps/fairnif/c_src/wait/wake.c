@@ -1,8 +1,8 @@
 /*
- * wake.c - how a task begins to wait, and how it is told to go on.
+ * wake.c - how a task begins to wait, and how it is made ready.
  *
  * What is decided about a task is decided under the waiting lock; messages are
- * sent and memory is freed without it.  After the lock was let go a task that
+ * sent and memory is freed without it.  After the lock was released a task that
  * was made ready belongs to its caller: it may have ended.
  */
 #include "wait/wake.h"
@@ -60,8 +60,8 @@ void fair__may_wait(struct fair__task *t)
         fair__fail(t, "not_awaited");
 }
 
-/* From the task's stack: goes on when the wait is over.  Errors of the waiting
- * itself do not come back here. */
+/* From the task's stack: continues when the wait is over.  Errors of the
+ * waiting itself do not come back here. */
 void fair__wait_for(struct fair__task *t, enum fair__state state)
 {
     fair__may_wait(t);

@@ -1,5 +1,5 @@
 /*
- * wake.h - how a task begins to wait, and how it is told to go on.
+ * wake.h - how a task begins to wait, and how it is made ready.
  *
  * What says "locked" is called with the waiting lock held.
  */
@@ -16,11 +16,11 @@ struct fair__pending {
     struct fair__task *task;    /* NULL once resumed, or ended */
     int arity;                  /* of the value that it is in, but for a
                                    request */
-    unsigned answers;           /* so many of the requests were answered; of the
+    unsigned answers;           /* how many requests were answered; of the
                                    owner's NIFs only */
     bool of_request;            /* its task waits for nothing but its owner's
                                    answer: then only the owner touches it, and
-                                   whoever frees its terms, without the lock */
+                                   who frees its terms, without the lock */
     int apart;                  /* of the tuple that is its last; 0: none is */
     ErlNifPid owner;
     /* fairnif:await/1 waits for a message with this reference; or NULL */
@@ -35,7 +35,7 @@ struct fair__pending {
     struct fair__handle *handle;
 };
 
-/* What is sent once the lock is let go. */
+/* What is sent once the lock is released. */
 struct fair__wake {
     ErlNifEnv *env;             /* NULL: nothing */
     ERL_NIF_TERM ref;
@@ -50,10 +50,10 @@ FAIR_HIDDEN void fair__wake_send(ErlNifEnv *env, struct fair__wake *w);
 /* Takes what await waits for. */
 FAIR_HIDDEN void fair__disarm(struct fair__pending *p,
                               struct fair__wake *w);      /* locked */
-/* The task may go on: where it runs, or in its caller's await. */
+/* The task may continue: where it runs, or in its caller's await. */
 FAIR_HIDDEN void fair__make_ready(struct fair__task *t,
                                   struct fair__wake *w);  /* locked */
-/* From the task's stack: goes on when the wait is over. */
+/* From the task's stack: continues when the wait is over. */
 FAIR_HIDDEN void fair__wait_for(struct fair__task *t, enum fair__state state);
 
 /* Whatever the bound of the queue.  The first kicks the pool. */
@@ -82,7 +82,7 @@ static inline void fair__list_take_off(struct fair__task *t,
 
 /* A message ends the environment it is made in.  In the name of a process that
  * is dead, whose dirty NIF still runs, the VM sends nothing: a lock that it held
- * would be passed on, and nobody told. */
+ * would be passed on, and no process notified. */
 static inline void fair__send_and_free(ErlNifEnv *caller, ErlNifPid *to,
                                        ErlNifEnv *env, ERL_NIF_TERM message)
 {

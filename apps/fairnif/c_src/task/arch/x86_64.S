@@ -17,7 +17,7 @@
  *     sp + 24  r12 ... sp + 0  r15
  *
  * The task's stack begins with a frame record, so that frame-pointer walkers
- * (perf) and CFI unwinders (gdb) go on from the task to the scheduler that
+ * (perf) and CFI unwinders (gdb) continue from the task to the scheduler that
  * runs it now.  fair__arch_resume patches its link at each slice:
  *
  *     top - 16  the ctx
@@ -114,7 +114,7 @@ fair__arch_start:
         .size   fair__arch_start, . - fair__arch_start
 
 /* void fair__arch_resume(struct fair__ctx *ctx)
- * Goes on after the task's last pause.  Returns when it pauses or ends. */
+ * Continues after the task's last pause.  Returns when it pauses or ends. */
         .globl  fair__arch_resume
         .hidden fair__arch_resume
         .type   fair__arch_resume, @function
