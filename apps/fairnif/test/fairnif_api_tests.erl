@@ -16,7 +16,7 @@ api_test_() ->
       {"load_info/1 carries the author's own", fun load_info/0},
       {"include_dir/0 holds the header", fun include_dir/0},
       {"with_heap/2 gives back what Fun comes to, and the setting", fun room/0},
-      {"with_heap/2 kills nobody whose heap is limited", fun room_of_limited/0},
+      {"with_heap/2 does not kill a caller whose heap is limited", fun room_of_limited/0},
       {"with_heap/2 again and again does not grow the heap", fun room_again/0},
       {"info/0 has every setting and every function", fun info/0},
       {"info/1 has every counter that is declared, and counts", fun counters/0},

@@ -78,7 +78,7 @@ stopping_the_application_disturbs_no_call(_) ->
     {comment, io_lib:format("stopped in ~b ms", [erase(ms)])}.
 
 calls_begin_to_wait_while_the_module_fairnif_is_purged(_) ->
-    ok = in_peer([], loaded_anew, []).
+    ok = in_peer([], reloaded, []).
 
 %% Loosely, for a busy machine; `make bench' has the figure.
 others_are_not_late_beside_a_thousand_jobs_that_wait(_) ->

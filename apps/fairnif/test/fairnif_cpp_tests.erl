@@ -31,7 +31,7 @@ tests() ->
       fun killed/0},
      {"a lock is another's when its holder's caller has died", fun locks/0},
      {"a guard has its lock until its scope ends, though the call is cancelled", fun guards/0},
-     {"a body may pause with exceptions caught and in flight, and go on on another thread",
+     {"a body may pause with exceptions caught and in flight, and continue on another thread",
       fun in_flight/0},
      {"what runs elsewhere answers and throws as if called here", fun calls/0},
      {"resources are typed, and destroyed by the VM", fun resources/0},
@@ -54,7 +54,7 @@ fine_test_() ->
         _ ->
             ok = fairnif_test:build(),
             {timeout, 60, [{"functions of fine become fair one by one", fun beside_fine/0},
-                           {"a library made with fine is loaded anew", fun fine_anew/0}]}
+                           {"a library made with fine is loaded again", fun fine_again/0}]}
     end.
 
 beside_fine() ->
@@ -74,7 +74,7 @@ beside_fine() ->
     fairnif_test:eventually(
       fun() -> #{cleanups := N} = fairnif:info({?FINE, triangle, 1}), N =:= 1 end).
 
-fine_anew() ->
+fine_again() ->
     ?assertEqual(6, ?FINE:triangle(3)),
     true = code:delete(?FINE),
     _ = code:purge(?FINE),
@@ -206,7 +206,7 @@ made_and_gone() ->
     {Made, Gone}.
 
 killed() ->
-    %% How the body goes on, how many objects it makes, how often it swallows the cancellation.
+    %% How the body continues, how many objects it makes, how often it swallows the cancellation.
     [killed(F, How, Made, Swallowed)
      || F <- [endless_normal, endless_dirty, endless_threaded],
         {How, Made, Swallowed} <- [{<<"tick">>, 2 + 1, 0}, {<<"unwind">>, 2 + 1, 0},
@@ -310,16 +310,16 @@ resources_in_tasks() ->
       fun() -> made_and_gone() =:= {52, 52} orelse made_and_gone() end).
 
 types() ->
-    told_apart(),
-    [begin reloads({?TYPES, undefined}), told_apart() end || _ <- [1, 2]],
+    distinguished(),
+    [begin reloads({?TYPES, undefined}), distinguished() end || _ <- [1, 2]],
     quietly(fun() ->
                     [begin
                          {error, on_load_failure} = load(Refused),
-                         told_apart()
+                         distinguished()
                      end || Refused <- [{?TYPES, 77}, {refused_twice, undefined}]]
             end),
     reloads({?TYPES, undefined}),
-    told_apart().
+    distinguished().
 
 reloads(Library) ->
     {module, ?TYPES} = load(Library).
@@ -329,7 +329,7 @@ load(Library) ->
     _ = code:purge(?TYPES),
     code:load_file(?TYPES).
 
-told_apart() ->
+distinguished() ->
     {A, B} = {?TYPES:make_a(), ?TYPES:make_b()},
     ?assertEqual({42, <<"long enough to be elsewhere">>}, {?TYPES:number(A), ?TYPES:text(B)}),
     ?assertError({badarg, _}, ?TYPES:number(B)),
@@ -349,7 +349,7 @@ smaller() ->
     erlang:garbage_collect(),
     fairnif_test:eventually(fun() -> #{objects := Left} = tended(), Left =:= 0 end),
     reloads({?TYPES, undefined}),
-    told_apart().
+    distinguished().
 
 tended() ->
     #{resources := Types} = fairnif:info(),

@@ -31,7 +31,7 @@ init_stop_is_as_fast_with_tasks_in_every_mode(_) -> halts(stop).
 no_body_runs_while_the_statics_of_its_library_are_destroyed(_) ->
     case list_to_integer(erlang:system_info(otp_release)) >= 26 of
         true -> [destroyed_under(F) || F <- [use_threaded, use_dirty], _ <- [1, 2]];
-        false -> {skip, "the VM tells nobody that it halts"}
+        false -> {skip, "the VM does not report that it halts"}
     end.
 
 destroyed_under(Function) ->

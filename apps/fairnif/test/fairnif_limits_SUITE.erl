@@ -99,7 +99,7 @@ a_kill_stops_a_task_within_a_slice(_) ->
     fairnif_test:stop(Peer).
 
 %% The median, with a millisecond for what else there is on the machine, and twice what the body
-%% takes to end when it is told to.
+%% takes to end when it is asked to.
 kill_in_time(Peer, Mode) ->
     #{slice_ns := Slice, dirty_slice_ns := DirtySlice} =
         fairnif_test:call(Peer, fairnif, info, []),
@@ -108,15 +108,15 @@ kill_in_time(Peer, Mode) ->
                          false -> DirtySlice
                      end,
     fairnif_test:retry(3, fun() ->
-                                  {Times, Told} =
+                                  {Times, Asked} =
                                       fairnif_test:call(Peer, fairnif_test_limits,
                                                         kill_to_stop_ns, [Mode, 31]),
-                                  [Median, Control] = [lists:nth(16, Ts) || Ts <- [Times, Told]],
-                                  ct:log("~p: median ~b, longest ~b; told: median ~b",
+                                  [Median, Control] = [lists:nth(16, Ts) || Ts <- [Times, Asked]],
+                                  ct:log("~p: median ~b, longest ~b; asked: median ~b",
                                          [Mode, Median, lists:last(Times), Control]),
                                   case Median =< Most + 2 * Control of
                                       true -> ok;
-                                      false -> {Mode, {most, Most}, Times, {told, Told}}
+                                      false -> {Mode, {most, Most}, Times, {asked, Asked}}
                                   end
                           end).
 

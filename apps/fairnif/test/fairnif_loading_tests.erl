@@ -1,6 +1,6 @@
-%% Loading the runtime waits for nobody, and survives whoever began it; the fair slice is measured
-%% once, in a process of its own.  Each test in a fresh node with one dirty CPU scheduler, which a
-%% plain NIF holds: so the measurement can't end before the test wants it to.
+%% Loading the runtime never waits, and survives its caller; the fair slice is measured once, in a
+%% process of its own.  Each test in a fresh node with one dirty CPU scheduler, which a plain NIF
+%% blocks: so the measurement can't end before the test wants it to.
 -module(fairnif_loading_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -15,10 +15,10 @@ loading_test_() ->
        fun fairnif_test_interface_3:check/0},
       {"the runtime is loaded and usable while all dirty CPU schedulers are busy",
        fun usable_at_once/0},
-      {"whoever loads it may be killed, and so may the process that measures", fun killed/0},
+      {"its loader may be killed, and so may the process that measures", fun killed/0},
       {"what a loader that was killed left undone is done by the next call", fun half_done/0},
       {"fifty that load at once measure once", fun once/0},
-      {"the module is loaded anew while the process measures", fun anew/0},
+      {"the module is loaded again while the process measures", fun reloaded/0},
       {"application:stop does not end the process that measures", fun application_stop/0},
       {"a library that is loaded again and again makes no atoms", fun atoms/0},
       {"a call made right after the load may be long and raise", {timeout, 60, fun early/0}}]}.
@@ -71,7 +71,7 @@ once() ->
     1 = fairnif_test:call(Peer, ?MODULE, many_loaders, [50]),
     fairnif_test:stop(Peer).
 
-anew() ->
+reloaded() ->
     Peer = peer([]),
     ok = fairnif_test:call(Peer, ?MODULE, again, []),
     #{calibration := #{measured := false}} = fairnif_test:call(Peer, fairnif, info, []),
@@ -90,7 +90,7 @@ application_stop() ->
     _ = measured(Peer),
     fairnif_test:stop(Peer).
 
-%% Both as an upgrade and anew.
+%% Both as an upgrade and after a delete.
 atoms() ->
     Peer = peer([]),
     open(Peer),
@@ -98,7 +98,7 @@ atoms() ->
     ?assertEqual(Before, fairnif_test:call(Peer, ?MODULE, reloads, [20])),
     fairnif_test:stop(Peer).
 
-%% What is freed in this node is unmapped: who reads it ends it.
+%% What is freed in this node is unmapped: to read it ends the node.
 early() ->
     [begin
          Peer = peer(["+MRsbct", "1", "+MMmcs", "0"]),
@@ -160,9 +160,9 @@ reloads(N) ->
     [begin
          {module, _} = code:load_file(fairnif_test_nif),
          _ = code:purge(fairnif_test_nif),
-         Anew = Anew andalso code:delete(fairnif_test_nif),
+         Delete = Delete andalso code:delete(fairnif_test_nif),
          code:purge(fairnif_test_nif)
-     end || _ <- lists:seq(1, N), Anew <- [false, true]],
+     end || _ <- lists:seq(1, N), Delete <- [false, true]],
     erlang:system_info(atom_count).
 
 %% As the module's on_load loads the library, but by who then calls: no call can come sooner.
@@ -183,7 +183,7 @@ is_on_load(_) -> false.
 
 %% -- peers -----------------------------------------------------------------------
 
-%% Its one dirty CPU scheduler is held.
+%% Its one dirty CPU scheduler is blocked.
 peer(Args) ->
     {ok, Peer, _} = fairnif_check_peer:control(
                       group_leader(),

@@ -6,11 +6,11 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([a_caller_told_to_exit_takes_its_task_along/1,
+-export([a_caller_that_exits_takes_its_task_along/1,
          a_killed_caller_takes_its_task_along/1,
          purging_the_module_kills_the_caller_and_drops_the_task/1,
          soft_purge_leaves_the_task_alone_and_says_false/1,
-         a_task_goes_on_in_the_old_code_when_a_new_version_is_loaded/1,
+         a_task_continues_in_the_old_code_when_a_new_version_is_loaded/1,
          tracing_the_caller_changes_nothing/1,
          collecting_the_callers_garbage_moves_nothing_that_the_body_holds/1,
          process_info_of_the_caller_answers/1,
@@ -32,11 +32,11 @@ init_per_suite(Config) ->
 end_per_suite(_Config) ->
     ok.
 
-a_caller_told_to_exit_takes_its_task_along(_) -> cells(exit_shutdown).
+a_caller_that_exits_takes_its_task_along(_) -> cells(exit_shutdown).
 a_killed_caller_takes_its_task_along(_) -> cells(kill).
 purging_the_module_kills_the_caller_and_drops_the_task(_) -> cells(purge).
 soft_purge_leaves_the_task_alone_and_says_false(_) -> cells(soft_purge).
-a_task_goes_on_in_the_old_code_when_a_new_version_is_loaded(_) -> cells(upgrade).
+a_task_continues_in_the_old_code_when_a_new_version_is_loaded(_) -> cells(upgrade).
 tracing_the_caller_changes_nothing(_) -> cells(trace).
 collecting_the_callers_garbage_moves_nothing_that_the_body_holds(_) -> cells(garbage_collect).
 process_info_of_the_caller_answers(_) -> cells(process_info).
@@ -58,7 +58,7 @@ run(Cells, State) ->
     lists:append([Wrong || Cell <- Cells, Wrong <- [attempt(Cell, Args, ?ATTEMPTS)],
                            Wrong =/= []]).
 
-%% The node is started anew when a cell went wrong: what is left in it must not spoil the others.
+%% The node is restarted when a cell went wrong: what is left in it must not spoil the others.
 attempt(Cell, _Args, 0) ->
     [{state_never_reached, Cell}];
 attempt(Cell, Args, N) ->

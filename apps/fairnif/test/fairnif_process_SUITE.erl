@@ -1,5 +1,5 @@
 %% Native processes in nodes of their own: very many, killed at any moment, called from another
-%% node, their library loaded anew.
+%% node, their library loaded again.
 -module(fairnif_process_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
@@ -56,8 +56,8 @@ a_second_upgrade_ends_who_has_not_followed(_) ->
     ok = fairnif_test:call(Peer, ?MODULE, upgrades, []),
     fairnif_test:stop(Peer).
 
-%% In the peer: those of a version go on beside the next one, and end with the one after, idle ones
-%% and one that is at work; but not who calls such a function and waits in fairnif:await/1.
+%% In the peer: those of a version continue beside the next one, and end with the one after, idle
+%% ones and one at work; but not a process that waits for such a call in fairnif:await/1.
 upgrades() ->
     Old = [?T:start(Mode) || Mode <- ?T:modes()],
     Plain = spawn(fun() -> exit(fairnif:await(?T:normal(x))) end),

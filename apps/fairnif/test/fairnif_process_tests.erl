@@ -152,7 +152,7 @@ plain_await() ->
     receive {'DOWN', M, process, P, {came_to, done}} -> ok end,
     fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end).
 
-%% Whoever makes a term look like a request can't have a function called by it.
+%% A term that looks like a request does not make it call a function.
 forged_values_do_nothing() ->
     Request = {erlang, put, [forged, true]},
     Asks = ?T:normal([]),
@@ -200,7 +200,7 @@ hibernates() ->
     fairnif_test:eventually(fun() -> timer:sleep(60), call(P, {get, timeouts}) =:= 1 end),
     exit(P, kill).
 
-%% Whoever asks on, the process exits with what its body came to.
+%% The process exits with its body's result, whatever is still asked.
 ends_while_suspended() ->
     {ok, P} = fairnif_process:start(fun ?T:raises/0, [], [{system, true}]),
     M = monitor(process, P),

@@ -52,7 +52,7 @@ badarg() ->
 
 %% All that the tests before have left is gone.
 settled() ->
-    ?T:let_go_of_shorts(),
+    ?T:drop_shorts(),
     erlang:garbage_collect(),
     fairnif_test:eventually(
       fun() ->
@@ -187,7 +187,7 @@ purged() ->
     %% The library has not left: what it counted is there.
     ?assertMatch({5, _, _}, ?T:resource_counts()),
     ?assertError(badarg, ?T:number_of(Old)),
-    ?assertEqual(1, ?T:let_go_of_shorts()),
+    ?assertEqual(1, ?T:drop_shorts()),
     fairnif_test:eventually(
       fun() ->
               case ?T:resource_counts() of
@@ -221,5 +221,5 @@ refused() ->
     {module, ?T} = code:load_file(?T),
     fairnif_test:eventually(
       fun() -> Counts = ?T:resource_counts(), element(2, Counts) =:= 1 orelse Counts end),
-    ?assertEqual(1, ?T:let_go_of_shorts()),
+    ?assertEqual(1, ?T:drop_shorts()),
     dropped(2).

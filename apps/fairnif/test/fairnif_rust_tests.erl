@@ -36,8 +36,8 @@ tests() ->
      {"a receive is joined and selected with others", fun joins/0},
      {"what safe code keeps, forgets or sends elsewhere does no harm", fun kept/0},
      {"five hundred calls at once", fun many/0},
-     {"a call goes on while its library is loaded again and again", fun reloaded/0},
-     {"a purge ends its calls, and the library is loaded anew", fun purged/0}].
+     {"a call continues while its library is loaded again and again", fun reloaded/0},
+     {"a purge ends its calls, and the library is loaded again", fun purged/0}].
 
 %% -- the library -------------------------------------------------------------
 
@@ -198,7 +198,7 @@ waits() ->
      || {Place, Kind} <- [{<<"normal">>, 1}, {<<"dirty_cpu">>, 2}, {<<"dirty_io">>, 3},
                           {<<"threaded">>, 0}]].
 
-%% Of 100 MB: crate stacker goes on on stacks of its own before the thread's ends.
+%% Of 100 MB: crate stacker continues on stacks of its own before the thread's ends.
 deep_recursion() ->
     [?assertEqual(100000, fairnif:await(?T:F(100000))) || F <- [digs, digs_threaded], _ <- [1, 2]].
 
@@ -333,8 +333,8 @@ kept() ->
     erlang:garbage_collect(),
     ?assertEqual(1006, ?T:kept()),
     ?assertEqual(true, fairnif:await(?T:begins())),
-    ?assertEqual(7, fairnif:await(?T:goes_on())),
-    ?assertEqual(0, fairnif:await(?T:goes_on())),
+    ?assertEqual(7, fairnif:await(?T:resumes())),
+    ?assertEqual(0, fairnif:await(?T:resumes())),
     ?assertEqual([], fairnif:tasks()).
 
 many() ->

@@ -5,7 +5,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([ten_thousand_suspended_tasks_take_16_kib_each_and_leave_nothing/1,
          each_of_a_thousand_busy_tasks_is_shown_at_any_moment/1,
-         with_no_stack_left_to_map_a_call_fails_and_the_node_goes_on/1,
+         with_no_stack_left_to_map_a_call_fails_and_the_node_lives/1,
          thousands_of_callers_of_equal_work_end_at_about_the_same_time/1]).
 -export([suspended/1]).
 
@@ -46,7 +46,7 @@ each_of_a_thousand_busy_tasks_is_shown_at_any_moment(_) ->
 
 %% Where guards are made with mprotect, as before Linux 6.13, they use up the mappings that a node
 %% may have. The runtime stops at a quarter as many stacks, so that the VM has half of them.
-with_no_stack_left_to_map_a_call_fails_and_the_node_goes_on(_) ->
+with_no_stack_left_to_map_a_call_fails_and_the_node_lives(_) ->
     Library = fairnif_test:library(fairnif_test_old_kernel) ++ ".so",
     Seen = in_peer([{env, [{"LD_PRELOAD", Library}]}], fairnif_test_scale, fill, [100]),
     ct:log("~p", [Seen]),

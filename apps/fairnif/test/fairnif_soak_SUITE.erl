@@ -1,7 +1,7 @@
 %% What needs time, for `make soak': mixed load for SOAK_SECONDS, SOAK_KILLS kills, SOAK_TASKS tasks
 %% at once. The defaults are small, for `make test'.
 %%
-%% The storms go on in one node, in rounds. After each round nothing of a task is left
+%% The storms run in one node, in rounds. After each round nothing of a task is left
 %% (fairnif_test_storm sees to that), and one line says how it stands; over all rounds the node's
 %% resident memory does not grow.
 -module(fairnif_soak_SUITE).
@@ -123,7 +123,7 @@ in_peer(Fun) ->
     fairnif_test:stop(Peer),
     Result.
 
-%% To the log, and, where somebody waits for hours, to the terminal.
+%% To the log, and, where a person waits for hours, to the terminal.
 say(Format, Args) ->
     ct:log(Format, Args),
     case os:getenv("SOAK_SECONDS") of

@@ -6,9 +6,9 @@
          init_per_group/2, end_per_group/2]).
 -export([info_says_how_stacks_are_switched/1,
          every_body_gives_the_same_answers/1,
-         with_ucontext_calls_pause_and_go_on/1,
+         with_ucontext_calls_pause_and_continue/1,
          without_tasks_every_call_runs_on_a_dirty_scheduler/1,
-         a_killed_call_ends_and_lets_go_of_everything/1]).
+         a_killed_call_ends_and_releases_everything/1]).
 %% In the peer.
 -export([wrong_answers/0, calls/0, kill_calls/0]).
 
@@ -21,8 +21,8 @@ all() ->
 groups() ->
     Both = [info_says_how_stacks_are_switched,
             every_body_gives_the_same_answers,
-            a_killed_call_ends_and_lets_go_of_everything],
-    [{ucontext, [], [with_ucontext_calls_pause_and_go_on | Both]},
+            a_killed_call_ends_and_releases_everything],
+    [{ucontext, [], [with_ucontext_calls_pause_and_continue | Both]},
      {none, [], [without_tasks_every_call_runs_on_a_dirty_scheduler | Both]}].
 
 init_per_suite(Config) ->
@@ -74,7 +74,7 @@ every_body_gives_the_same_answers(Config) ->
          end || Pause <- [false, true]]
     end).
 
-with_ucontext_calls_pause_and_go_on(Config) ->
+with_ucontext_calls_pause_and_continue(Config) ->
     in_peer(Config, fun(Peer) ->
         ok = call(Peer, fairnif, debug, [#{pause_every_tick => true}]),
         Calls = call(Peer, ?MODULE, calls, []),
@@ -90,7 +90,7 @@ without_tasks_every_call_runs_on_a_dirty_scheduler(Config) ->
          || {Mode, Yields, DirtyNs} <- call(Peer, ?MODULE, calls, [])]
     end).
 
-a_killed_call_ends_and_lets_go_of_everything(Config) ->
+a_killed_call_ends_and_releases_everything(Config) ->
     in_peer(Config, fun(Peer) -> ok = call(Peer, ?MODULE, kill_calls, []) end).
 
 %% -- in the peer -------------------------------------------------------------
@@ -112,7 +112,7 @@ calls() ->
          {Mode, Yields, DirtyNs}
      end || Mode <- fairnif_test_nif:modes()].
 
-%% The caller of a FAIR_NORMAL call on a normal scheduler cannot be told.
+%% The caller of a FAIR_NORMAL call on a normal scheduler cannot be killed meanwhile.
 kill_calls() ->
     #{stack_switch := Switch} = fairnif:info(),
     [begin

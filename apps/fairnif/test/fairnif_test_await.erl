@@ -9,7 +9,7 @@
 
 %% -- await ---------------------------------------------------------------------
 
-%% @doc The time of N round trips with so many messages queued, us.
+%% @doc The time of N round trips with Messages messages queued, us.
 round_trips(Name, Args, N, Messages) ->
     fairnif_test:apply_in_fresh_process(
       fun() ->
@@ -33,8 +33,8 @@ counted(Things) ->
 
 %% -- large arguments ---------------------------------------------------------------
 
-%% @doc The counters of one threaded call with this argument, and how long its caller held a normal
-%% scheduler at most, us: by a trace of its slices.
+%% @doc The counters of one threaded call with this argument, and how long its caller blocked a
+%% normal scheduler at most, us: by a trace of its slices.
 large_argument(Length) ->
     List = lists:seq(1, Length),
     {Pid, Monitor} = spawn_monitor(
@@ -68,7 +68,7 @@ slices([]) -> [].
 %% frame of it are killed, the others get their answer.
 purge(Nested) ->
     Slot = ?PROBE:new_slot(),
-    %% Who is to be killed is there whenever that is.
+    %% The process to kill is there whenever that is.
     Ms = case Nested of true -> 60000; false -> 2000 end,
     Names = [{spin_threaded, [Slot, 0, {x}]}, {spin_waited, [Slot, 0, {x}]},
              {sleep, [Ms]}, {sleep_threaded, [Ms]}, {offload, [Slot, Ms, {x}]}],
@@ -113,7 +113,7 @@ stop_application() ->
     Us div 1000.
 
 %% @doc Calls while module fairnif is not there, and after it was loaded, thrice.
-loaded_anew() ->
+reloaded() ->
     1 = ?MOD:run(offload_often, [1]),
     true = code:delete(fairnif),
     _ = code:purge(fairnif),
@@ -130,7 +130,7 @@ loaded_anew() ->
 
 %% -- figures -----------------------------------------------------------------------------
 
-%% @doc After 8 jobs at once the pool has so many threads, and later one at most.
+%% @doc After 8 jobs at once the pool has 8 threads, and later one at most.
 threads_leave() ->
     Slot = ?PROBE:new_slot(),
     Calls = [spawn_monitor(fun() -> ?MOD:run(offload, [Slot, 60000, x]) end)
@@ -144,7 +144,7 @@ threads_leave() ->
     {x, _} = ?MOD:run(offload, [Slot, 1, x]),
     ok.
 
-%% @doc How late a process that sleeps 1 ms is, us, in 99 of 100 cases: alone, and beside so many
+%% @doc How late a process that sleeps 1 ms is, us, in 99 of 100 cases: alone, and beside Jobs
 %% processes whose jobs of 100 ms follow each other on the pool's threads.
 late(Jobs) ->
     Alone = late_p99(),
@@ -170,7 +170,7 @@ late_p99() ->
 
 %% -- a storm ---------------------------------------------------------------------------------
 
-%% @doc For so many seconds calls that wait in every way, a third of them killed.
+%% @doc For that many seconds calls that wait in every way, a third of them killed.
 storm(Seconds) ->
     Seed = erlang:unique_integer([positive]),
     rand:seed(exsss, Seed),

@@ -22,7 +22,7 @@ acts() ->
      {process_info, lives}, {code_change, lives}, {suspend_resume, lives}].
 
 %% @doc The states in which a mode can be:
-%% suspended: has given way, kept from its next slice by erlang:suspend_process;
+%% suspended: has yielded, kept from its next slice by erlang:suspend_process;
 %% waiting: the same, in the run queue of the only scheduler, on which the actor runs;
 %% queued: before its first line, for a dirty scheduler; requeued: the same after some slices;
 %% first: in its first slice; running: in a later one.
@@ -125,7 +125,7 @@ patience(#{act := code_change}) -> 20;
 patience(#{mode := Mode}) when Mode =:= normal; Mode =:= dirty_cpu; Mode =:= dirty_io -> 20;
 patience(_) -> 5 * ?SLICE_MS.
 
-%% After a harmless act that has ended the task is still where it was held.
+%% After a harmless act that has ended the task is still where it was stopped.
 still_there(#{state := suspended}, #{pid := Pid}) ->
     [#{owner := Pid, state := suspended}] = fairnif:tasks();
 still_there(_, _) ->
@@ -156,7 +156,7 @@ check_slot(Cell, Slot) ->
       cleaned_normal := 0} = ?PROBE:slot(Slot),
     ok.
 
-%% A body that unwinds is told when its caller dies: once.
+%% A body that unwinds is notified when its caller dies: once.
 cleaned(#{mode := Mode} = Cell, Begun) when Mode =:= unwinding; Mode =:= unwinding_dirty ->
     case fate(Cell) of dies -> Begun; lives -> 0 end;
 cleaned(_, _) ->
@@ -175,7 +175,7 @@ clean(Result, #{pid := Pid}, Slot) ->
     fairnif_test:eventually(
       fun() -> ?PROBE:alive() =:= #{objects => 0, privs => 1} orelse {Result, ?PROBE:alive()} end).
 
-%% A body that never gives way holds its scheduler, and what the VM has queued behind it waits for a
+%% A body that never yields blocks its scheduler, and what the VM has queued behind it waits for a
 %% scheduler that is awake to steal it. So one process on each is always about to run, this one
 %% keeps to the last scheduler, and such a body to the first (is_slow).
 keep_schedulers_awake() ->
@@ -209,7 +209,7 @@ start_caller(Act, Cell = #{mode := Mode}, Slot) ->
     end,
     receive calling -> Caller after 5000 -> error(not_called) end.
 
-%% Slices so long that whoever else is on that scheduler would come too late.
+%% Slices so long that another process on that scheduler would come too late.
 is_slow(#{state := State}) ->
     State =:= first orelse State =:= running.
 
@@ -369,7 +369,7 @@ open_gate({Place, _}) ->
 tasks_at({dirty_io, _}) ->
     timer:sleep(5),
     Self = self(),
-    Passer = spawn_link(fun() -> pass_until_told(Self) end),
+    Passer = spawn_link(fun() -> pass_until_killed(Self) end),
     Tasks = fairnif:tasks(),
     unlink(Passer),
     exit(Passer, kill),
@@ -379,10 +379,10 @@ tasks_at(_) ->
     fairnif_test:eventually(fun() -> fairnif:tasks() =/= [] end),
     fairnif:tasks().
 
-pass_until_told(Self) ->
+pass_until_killed(Self) ->
     timer:sleep(10),
     ?PROBE:pass(dirty_io, 1),
-    pass_until_told(Self).
+    pass_until_killed(Self).
 
 %% -- acts --------------------------------------------------------------------
 
@@ -450,7 +450,7 @@ act(trace, Pid) ->
     catch
         error:badarg ->                         % it has answered first: NO_YIELD
             false = is_process_alive(Pid),
-            {missed, traced_nobody}
+            {missed, not_traced}
     end;
 act(garbage_collect, Pid) ->
     _ = erlang:garbage_collect(Pid, [{type, minor}]),
@@ -473,8 +473,8 @@ act(suspend_resume, Pid) ->
         true -> true = erlang:resume_process(Pid), ok
     catch
         error:badarg -> ok;                     % it has answered first: NO_YIELD
-        %% OTP 25 says so of any process in a dirty NIF, suspends it nevertheless, and lets it go
-        %% with the process that has suspended it.
+        %% OTP 25 says so of any process in a dirty NIF, suspends it nevertheless, and resumes it
+        %% when the suspending process ends.
         error:internal_error -> ok
     end.
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static ErlNifResourceType *type;
-static fair_mutex *mutexes;     /* as many as are asked for, for good */
+static fair_mutex *mutexes;     /* as many as are asked for, never freed */
 static unsigned long mutex_count;
 static _Atomic long deferred;
 static _Atomic bool is_beginning;       /* holds not yet what it is to hold */

@@ -24,7 +24,7 @@ cpu() -> erlang:nif_error(not_loaded).
 begins() -> erlang:nif_error(not_loaded).
 object() -> erlang:nif_error(not_loaded).
 
-%% @doc Touches so many bytes of new memory, a tick for each page.
+%% @doc Touches that many bytes of new memory, a tick for each page.
 block(_) -> erlang:nif_error(not_loaded).
 
 %% @doc How many deferred functions are to run, and locks are taken.
@@ -123,7 +123,7 @@ await(Where, [A, B, C, D]) ->
         error:Reason -> {error, Reason}
     end.
 
-%% What was deferred has run, and locks are let go of, before the caller gets its result; of one
+%% What was deferred has run, and locks are released, before the caller gets its result; of one
 %% that raises or is killed, soon.
 ended(How, Many, {Pid, Monitor}) ->
     case How of

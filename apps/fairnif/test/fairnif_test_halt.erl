@@ -34,7 +34,7 @@ fill(Mode) ->
               States = lists:usort([State || #{state := State} <- fairnif:tasks()]),
               States =:= states(Mode) orelse States
       end),
-    %% These do wait: but whoever asks fairnif:tasks/0 would wait with them.
+    %% These do wait: but a caller of fairnif:tasks/0 would wait with them.
     Mode =:= dirty_io andalso [spawn(fun() -> call(Mode) end) || _ <- lists:seq(1, 20)],
     timer:sleep(10),
     true.

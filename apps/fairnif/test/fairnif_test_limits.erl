@@ -66,9 +66,9 @@ watch(Pid, Peak) ->
 kill_to_stop_ns(Mode, N) ->
     Kill = fun(_, Pid) -> exit(Pid, kill) end,
     Tell = fun(Slot, _) -> ?PROBE:finish(Slot) end,
-    {Killed, Told} = lists:unzip([{stop_ns(Mode, Kill), stop_ns(Mode, Tell)}
+    {Killed, Asked} = lists:unzip([{stop_ns(Mode, Kill), stop_ns(Mode, Tell)}
                                   || _ <- lists:seq(1, N)]),
-    {lists:sort(Killed), lists:sort(Told)}.
+    {lists:sort(Killed), lists:sort(Asked)}.
 
 stop_ns(Mode, Stop) ->
     Slot = ?PROBE:new_slot(),

@@ -45,7 +45,7 @@ static ERL_NIF_TERM new_object(ErlNifEnv *env, int argc,
     return term;
 }
 
-/* pretend(Size): a binary that says it has so many bytes.  It has none. */
+/* pretend(Size): a binary that says it has Size bytes.  It has none. */
 static ERL_NIF_TERM pretend(ErlNifEnv *env, int argc,
                             const ERL_NIF_TERM argv[])
 {
@@ -79,8 +79,8 @@ static void object_dtor(ErlNifEnv *env, void *obj)
     probe->objects--;
 }
 
-/* Nobody is monitored; but where a type without `down` is taken over while an
- * object of it is made, the VM writes over foreign memory: see the guide. */
+/* No process is monitored; but where a type without `down` is taken over while
+ * an object of it is made, the VM writes over foreign memory: see the guide. */
 static void object_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
                         ErlNifMonitor *monitor)
 {

@@ -10,7 +10,7 @@
 
 static struct probe probe;
 
-/* -- gates: a plain dirty NIF waits at one until somebody is let through --- */
+/* -- gates: a plain dirty NIF waits at one until it is let through --------- */
 
 static struct gate {
     ErlNifMutex *lock;

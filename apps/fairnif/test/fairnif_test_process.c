@@ -1,6 +1,6 @@
 /*
- * fairnif_test_process.c - the body of a native process that does what it is told,
- * in every mode.
+ * fairnif_test_process.c - the body of a native process that obeys its
+ * messages, in every mode.
  */
 #include <fairnif.h>
 

@@ -43,7 +43,7 @@ resident() ->
     {match, [Kb]} = re:run(Text, "VmRSS:\\s+(\\d+)", [{capture, all_but_first, list}]),
     list_to_integer(Kb) * 1024.
 
-%% @doc So many native processes at work, each killed at some moment.
+%% @doc N native processes at work, each killed at some moment.
 storm(N) ->
     _ = [begin
              Mode = lists:nth(1 + I rem 7, modes()),

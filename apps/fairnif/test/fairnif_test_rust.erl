@@ -10,11 +10,11 @@
        applies/2, first_of/1, joins/1, ticks_beside/0, drops_one/0, fails/1, fails_as_theirs/1,
        fails_as_a_term/1, panics/1, plain_panics/0, guards/0, reset_guards/0, ends/0, lasts/1,
        lasts_dirty/1, lasts_threaded/1, ticks_by_a_static/1, forgets/1, keeps/1, kept/0, begins/0,
-       goes_on/0, loads_again/1, sleeps/1, sleeps_unawaited/1, sleeps_threaded/1, pumps/1, first/2,
+       resumes/0, loads_again/1, sleeps/1, sleeps_unawaited/1, sleeps_threaded/1, pumps/1, first/2,
        hears/1, sleeps_many/1, runs_on/1, digs/1, digs_threaded/1,
        offloads_a_panic/0, body/1, enter/1, task/2, args/1,
        resource_counts/0, reset_resource_counts/0, short/1, number_of/1, short_fair/1, all_of/1,
-       holds/1, short_of_threads/2, keep_short/1, let_go_of_shorts/0, theirs/1, aligned/1,
+       holds/1, short_of_threads/2, keep_short/1, drop_shorts/0, theirs/1, aligned/1,
        nothing_at_all/0, slow/1, steps/1, bad/0, kind_of/1]).
 
 -on_load(init/0).

@@ -1,7 +1,7 @@
 %% What fairnif_scale_SUITE runs inside peer nodes: measurements, no judgement.
 %%
-%% The measuring process has high priority, and asks nobody who has not: very many busy processes
-%% would be served before it.
+%% The measuring process has high priority, and calls only processes that have it too: very many
+%% busy processes would be served before another one.
 -module(fairnif_test_scale).
 
 -export([suspended/1, listed/2, fill/1, turns/3]).
@@ -9,7 +9,7 @@
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
 
-%% @doc N processes that wait in a receive, then N in a call that has given way: what is resident,
+%% @doc N processes that wait in a receive, then N in a call that has yielded: what is resident,
 %% bytes for each; and what is left when the latter were killed.
 suspended(N) ->
     process_flag(priority, high),
@@ -49,7 +49,7 @@ callers(N, Fun, Ready) ->
     Each = maps:map(fun(Kind, Bytes) -> (Bytes - maps:get(Kind, Before)) div N end, After),
     Each#{start_ms => T1 - T0, kill_ms => T2 - T1}.
 
-%% All have begun, so that all but those that run now have given way; then it is asked of each.
+%% All have begun, so that all but those that run now have yielded; then it is asked of each.
 all_paused(N) ->
     fairnif_test:eventually(fun() -> in_use() >= N orelse in_use() end),
     fairnif_test:eventually(
@@ -69,7 +69,7 @@ resident() ->
     erlang:garbage_collect(),
     #{all => fairnif_test_storm:resident(), erlang => erlang:memory(processes)}.
 
-%% @doc How many of N busy calls tasks/0 shows, at least, in so many attempts.
+%% @doc How many of N busy calls tasks/0 shows, at least, in that many attempts.
 listed(N, Attempts) ->
     process_flag(priority, high),
     Slot = ?PROBE:new_slot(),

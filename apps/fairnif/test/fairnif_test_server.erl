@@ -1,4 +1,4 @@
-%% A gen_server that calls a fair function while somebody wants to change its code.
+%% A gen_server that calls a fair function while its code is changed.
 -module(fairnif_test_server).
 -behaviour(gen_server).
 

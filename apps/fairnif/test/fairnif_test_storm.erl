@@ -1,4 +1,4 @@
-%% Many processes in random bodies and modes, killed, told to exit, collected at random moments,
+%% Many processes in random bodies and modes, killed, sent exits, collected at random moments,
 %% while the module is upgraded again and again. Runs inside a peer node.
 -module(fairnif_test_storm).
 
@@ -8,7 +8,7 @@
 -define(PROBE, fairnif_test_probe).
 -define(AT_ONCE, 300).
 
-%% @doc For so many seconds, with so many upgrades at most (infinity is more than any number).
+%% @doc For some seconds, with up to that many upgrades (infinity is more than any number).
 %% Returns how many calls ended how.
 blow(Seconds, Upgrades) ->
     Deadline = erlang:monotonic_time(millisecond) + 1000 * Seconds,
@@ -124,7 +124,7 @@ later(Fun) ->
     spawn(fun() -> receive after Ms -> Fun() end end),
     ok.
 
-%% The old version is purged when no task needs it any more: nobody is killed by this.
+%% The old version is purged when no task needs it any more: no process is killed by this.
 upgrade(N, Most) ->
     receive
         {stop, Pid} -> Pid ! {upgrades, N}

@@ -14,7 +14,7 @@
 
 /* -- bodies --------------------------------------------------------------- */
 
-/* A descriptor's term, or its number: then it is somebody else's. */
+/* A descriptor's term, or its number: then it is not the runtime's. */
 static int get_fd(fair_task *t, unsigned i, int *fd)
 {
     return fair_get_fd(t, fair_arg(t, i), fd)

@@ -9,7 +9,7 @@
 -define(EBADF, -9).
 -define(EMFILE, -24).
 
-%% -- who waits dies ------------------------------------------------------------
+%% -- callers die ---------------------------------------------------------------
 
 %% N processes wait for descriptors of every kind, alone or in turn, and are killed at any moment,
 %% some of them when an event comes.
@@ -88,7 +88,7 @@ yield_until(Time) ->
 
 %% -- code ----------------------------------------------------------------------
 
-%% The module fairnif is loaded anew while processes wait in its code.
+%% The module fairnif is loaded again while processes wait in its code.
 reloaded() ->
     E = ?T:event(0),
     T = ?T:term(E),
@@ -109,7 +109,7 @@ reloaded() ->
     true = ?T:shut(T),
     closed_soon(E).
 
-%% The library is upgraded and purged while its bodies wait: they go on in the old code.
+%% The library is upgraded and purged while its bodies wait: they continue in the old code.
 purged() ->
     1 = ?T:version(),
     Old = fairnif_test:library(?T) ++ ".so",

@@ -13,7 +13,7 @@ suite() ->
 all() ->
     [callers_killed_at_any_moment_leave_nothing,
      events_time_outs_and_closing_at_once_leave_nothing,
-     bodies_wait_while_the_module_fairnif_is_loaded_anew,
+     bodies_wait_while_the_module_fairnif_is_reloaded,
      bodies_wait_while_their_library_is_upgraded_and_purged,
      with_no_descriptor_left_only_those_without_term_fail,
      two_hundred_threaded_bodies_wait_with_one_thread,
@@ -34,7 +34,7 @@ events_time_outs_and_closing_at_once_leave_nothing(_) ->
     true = lists:all(fun(Answer) -> maps:is_key(Answer, Answers) end, [0, 1, 2, -9]),
     {comment, io_lib:format("~p", [Answers])}.
 
-bodies_wait_while_the_module_fairnif_is_loaded_anew(_) -> ok = in_peer(reloaded, []).
+bodies_wait_while_the_module_fairnif_is_reloaded(_) -> ok = in_peer(reloaded, []).
 bodies_wait_while_their_library_is_upgraded_and_purged(_) -> ok = in_peer(purged, []).
 
 with_no_descriptor_left_only_those_without_term_fail(_) ->

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* One call (or many calls that are not told apart). */
+/* One call (or many calls that are counted as one). */
 struct slot {
     _Atomic long begun;         /* the body's first line was run */
     _Atomic long ended;         /* the first of its defers, the last to run */

@@ -13,7 +13,7 @@
 
 #include "probe.h"
 
-/* Not static: the compiler then believes that somebody sets it. */
+/* Not static: the compiler then believes that it is set elsewhere. */
 __attribute__((visibility("hidden"))) struct probe *probe;
 __attribute__((unused)) static ErlNifMutex *mutex;
 
@@ -88,7 +88,7 @@ static struct slot *count_ends(fair_task *t, unsigned arg)
 
 /* -- time ------------------------------------------------------------------ */
 
-/* A body with FAIR_CLEANUP: all that it would have to let go of is this.  Where
+/* A body with FAIR_CLEANUP: all that it would have to release is this.  Where
  * a node halts it must not come to it. */
 static ERL_NIF_TERM clean_up(fair_task *t, struct slot *s)
 {

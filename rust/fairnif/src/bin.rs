@@ -45,8 +45,8 @@ unsafe impl Send for Held {}
 unsafe impl Sync for Held {}
 
 impl Held {
-    /// `None` when it is no binary. The copy is looked at, not what was copied: a binary that somebody
-    /// appends to may move until it is referred to from elsewhere.
+    /// `None` when it is no binary. The copy is looked at, not what was copied: a binary that a
+    /// process appends to may move until it is referred to from elsewhere.
     fn new(term: OwnedTerm) -> Option<Held> {
         let (data, size) = term.bytes()?;
         Some(Held { term, data, size })
@@ -176,7 +176,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if !*self.given.get_mut() {
-            // Safety: nobody else has it.
+            // Safety: no other code has it.
             unsafe { vm::release_binary(self.binary.get_mut()) };
         }
     }
@@ -259,7 +259,7 @@ impl OwnedBin {
         self.reallocate(needed.max(self.len.saturating_mul(2)).max(HEAP_BINARY));
     }
 
-    /// Goes on with a copy, where a term has the bytes.
+    /// Continues with a copy, where a term has the bytes.
     #[inline]
     fn take_back(&mut self) {
         if let Some(term) = self.term.get() {
@@ -311,7 +311,7 @@ impl Deref for OwnedBin {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // Safety: they are written. Who took the buffer over, `term`, keeps it where it is.
+        // Safety: they are written. `term`, which took the buffer over, keeps it in place.
         unsafe { std::slice::from_raw_parts(self.data(), self.len) }
     }
 }

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! During a poll the thread-local [`CURRENT`] says which call that is. It is empty at every pause,
-//! since the body may go on on another thread. Nothing that outlives a poll points to the `Call`.
+//! since the body may continue on another thread. Nothing that outlives a poll points to `Call`.
 //!
 //! What a call owns is below it: [`sources`] (times, descriptors), [`asks`] (messages, Erlang
 //! functions), [`jobs`] (closures). The futures that fill these are above it.
@@ -50,7 +50,7 @@ thread_local! {
 /// Sets which call this thread polls, and answers which it was.
 ///
 /// A function of its own, as `current`: inlined, the compiler might keep the variable's address
-/// in a frame that goes on on another thread.
+/// in a frame that continues on another thread.
 #[inline(never)]
 pub(crate) fn set_current(call: *const Call) -> *const Call {
     CURRENT.replace(call)
@@ -81,7 +81,7 @@ pub(crate) struct Call {
     asked: Cell<Option<u64>>,
     id: Cell<u64>,
     ending: Cell<bool>,
-    /// Where somebody may send in the caller's name.
+    /// Where any thread may send in the caller's name.
     outbox: Option<Arc<Outbox>>,
     pub(crate) jobs: Jobs,
     pub(crate) sources: Sources,
@@ -269,7 +269,7 @@ impl Call {
         if self.is_cancelled() {
             return;
         }
-        // One part of the future may go on for ever: another one that waits is not to do so too.
+        // One part of the future may run for ever: another one that waits is not to do so too.
         self.sources.look(&self.wakes);
     }
 
@@ -277,7 +277,7 @@ impl Call {
     fn wait(&self) {
         let mut most = -1;
         if self.asks.receive_any() {
-            // Nobody else can end the wait: it may be as long as it likes.
+            // No other thread can end the wait: it may be as long as it likes.
             let alone = self.sources.are_times(&self.wakes) && !self.wakes.are_shared();
             if alone && self.wakes.are_woken() {
                 return;

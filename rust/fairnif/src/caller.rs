@@ -1,4 +1,4 @@
-//! Whoever called: who that is, and what is sent in its name.
+//! The caller: its pid, and what is sent in its name.
 
 use std::sync::Arc;
 

@@ -82,7 +82,7 @@ pub(crate) fn panicked(env: Env) -> NifReturned {
     atom.map_or(NifReturned::BadArg, |atom| Error::raise(atom).into_returned(env))
 }
 
-/// Runs what may be the author's where no poll is under way: a panic is nobody's to answer.
+/// Runs what may be the author's where no poll is under way: a panic has no caller to go to.
 pub(crate) fn quietly(f: impl FnOnce()) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
         return;

@@ -1,6 +1,6 @@
 //! How a library finds the runtime: what `FAIR_NIF_INIT` does in C.
 //!
-//! When the same file is loaded again, the dynamic linker may hand out the same mapping: then
+//! When the same file is loaded again, the dynamic linker may return the same mapping: then
 //! several instances of the module stand on one set of statics. In C each has entry points of its
 //! own. rustler has one for each function, and no `upgrade`: the VM refuses to load a library while
 //! an older instance can still be called. So the newest instance is the one that calls are for,
@@ -129,7 +129,7 @@ fn bind(env: Env, info: Term, module: &CStr) -> c_int {
         }
         return if handshake.error != 0 { handshake.error } else { abi::E_ABI };
     }
-    // Safety: this is load, and its environment; the runtime waits to be told how it ends.
+    // Safety: this is load, and its environment; the runtime waits for its outcome.
     let opened = unsafe { declare::open(env.as_c_arg().cast(), handshake.ops) };
     let error = if opened.is_some() { 0 } else { abi::E_NOMEM };
     // Safety: the runtime's table.
@@ -151,7 +151,7 @@ fn refuse(module: &CStr, error: c_int, why: &str) -> c_int {
     error
 }
 
-/// What an instance needs for good: some 110 bytes a function, at each load.
+/// What an instance needs until the VM halts: some 110 bytes a function, at each load.
 #[allow(clippy::mut_from_ref)] // What is borrowed mutably is new.
 fn records(functions: &[&'static Function]) -> (&'static mut abi::Lib, &'static mut [abi::Nif]) {
     // Safety: pointers and numbers.

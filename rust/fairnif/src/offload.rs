@@ -79,7 +79,7 @@ impl<R: Send + 'static> Offload<R> {
     /// Only [`Place::Auto`] uses `units`: the amount of work, in any measure that grows with the time
     /// it takes. The runtime learns the time for each power of two.
     pub fn on(mut self, place: Place, units: usize) -> Self {
-        // Nobody has the job before the first poll takes it to a call.
+        // No thread has the job before the first poll takes it to a call.
         if let Some(job) = Arc::get_mut(&mut self.job) {
             job.what.place = match place {
                 Place::Auto => mode::AUTO,

@@ -85,7 +85,7 @@ impl Drop for Receive {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct ReceiveWithin {
     receive: Receive,
-    /// `None`: for longer than can be told.
+    /// `None`: for longer than an `Instant` can hold.
     until: Option<Instant>,
 }
 

@@ -1,8 +1,8 @@
-//! Resource objects whose `Drop` runs as a task of nobody's: `fairnif_resource.h` in Rust.
+//! Resource objects whose `Drop` runs as a task without a caller: `fairnif_resource.h` in Rust.
 //!
 //! The runtime owns an object's memory, the object its value: written once, in `new`; destroyed
-//! once, by [`cleanup`], after the last reference has gone. Who has a [`FairResource`] has one of
-//! the VM's references, so the value and the library's code stay.
+//! once, by [`cleanup`], after the last reference has gone. A [`FairResource`] is one of the
+//! VM's references, so the value and the library's code stay.
 //!
 //! rustler's libraries have no `upgrade`, so no type is ever taken over: each instance of the
 //! library opens its own, and what an older one made is `badarg` for the newer. A value is
@@ -56,7 +56,7 @@ pub struct FairResource<T: Resource> {
     value: NonNull<T>,
 }
 
-// Safety: as an `Arc`. The last reference may go on any thread; the value is dropped on another one.
+// Safety: as an `Arc`. The last reference may go on any thread; the value is dropped on another.
 unsafe impl<T: Resource> Send for FairResource<T> {}
 unsafe impl<T: Resource> Sync for FairResource<T> {}
 
@@ -82,7 +82,7 @@ impl<T: Resource> FairResource<T> {
             return Err(value);
         }
         // Safety: `publish` has set both, the table first. What is answered is as large as said,
-        // aligned to `ALIGNED`, and nobody else's yet.
+        // aligned to `ALIGNED`, and not shared yet.
         unsafe {
             let Some(data) = NonNull::new(((*ops()).resource_new)(opened, size_for::<T>())) else {
                 return Err(value);

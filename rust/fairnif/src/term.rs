@@ -32,7 +32,7 @@ unsafe impl Sync for Held {}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Safety: nobody has a term of it any more.
+        // Safety: there is no term of it any more.
         unsafe { vm::free_env(self.env) };
     }
 }
@@ -61,7 +61,7 @@ impl OwnedTerm {
     }
 
     /// Where the bytes of a binary are, as long as this holds it. Asked of a term that was made just
-    /// now, which nobody else has yet.
+    /// now, which is not shared yet.
     pub(crate) fn bytes(&self) -> Option<(*const u8, usize)> {
         // Safety: the term is one of the environment.
         unsafe { vm::inspect_binary(self.held.env, self.term) }

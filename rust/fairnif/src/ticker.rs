@@ -92,7 +92,7 @@ impl Ticker {
         }
     }
 
-    /// A plain load and a plain store. Two threads at once may lose units, which harms nobody.
+    /// A plain load and a plain store. Two threads at once may lose units, which harms no one.
     #[inline(always)]
     fn pay(&self, units: u64) -> bool {
         let left = self.left.load(Ordering::Relaxed);

@@ -34,7 +34,7 @@ pub(crate) fn raw_term(term: rustler::Term) -> Term {
 /// The environment of a slice, for rustler.
 ///
 /// # Safety
-/// `env` must be valid as long as `lifetime`, which belongs to nobody else.
+/// `env` must be valid as long as `lifetime`, which nothing else borrows.
 pub(crate) unsafe fn rustler_env<T>(lifetime: &T, env: Env) -> rustler::Env<'_> {
     rustler::Env::new(lifetime, env.cast())
 }

@@ -14,8 +14,8 @@ use crate::call::wanted::Wanted;
 use crate::call::{with_this, Call};
 
 /// A future's place in the call that polls it. A future may be moved from one call to another: it
-/// registers there, since the other call ends it for itself, with errors of its own, and wakes
-/// nobody.
+/// registers there, since the other call ends it for itself, with errors of its own, and wakes no
+/// other.
 pub(crate) struct Waiting<W, T> {
     wanted: Option<Arc<Wanted<W, T>>>,
     /// Which call looks after it.
@@ -91,7 +91,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// What [`sleep`] returns.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {
-    /// `None`: for longer than can be told.
+    /// `None`: for longer than an `Instant` can hold.
     until: Option<Instant>,
     waiting: Waiting<What, io::Result<()>>,
 }

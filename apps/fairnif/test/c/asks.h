@@ -13,7 +13,7 @@
 #define NEEDS_TASKS
 #include "check.h"
 
-static ErlNifPid known;         /* of who told us last */
+static ErlNifPid known;         /* of who last sent its pid */
 static int is_known;
 
 static inline void publish(fair_task *t)
@@ -109,7 +109,7 @@ static inline void tell_self(fair_task *t, ERL_NIF_TERM message)
 
 /* -- calls ----------------------------------------------------------------- */
 
-/* A call that has told who it is, and gets messages from now on. */
+/* A call that has sent its pid, and gets messages from now on. */
 static inline vm_proc *listener(const char *name, const char *args)
 {
     vm_proc *p;
@@ -131,7 +131,7 @@ static inline void say(ErlNifPid to, const char *text)
     enif_free_env(env);
 }
 
-/* A binary of so many bytes, all the same. */
+/* A binary of that many bytes, all the same. */
 static inline void say_bytes(ErlNifPid to, size_t size, int byte)
 {
     ErlNifEnv *env = enif_alloc_env();

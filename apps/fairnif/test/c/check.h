@@ -4,7 +4,7 @@
  * A test is a function whose name for people is a sentence.  Each runs in a
  * process of its own, on a fresh node (vm.h) with the runtime and the test
  * file's author's library loaded, under a time limit.  It passes when every
- * check held, nothing was left behind, and no sanitizer had a complaint.
+ * check passed, nothing was left behind, and no sanitizer had a complaint.
  *
  * Every test file is an author's library: it has bodies, a table of them, and
  * FAIR_NIF_INIT (the Makefile gives each file's nif_init a name of its own).
@@ -75,7 +75,7 @@ vm_term node_load_info(vm_proc *p, const char *info);
  * answers. */
 vm_lib *node_upgrade(vm_init_fn init);
 /* Loads the runtime's module once more, on process p: as an upgrade, or, after
- * a purge and `between`, anew. */
+ * a purge and `between`, afresh. */
 vm_lib *node_runtime_again(vm_proc *p, void (*between)(void), int *error);
 /* What a library that is no author's asks of the runtime, in a load of its own. */
 struct fair__visitor;
@@ -90,9 +90,9 @@ long node_counter(const char *function, const char *counter);
     CHECK_NUMBERS(node_counter((FUNCTION), "rule_violations"), ==, (N))
 /* A test's BEFORE: the pool has no thread yet. */
 void node_without_pool(void);
-/* What the runtime has learned of a function, as if nobody had called it. */
+/* What the runtime has learned of a function, as if it was never called. */
 void node_forget(const char *function);
-/* Threads of which the runtime has a record, for good. */
+/* Threads of which the runtime has a record, never freed. */
 long node_records(void);
 /* fairnif:tasks/0 as text. */
 const char *node_tasks(char *buf, size_t size);
@@ -101,7 +101,7 @@ long node_stacks(void);
 /* All there are, the idle ones included. */
 long node_stacks_mapped(void);
 /* What there is more, or less, than when the node was started, as text.  Not
- * counted: malloc, which the runtime uses for what it keeps for good (threads,
+ * counted: malloc, which the runtime uses for what it never frees (threads,
  * functions, counters); LeakSanitizer looks after that. */
 const char *node_leftovers(void);
 
@@ -145,13 +145,13 @@ long node_info(const char *key);
         check_that(holds__, __FILE__, __LINE__, "in the end: %s", #COND);   \
     } while (0)
 /* At once in the stand-in.  The real VM frees what a dead process had in its
- * own time, and what was killed goes on to its next tick. */
+ * own time, and what was killed continues to its next tick. */
 #ifdef VM_REAL
 #define ONCE_FREED(COND) EVENTUALLY(COND)
 #else
 #define ONCE_FREED(COND) CHECK(COND)
 #endif
-/* What a task of nobody's did last is not at once seen: it ends after it. */
+/* What a task without a caller did last is not its end: that comes after it. */
 #ifdef VM_REAL
 #define ALL_OVER() EVENTUALLY(node_stacks() == 0)
 #else
@@ -177,7 +177,7 @@ void check_without_memory(const char *name, vm_proc *(*start)(const char *),
 
 struct mode {
     const char *name;
-    bool yields;            /* pauses at every tick when told to */
+    bool yields;            /* pauses at every tick when set to */
     char first;             /* vm_kinds of the first slice of the body */
     bool queued;            /* the body begins in the second slice */
 };
@@ -204,18 +204,18 @@ const char *in_nth_mode(const char *name, int n);
 
 /* -- a gate in what waits ------------------------------------------------ */
 
-/* Whoever comes waits until it is open. */
+/* Its caller waits until it is open. */
 void gate_pass(void *unused);
 void gate_open(void);
 void gate_shut(void);
-int gate_waiting(void);         /* so many are inside */
+int gate_waiting(void);         /* how many are inside */
 
 /* -- what bodies and deferred functions write down ----------------------- */
 
 /* A text that any thread may append to; note("%d", n). */
 __attribute__((format(printf, 1, 2)))
 void note(const char *format, ...);
-const char *notes(void);        /* nobody writes meanwhile */
+const char *notes(void);        /* only while no thread writes */
 bool is_noted(const char *text); /* among it; also while others write */
 void clear_notes(void);
 void note_defer(void *text);    /* for fair_defer: notes the text */

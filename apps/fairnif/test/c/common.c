@@ -272,7 +272,7 @@ void check_everywhere(const char *name, const char *args, const char *should,
     }
 }
 
-/* Whether it was so many. */
+/* Whether it made n such calls. */
 static bool fails_at(long n, bool and_on, const char *name,
                      vm_proc *(*start)(const char *), const char *should)
 {

@@ -21,7 +21,7 @@
 
 /* -- bodies --------------------------------------------------------------- */
 
-/* wait(Fd, Events, Ms): of a term, or of a number, which is somebody else's */
+/* wait(Fd, Events, Ms): of a term, or of a number that another module owns */
 static inline ERL_NIF_TERM wait_body(fair_task *t)
 {
     unsigned events;
@@ -153,7 +153,7 @@ static inline vm_proc *spawn_wait(int mode, int fd, unsigned events, int ms)
     return spawn_await(in_nth_mode("wait", mode), args);
 }
 
-/* The VM polls for so many: a threaded body takes a while until then. */
+/* The VM polls for that many: a threaded body takes a while until then. */
 static inline void until_selected(vm_proc *p, long selects)
 {
     until_waiting(p);

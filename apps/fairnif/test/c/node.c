@@ -147,7 +147,7 @@ const char *node_leftovers(void)
 
 void node_stop(void)
 {
-    /* what nobody waits for any more is still at work, maybe */
+    /* abandoned calls may still be at work */
     EVENTUALLY(fair__pool_counts().busy == 0);
     EVENTUALLY(!vm_selects_at_work());
     vm_run_destructors();

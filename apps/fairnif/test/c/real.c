@@ -247,7 +247,7 @@ static void kill_now(vm_proc *p)
 
 /* Bodies kill their caller: the test's thread, which waits for them, does it.
  * As in the stand-in it is dead when this returns, but on a normal scheduler,
- * where a process learns of its death when it gives way, and must not wait. */
+ * where a process learns of its death when it yields, and must not wait. */
 void vm_kill(vm_proc *p)
 {
     enum { LONGEST_MS = 2000 };

@@ -170,7 +170,7 @@ known(Proc, Procs) ->
     {Pid, Monitor} = spawn_monitor(fun() -> calls(Runner, Proc, Module) end),
     Procs#{Proc => Pid, Monitor => Proc}.
 
-%% A process that was killed in a call learns of it when it gives way.
+%% A process that was killed in a call learns of it when it yields.
 calls(Runner, Proc, Module) ->
     receive
         {call, Name, Args, Awaited} ->

@@ -1,6 +1,6 @@
 /*
- * resources.h - fair resources that go: what test_resource.c and test_nobody.c
- * share.  Each has a NIF make(How, Number).
+ * resources.h - fair resources that go: what test_resource.c and
+ * test_callbacks.c share.  Each has a NIF make(How, Number).
  */
 #ifndef FAIR_TEST_RESOURCES_H
 #define FAIR_TEST_RESOURCES_H
@@ -27,7 +27,7 @@ static inline char here(void)
 }
 
 /* In the real emulator the tests of a file have one process, and what one has
- * learned holds for the next: nothing is in place there but where told. */
+ * learned holds for the next: nothing is in place there unless asked for. */
 static inline void afresh(void)
 {
 #ifdef VM_REAL
@@ -46,7 +46,7 @@ static inline vm_proc *with_thing(int how)
 }
 
 /* Made, and garbage: as a process that has it ends, on a normal scheduler. */
-static inline void let_go(int how)
+static inline void drop_thing(int how)
 {
     vm_proc *p = with_thing(how);
 
@@ -54,11 +54,11 @@ static inline void let_go(int how)
     vm_free(p);
 }
 
-static inline void let_go_and_wait(int how)
+static inline void drop_thing_and_wait(int how)
 {
     long before = cleaned_so_far(), stacks = node_stacks();
 
-    let_go(how);
+    drop_thing(how);
     EVENTUALLY(cleaned_so_far() == before + 1);
     EVENTUALLY(node_stacks() <= stacks);    /* and its cost is learned */
 }
@@ -67,7 +67,7 @@ static inline void let_go_and_wait(int how)
 static inline void let_it_be_short(int quick)
 {
     node_set("slice_ns", 1000000000);   /* whatever the sanitizer makes of it */
-    let_go_and_wait(quick);
+    drop_thing_and_wait(quick);
     clear_notes();
 }
 

@@ -1,6 +1,6 @@
 /*
- * test_alarm.c - fair_alarm: a body that cannot tick is told in time, on the
- * thread where it is, and only while it is at work.
+ * test_alarm.c - fair_alarm: a body that cannot tick is notified in time, on
+ * the thread where it is, and only while it is at work.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,12 +21,12 @@ enum { LATE = 5 };
 enum { LATE = 0 };
 #endif
 
-/* What a library has that can be told to return. */
+/* What a library has that can be made to return. */
 static struct machine {
-    volatile sig_atomic_t told;
+    volatile sig_atomic_t stopped;
     _Atomic int rings;
     pthread_t rang_on;
-    volatile bool deaf;         /* it forgets what it is told first */
+    volatile bool deaf;         /* it ignores the first alarm */
 } machine;
 
 static void ring(void *arg)
@@ -35,15 +35,15 @@ static void ring(void *arg)
 
     m->rang_on = pthread_self();
     m->rings++;
-    m->told = !m->deaf;
+    m->stopped = !m->deaf;
     m->deaf = false;
-    errno = EDOM;               /* which nobody is to see */
+    errno = EDOM;               /* which no caller may see */
 }
 
 /* Without a system call, but where signals are seen in those only. */
 static void work(struct machine *m)
 {
-    while (!m->told)
+    while (!m->stopped)
         if (LATE)
             usleep(1);
 }
@@ -51,7 +51,7 @@ static void work(struct machine *m)
 /* NULL, or what was wrong. */
 static const char *run(struct machine *m)
 {
-    m->told = 0;
+    m->stopped = 0;
     errno = 0;
     work(m);
     return errno && !LATE ? "errno" : !pthread_equal(m->rang_on, pthread_self())
@@ -126,7 +126,7 @@ static ERL_NIF_TERM calls(fair_task *t)
     return fair_arg(t, 0);
 }
 
-/* The library has to be told to return also where the body is cancelled. */
+/* The library has to be made to return also where the body is cancelled. */
 static ERL_NIF_TERM cleans(fair_task *t)
 {
     fair_alarm(t, ring, &machine);
@@ -149,8 +149,8 @@ static void limit_timers(rlim_t most)
     setrlimit(RLIMIT_SIGPENDING, &limit);
 }
 
-/* Goes on where no timer can be had: it is told there at once, in each slice,
- * and each tick ends one. */
+/* Continues where no timer can be had: it is notified at once there, in each
+ * slice, and each tick ends one. */
 static ERL_NIF_TERM goes_without(fair_task *t)
 {
     fair_alarm(t, ring, &machine);
@@ -159,7 +159,7 @@ static ERL_NIF_TERM goes_without(fair_task *t)
     for (int i = 0; i < 3; i++) {
         uint64_t before = fair_yields(t);
 
-        machine.told = 0;
+        machine.stopped = 0;
         fair_tick(t, 1);
         CHECK_NUMBERS(fair_yields(t), ==, before + modes[1].yields);
         work(&machine);
@@ -184,7 +184,7 @@ static ErlNifFunc nifs[] = {
 };
 FAIR_NIF_INIT(test_alarm, nifs, NULL, NULL, NULL)
 
-/* Nobody is told any more. */
+/* No alarm rings any more. */
 static bool is_quiet(void)
 {
     int before = machine.rings;
@@ -194,8 +194,8 @@ static bool is_quiet(void)
     return machine.rings == before;
 }
 
-TEST(every_slice, "a body that cannot tick is told in each slice, in every mode "
-     "and on every thread")
+TEST(every_slice, "a body that cannot tick gets an alarm in each slice, in "
+     "every mode and on every thread")
 {
     for (int i = 0; i < 6; i++) {
         int yields = atoi(finished(spawn_call(in_mode("runs", &modes[i]),
@@ -217,7 +217,7 @@ TEST(slice, "it rings when the slice is up, not earlier")
     CHECK_NUMBERS(vm_now() - begin, >=, 10 * most * 8 / 10);
 }
 
-TEST(deaf, "it rings again where a library was told and went on")
+TEST(deaf, "it rings again where a library ignored it")
 {
     machine.deaf = true;
     CHECK_TEXT(finished(spawn_call("runs_yielding", "1")),
@@ -280,7 +280,7 @@ TEST(killed, "it does not ring for a body that is gone")
     }
 }
 
-TEST(cancelled, "a body that cleans up is told still, and gets no further alarm")
+TEST(cancelled, "a body that cleans up is still notified, once")
 {
     vm_proc *p = spawn_call("cleans", "x");
 
@@ -300,7 +300,7 @@ static void block_signals(void *set)
     pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
-TEST(blocked, "a signal that whoever started the node has blocked is let through")
+TEST(blocked, "a signal that the node's parent has blocked is let through")
 {
     sigset_t all;
 
@@ -312,8 +312,8 @@ TEST(blocked, "a signal that whoever started the node has blocked is let through
                modes[1].yields ? "4" : "0");
 }
 
-TEST(no_timers, "where no timer can be had there is no alarm, and who goes on "
-     "there is told at once")
+TEST(no_timers, "where no timer can be had there is no alarm, and the body "
+     "is notified at once")
 {
     limit_timers(0);
     CHECK_TEXT(finished(spawn_call("runs_auto", "3")), "none");
@@ -338,8 +338,8 @@ static void send_signal(void *arg)
     raise(our_signal());
 }
 
-TEST(others, "a signal that somebody sends rings nothing; a signal that somebody "
-     "has is not taken")
+TEST(others, "a signal of another process rings nothing; a signal that is in "
+     "use is not taken")
 {
     struct sigaction theirs = {.sa_handler = SIG_IGN}, now;
     int n = SIGRTMIN + 4;

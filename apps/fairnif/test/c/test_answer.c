@@ -103,7 +103,7 @@ TEST(talking, "a body receives, sends and calls in turn, with binaries of all si
 #ifndef VM_REAL
 /* -- the caller dies ------------------------------------------------------- */
 
-/* So many slices, each when it can come. */
+/* n slices, each when it can come. */
 static bool steps(vm_proc *p, int n)
 {
     for (int i = 0; i < n; i++) {

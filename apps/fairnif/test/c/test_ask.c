@@ -153,7 +153,7 @@ static ERL_NIF_TERM sends(fair_task *t)
         CHECK_NUMBERS(fair_sleep(t, 1), ==, 1);
         break;
     case AT_LOCK:
-        /* Who has the lock goes when what is sent is on its way. */
+        /* The owner of the lock goes when what is sent is on its way. */
         fair_send(t, enif_make_pid(fair_env(t), &holder_pid), atom(t, "go"));
         fair_mutex_lock(t, &mutex);
         fair_mutex_unlock(t, &mutex);
@@ -180,7 +180,7 @@ static ERL_NIF_TERM sends(fair_task *t)
     return atom(t, "done");
 }
 
-/* holds(): the lock, until it is told to go */
+/* holds(): the lock, until it gets a message */
 static ERL_NIF_TERM holds(fair_task *t)
 {
     ERL_NIF_TERM message;
@@ -192,7 +192,7 @@ static ERL_NIF_TERM holds(fair_task *t)
     return atom(t, "held");
 }
 
-/* counts(N): so many messages, one by one */
+/* counts(N): N messages, one by one */
 static ERL_NIF_TERM counts(fair_task *t)
 {
     ERL_NIF_TERM message;
@@ -212,7 +212,7 @@ static ERL_NIF_TERM counts(fair_task *t)
     return number(t, sum);
 }
 
-/* -- where nobody is there ------------------------------------------------- */
+/* -- without a caller ------------------------------------------------------ */
 
 static void uses(void *arg)
 {

@@ -1,6 +1,6 @@
 /*
  * test_await.c - pending values: calls that wait in fairnif:await/1, in every
- * mode; what becomes of them when their caller dies at any point, lets go of
+ * mode; what becomes of them when their caller dies at any point, releases
  * them, or asks for them in the wrong way.
  */
 #include <stdio.h>
@@ -29,7 +29,7 @@ static ERL_NIF_TERM offloads(fair_task *t)
         return fair_enomem(t);
     memset(made.data, 'x', made.size);
     byte = bin.data[bin.size - 1];
-    /* Where the binary is short, so many that they travel in a tuple. */
+    /* Where the binary is short, enough roots that they travel in a tuple. */
     for (int i = 0; bin.size <= 64 && i < 40; i++)
         fair_root_new(t, fair_arg(t, 0));
     root = fair_root_new(t, enif_make_list1(fair_env(t), fair_arg(t, 2)));
@@ -67,7 +67,7 @@ static ERL_NIF_TERM sleeps(fair_task *t)
     return enif_make_int(fair_env(t), answer);
 }
 
-/* naps(N): waits so often for no time at all; nobody else is in it meanwhile */
+/* naps(N): waits N times for no time at all; only one call at a time */
 static ERL_NIF_TERM naps(fair_task *t)
 {
     long inside = 0, n;
@@ -188,7 +188,7 @@ static vm_proc *spawn_offloads(const char *name)
 }
 #define LARGE_ANSWER "{{a,[1,<<2>>]},[[97,98,99]],400}"
 
-/* -- it waits, and goes on ----------------------------------------------- */
+/* -- it waits, and continues --------------------------------------------- */
 
 TEST(all_modes, "a call that offloads comes to the same in every mode")
 {
@@ -373,7 +373,7 @@ TEST(kills, "a caller that dies at any point of waiting leaves nothing")
     }
 }
 
-TEST(work_goes_on, "what a thread works at when the caller dies keeps its "
+TEST(work_continues, "what a thread works at when the caller dies keeps its "
      "stack and its binaries to the end")
 {
     vm_proc *p = spawn_offloads("offloads_auto");
@@ -441,7 +441,7 @@ TEST(again, "a pending value is awaited once")
     after_all();
 }
 
-/* The last root, of which there are so many that they travel in a tuple. */
+/* The last root, of enough that they travel in a tuple. */
 TEST(changed, "a pending value whose roots were changed is refused, and stays "
      "good itself")
 {

@@ -121,7 +121,7 @@ static ERL_NIF_TERM resized(fair_task *t)
     return fair_make_bin(t, &bin);
 }
 
-/* many(List): the binaries in a list, all held at once; of their terms none */
+/* many(List): the binaries in a list, all kept at once; of their terms none */
 static ERL_NIF_TERM many(fair_task *t)
 {
     enum { MANY = 64 };
@@ -190,7 +190,7 @@ static void look_later(fair_task *t, const unsigned char *data, size_t size)
 static bool holding;            /* a body that never ends came so far */
 
 /* held(Bin, Size, How): a got, a new and a made binary are there when the
- * deferred function runs; ends as told, or never */
+ * deferred function runs; ends as How says, or never */
 static ERL_NIF_TERM held(fair_task *t)
 {
     unsigned long size;
@@ -354,7 +354,7 @@ TEST_WITH(other_limit, "how long a binary on a heap may be is learned of the VM"
     check_new_binaries();
 }
 
-TEST(many_held, "many binaries are held at once, and some let go")
+TEST(many_held, "many binaries are kept at once, and some released")
 {
     for (unsigned pause = 0; pause < 2; pause++) {
         node_set("pause_every_tick", pause);
@@ -388,8 +388,8 @@ TEST(many_held, "many binaries are held at once, and some let go")
     }
 }
 
-TASKS_TEST(kept_by_and_by, "a slice ends before so many binaries were got "
-     "that to keep them takes long")
+TASKS_TEST(kept_by_and_by, "a slice ends before it has got more binaries "
+     "than can be kept quickly")
 {
     unsigned char *bytes = bytes_of(1000);
     vm_proc *p = vm_spawn();
@@ -446,7 +446,7 @@ TEST(until_the_end, "binaries are there until the deferred functions have run")
                     if (m->yields && pause)
                         check_held(m, way, sizes[s], "drop");
                     /* On a normal scheduler a process learns of its death
-                     * only when it gives way. */
+                     * only when it yields. */
                     if (m->first != 'n' || m->yields)
                         check_held(m, way, sizes[s], "kill");
                 }

@@ -72,13 +72,13 @@ static ERL_NIF_TERM count_args(fair_task *t)
     return enif_make_uint(fair_env(t), fair_argc(t));
 }
 
-static ERL_NIF_TERM wait_until_told(fair_task *t)
+static ERL_NIF_TERM tick_forever(fair_task *t)
 {
     fair_tick(t, 1);
     return enif_make_atom(fair_env(t), "ok");
 }
 
-static const fair_options two_at_once = {.body = wait_until_told,
+static const fair_options two_at_once = {.body = tick_forever,
                                          .max_tasks = 2};
 
 static ERL_NIF_TERM plain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -96,7 +96,7 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("count_args", 0, count_args, FAIR_AUTO),
     FAIR_NIF("count_args", 4, count_args, FAIR_DIRTY_CPU),
     FAIR_NIF_OPTIONS("limited", 0, &two_at_once, FAIR_NORMAL),
-    ALL_MODES("wait_until_told", 0, wait_until_told),
+    ALL_MODES("tick_forever", 0, tick_forever),
     {"plain", 1, plain, 0},
     {"plain_dirty", 1, plain, ERL_NIF_DIRTY_JOB_CPU_BOUND},
 };
@@ -257,7 +257,7 @@ TEST(overall_limit, "a call over the overall limit is refused, in every mode")
     node_set("pause_every_tick", 1);
     node_set("max_tasks", 4);
     for (int i = 0; i < 4; i++) {
-        running[i] = spawn_call("wait_until_told_yielding", "");
+        running[i] = spawn_call("tick_forever_yielding", "");
         CHECK(vm_step(running[i]) == VM_READY);
     }
     for (int i = 0; i < 6; i++)

@@ -1,6 +1,6 @@
 /*
  * test_cleanup.c - what a body with FAIR_CLEANUP relies on while it cleans up,
- * and what else goes on meanwhile.
+ * and what else happens meanwhile.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -112,7 +112,7 @@ static ERL_NIF_TERM holds_short(fair_task *t)
     return fair_arg(t, 0);
 }
 
-/* What a deferred function lets go of is not used any more. */
+/* What a deferred function releases is not used any more. */
 static void spoil(void *arg)
 {
     memcpy(arg, "gone", 5);
@@ -233,7 +233,7 @@ TEST(unkept, "what could not be kept for want of memory is there while it cleans
 }
 
 TASKS_TEST(no_record, "a threaded body that finds itself on a thread without "
-     "a record, for want of memory, cleans up before anything is let go")
+     "a record, for want of memory, cleans up before anything is released")
 {
     vm_proc *p, *q;
 
@@ -262,7 +262,7 @@ TASKS_TEST(no_record, "a threaded body that finds itself on a thread without "
 TASKS_TEST(granted, "a lock that came when its caller was dead is not held "
      "while it cleans up")
 {
-    for (int mode = 0; mode < THREADED; mode++) {   /* which goes on at once */
+    for (int mode = 0; mode < THREADED; mode++) {   /* which runs on at once */
         vm_proc *p, *q;
 
         node_set("pause_every_tick", 1);
@@ -364,8 +364,8 @@ static bool one_waits_for_a_descriptor(void)
     return strstr(node_tasks(text, sizeof text), "descriptor") != NULL;
 }
 
-TASKS_TEST(free_again, "who waited for a descriptor is in nobody's way while "
-     "it cleans up")
+TASKS_TEST(free_again, "a body that waited for a descriptor is in no one's way "
+     "while it cleans up")
 {
     char byte;
 

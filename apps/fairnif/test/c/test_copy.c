@@ -74,7 +74,7 @@ TEST(arguments, "arguments for a thread are copied on a dirty scheduler, where "
     }
 }
 
-TEST(copies, "so does fair_copy, and the body goes on on its scheduler")
+TEST(copies, "so does fair_copy, and the body stays on its scheduler")
 {
     for (int every = 0; every < 2; every++)
         for (enum shape shape = SMALL; shape < SHAPES; shape++) {

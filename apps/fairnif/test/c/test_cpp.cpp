@@ -103,25 +103,25 @@ void endless(fair::task &t)
 
 std::atomic<int> rings;         /* of all alarms */
 
-void interrupt(void *told)
+void interrupt(void *stopped)
 {
     rings++;
-    *static_cast<std::atomic<bool> *>(told) = true;
+    *static_cast<std::atomic<bool> *>(stopped) = true;
 }
 
-/* A library that is told to return. */
-void told(fair::task &t)
+/* A library that is made to return. */
+void stopped(fair::task &t)
 {
-    std::atomic<bool> told(false);
-    fair::alarm alarm(t, interrupt, &told);
+    std::atomic<bool> stopped(false);
+    fair::alarm alarm(t, interrupt, &stopped);
     counted here;
 
     if (!alarm.left_ns())
         throw fair::error("no_alarm");
     for (;;) {
-        while (!told)
+        while (!stopped)
             usleep(1);
-        told = false;
+        stopped = false;
         t.tick();
     }
 }
@@ -129,8 +129,8 @@ void told(fair::task &t)
 ErlNifPid server;               /* who serves, once it does */
 std::atomic<bool> serves_now;
 
-/* Keeps texts until it is told to stop, and has them sent and called about with
- * each. */
+/* Keeps texts until it is asked to stop, and has them sent and called about
+ * with each. */
 std::vector<std::string> serves(fair::task &t)
 {
     using tagged = std::pair<fair::atom, std::vector<std::string>>;
@@ -266,7 +266,7 @@ ErlNifFunc nifs[] = {
     FAIR_FN("rooted", rooted, FAIR_AUTO),
     FAIR_FN("throws", throws, FAIR_AUTO),
     FAIR_FN("endless", endless, FAIR_AUTO),
-    FAIR_FN("told", told, FAIR_AUTO),
+    FAIR_FN("stopped", stopped, FAIR_AUTO),
     FAIR_FN("serves", serves, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_FN("serves_dirty", serves, FAIR_DIRTY_CPU | FAIR_MAY_WAIT),
     FAIR_FN("serves_threaded", serves, FAIR_THREADED),
@@ -315,9 +315,9 @@ TASKS_TEST(cancelled, "destructors run when the caller of a body in C++ dies, "
 }
 
 #ifndef FAIR_NO_TASKS           /* where a body is not left before it ends */
-TEST(told_to_return, "an alarm ends where its body in C++ is left")
+TEST(alarm_ends, "an alarm ends where its body in C++ is left")
 {
-    vm_proc *p = spawn_call("told", "");
+    vm_proc *p = spawn_call("stopped", "");
     int before;
 
     for (int i = 0; i < 20000 && rings < 3; i++)
@@ -492,6 +492,6 @@ TASKS_TEST(guards, "a tick in the initialiser of a static variable is "
     CHECK_CALL("initialises_elsewhere", "", "4");
     CHECK_CALL("initialises_elsewhere", "", "2");
     CHECK_NUMBERS(node_counter("initialises_elsewhere", "rule_violations"), ==, 4);
-    CHECK_CALL("initialises", "", "30");        /* nothing is left held */
+    CHECK_CALL("initialises", "", "30");        /* no lock is left */
     CHECK_NUMBERS(node_counter("initialises", "rule_violations"), ==, 3);
 }

@@ -171,7 +171,7 @@ static ERL_NIF_TERM tries_locks(fair_task *t)
     return enif_make_uint64(fair_env(t), fair_yields(t));
 }
 
-static ERL_NIF_TERM goes_on_after_badarg(fair_task *t)
+static ERL_NIF_TERM continue_after_badarg(fair_task *t)
 {
     ERL_NIF_TERM answer = fair_badarg(t);
 
@@ -180,7 +180,7 @@ static ERL_NIF_TERM goes_on_after_badarg(fair_task *t)
 }
 
 /* Its exception waits until what it has sent is on its way. */
-static ERL_NIF_TERM goes_on_after_sending(fair_task *t)
+static ERL_NIF_TERM continue_after_sending(fair_task *t)
 {
     fair_send(t, fair_self(t), enif_make_atom(fair_env(t), "sent"));
     fair_badarg(t);
@@ -228,8 +228,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("tries_locks", 0, tries_locks, FAIR_NORMAL),
     FAIR_NIF_OPTIONS("offloads", 0, &on_own_stack, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_NIF("holds_meanwhile", 0, holds_meanwhile, FAIR_NORMAL),
-    FAIR_NIF("goes_on", 0, goes_on_after_badarg, FAIR_NORMAL),
-    FAIR_NIF("goes_on_sent", 0, goes_on_after_sending,
+    FAIR_NIF("continues", 0, continue_after_badarg, FAIR_NORMAL),
+    FAIR_NIF("continues_sent", 0, continue_after_sending,
              FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_NIF("returns_nothing", 0, returns_nothing, FAIR_NORMAL),
 };
@@ -257,14 +257,14 @@ static void check_reports(const struct report *r)
     }
 }
 
-TEST(rules, "a tick with a mutex held, however that was got, or after an exception "
+TEST(rules, "a tick with a mutex held, however taken, or after an exception "
      "is reported, and does not pause; a body that follows the rules is not")
 {
     static const struct report reports[] = {
         {"immediate", "atom", "atom", 0}, {"immediate", "[]", "[]", 0},
         {"keeps_nothing", "{1,<<2>>}", "{1,<<2>>}", 0},
         {"holds_mutex", "", "3", 3}, {"tries_locks", "", "4", 4},
-        {"goes_on", "", "error:badarg", 1}, {0}
+        {"continues", "", "error:badarg", 1}, {0}
     };
 
     check_reports(reports);
@@ -291,7 +291,7 @@ TEST(not_its_thread, "what runs on the pool leaves alone what is known of the "
 
 /* A stale term in a root ends the VM's stand-in when it collects: so it does not. */
 TEST(kept, "an argument or a root kept in a C variable across a pause is reported, "
-     "whoever gets it; a part of what was re-read, or of a root, is not")
+     "however it is read; a part of what was re-read, or of a root, is not")
 {
     static const struct report reports[] = {
         {"looks_again", "{1,<<2>>}", "{1,<<2>>}", 0},
@@ -340,13 +340,13 @@ TEST(own_thread, "a thread of the author's that locks leaves no record behind")
 TEST(sent, "so is one after an exception that waits for what was sent, which "
      "arrives")
 {
-    vm_proc *p = spawn_await("goes_on_sent", "");
+    vm_proc *p = spawn_await("continues_sent", "");
 
     watch();
     vm_finish(p);
     CHECK_TEXT(outcome(p), "error:badarg");
     CHECK_NUMBERS(vm_messages(p), ==, 1);
-    CHECK_NUMBERS(node_counter("goes_on_sent", "rule_violations"), ==, 1);
+    CHECK_NUMBERS(node_counter("continues_sent", "rule_violations"), ==, 1);
     vm_free(p);
 }
 

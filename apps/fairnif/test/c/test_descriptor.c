@@ -1,6 +1,6 @@
 /*
- * test_descriptor.c - descriptors and their terms: who is told when one is closed,
- * when it is, by which numbers they are known, what outlives a library.
+ * test_descriptor.c - descriptors and their terms: who is notified when one is
+ * closed, when it is, by which numbers they are known, what outlives a library.
  */
 #define NEEDS_TASKS
 #include "descriptors.h"
@@ -9,7 +9,7 @@ static ErlNifFunc nifs[] = {DESCRIPTOR_NIFS};
 
 FAIR_NIF_INIT(test_descriptor, nifs, NULL, NULL, NULL)
 
-/* p, who waits for it, gets what it waits for; then its owner closes it. */
+/* p, which waits for it, gets what it waits for; then its owner closes it. */
 static void rung_and_shut(vm_proc *p, int fd, vm_term fd_term)
 {
     eventfd_write(fd, 1);
@@ -20,8 +20,8 @@ static void rung_and_shut(vm_proc *p, int fd, vm_term fd_term)
 
 /* -- closing -------------------------------------------------------------------- */
 
-TEST(closed, "who waits for a descriptor that is closed gets ebadf, wherever "
-     "he has come to")
+TEST(closed, "a task that waits for a descriptor that is closed gets ebadf, "
+     "at whatever point it is")
 {
     ErlNifEnv *env = enif_alloc_env();
 
@@ -84,7 +84,7 @@ static void terms_in(int mode)
     EVENTUALLY(!is_open(fd));
     vm_free(owner);
 
-    /* closed, then its owner dies, while somebody waits for it and has it */
+    /* closed, then its owner dies, while a task waits for it and has it */
     for (int dies = 0; dies < 2; dies++) {
         fd = event();
         owner = owner_of(fd, env, &fd_term);
@@ -109,8 +109,8 @@ static void terms_in(int mode)
     enif_free_env(env);
 }
 
-TEST(terms, "a descriptor is handed over once, and goes when it is closed, its "
-     "owner dies, or with its term, and never under who waits for it")
+TEST(terms, "a descriptor is passed once, and goes when closed, when its owner "
+     "dies, or with its term, and never while a task waits for it")
 {
     in_all_modes(terms_in);
 }
@@ -204,7 +204,7 @@ TEST(numbers, "a descriptor may have any number, and memory may be out for it")
     numbered(event_from(254));
 }
 
-/* -- loaded anew ---------------------------------------------------------- */
+/* -- loaded again --------------------------------------------------------- */
 
 TEST(runtime_again, "a descriptor outlives the module that knows it")
 {

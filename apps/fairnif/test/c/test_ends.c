@@ -6,8 +6,8 @@
 #include "check.h"
 
 enum {
-    MANY = 3000,                /* more than is let go of at once */
-    A_SLICE = 130               /* things let go of in one, at most */
+    MANY = 3000,                /* more than is released at once */
+    A_SLICE = 130               /* things released in one, at most */
 };
 
 static long undone;
@@ -86,7 +86,7 @@ static vm_proc *begin(unsigned kind, enum how how)
     return spawn_await("hold", args);
 }
 
-TEST(slices, "what it held is let go of in slices, and then the result goes out")
+TEST(slices, "what it held is freed in slices, and then the result goes out")
 {
     static const char *const results[] = {
         [RETURNS] = "{0}",
@@ -124,7 +124,7 @@ TEST(raised, "an exception goes out at once, and the rest is done on the pool")
 }
 
 TEST(killed, "where its caller is killed that is done on the pool, also while it "
-     "lets go")
+     "releases")
 {
     for (unsigned kind = 0; kind < 4; kind++)
         for (unsigned i = 0; i < 3; i++) {

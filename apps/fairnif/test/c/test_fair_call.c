@@ -40,7 +40,7 @@ static ERL_NIF_TERM call(fair_task *t)
 }
 
 /* many(N, Units, Ns, Tick) -> Yields: N calls in a row, and after each a tick
- * of so many units of 100 ns, if any */
+ * of Tick units of 100 ns, if any */
 static ERL_NIF_TERM many(fair_task *t)
 {
     struct job job = {0};
@@ -107,7 +107,7 @@ static char ran(uint64_t units, uint64_t ns)
     return ran_in("call_auto", units, ns);
 }
 
-/* Where so many of them run, one letter for each. */
+/* Where `times` of them run, one letter for each. */
 static const char *ran_times(int times, uint64_t units, uint64_t ns)
 {
     static char where[65];
@@ -125,7 +125,7 @@ static void start(void)
     node_set("dirty_round_trip_ns", TRIP);
 }
 
-/* The function's calls in turn, so many of each kind. */
+/* The function's calls in turn, `times` of each kind. */
 struct calls {
     int times;
     uint64_t units, ns;
@@ -169,9 +169,9 @@ CALLS(smaller, "less work than what is known to be short runs in place at once",
 CALLS(odd_units, "no units, and more than there can be, are harmless",
       {3, 0, US, "cnn"}, {3, UINT64_MAX, US, "cnn"}, {3, UINT64_MAX, MS, "ncc"},
       {3, 0, MS, "ncc"}, {3, 1, 0, "cnn"})
-/* The operating system gave the thread to somebody else in the middle.  Near the
- * cutoff, by less than a factor of two, none is sent away. */
-CALLS(outlier, "a sample that contains somebody else's time sends one call away",
+/* The operating system gave the thread to another thread in the middle.  Near
+ * the cutoff, by less than a factor of two, none is sent away. */
+CALLS(outlier, "a sample with another thread's time sends one call away",
       {10, 100, 5 * US, NULL},
       {1, 100, 3 * MS, "n"}, {10, 100, 5 * US, "cnnnnnnnnn"},
       {1, 100, 3 * MS, "n"}, {10, 100, 5 * US, "cnnnnnnnnn"},
@@ -216,7 +216,7 @@ static void mixed(const char *name, uint64_t fixed, const char *should)
 }
 
 TEST(mixed_sizes, "calls of one size say nothing about another's place; a fixed cost "
-     "that is dear is dear at every size")
+     "that is expensive is so at every size")
 {
     start();
     mixed("call_auto", 500, "ncncnn");
@@ -286,7 +286,7 @@ TEST(killed_on_its_way, "a caller that is killed on the way there or back "
     }
 }
 
-TEST(given_way, "many short calls in a row give way and are charged")
+TEST(yielded, "many short calls in a row yield and are charged")
 {
     static const uint64_t costs[] = {100, US, 5 * US, 15 * US};
 

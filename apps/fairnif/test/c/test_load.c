@@ -306,7 +306,7 @@ TEST(refused_load, "an author's load may fail, and nothing of it stays")
     CHECK(is_gone(1));
 }
 
-TASKS_TEST(upgrade, "tasks go on in the old code after an upgrade")
+TASKS_TEST(upgrade, "tasks continue in the old code after an upgrade")
 {
     int error;
     vm_lib *one = load_author(1, NULL, "x", &error), *two;
@@ -384,7 +384,7 @@ TASKS_TEST(late_purge, "a library stays mapped until the last of its tasks is "
 }
 
 /* The same file again: the same statics, in use. */
-TASKS_TEST(same_file, "a library is upgraded to itself while its tasks go on")
+TASKS_TEST(same_file, "a library is upgraded to itself while its tasks run")
 {
     int error;
     vm_lib *one = load_author(1, NULL, "x", &error), *again;
@@ -443,7 +443,7 @@ TEST(cleans_purged, "a library that was purged stays mapped until its objects "
 }
 
 TEST(down_purged, "a library that was purged stays mapped while its objects are "
-     "told of a death")
+     "notified of a death")
 {
     int error;
     vm_lib *one = load_author(1, NULL, "x", &error);
@@ -509,7 +509,7 @@ static void monitor(vm_lib *author, vm_proc *owner, const char *expected)
 }
 
 TEST(grown, "an object smaller than an upgraded library reads is refused by its "
-     "functions and its callbacks, and counted; older code goes on with it")
+     "functions and its callbacks, and counted; older code still works with it")
 {
     int error;
     vm_lib *one = load_author(1, NULL, "sized", &error), *two;
@@ -551,7 +551,7 @@ TEST(refused_type, "a type that a refused library opened is not shown")
 #endif
 
 TEST(cleans_meanwhile, "clean-ups that have begun, and such as wait for their "
-     "turn, go on in the library that they began in")
+     "turn, continue in the library that they began in")
 {
     int error;
     vm_lib *one = load_author(1, NULL, "x", &error), *two;

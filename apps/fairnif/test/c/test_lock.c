@@ -1,6 +1,6 @@
 /*
  * test_lock.c - fair_mutex_lock, and the limit on how many calls are under way:
- * one at a time, in their order, whoever dies at whatever point.
+ * one at a time, in their order, whichever caller dies, at any point.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 static fair_mutex mutex = FAIR_MUTEX_INIT;
 static long inside;
 
-/* Lets nobody else in while it pauses. */
+/* Lets no other task in while it pauses. */
 static bool alone(fair_task *t)
 {
     bool one = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) == 1;
@@ -37,7 +37,7 @@ static ERL_NIF_TERM locks(fair_task *t)
     return fair_arg(t, 0);
 }
 
-/* holds(Letter): has it while the gate is shut, and never lets go of it. */
+/* holds(Letter): has it while the gate is shut, and never releases it. */
 static ERL_NIF_TERM holds(fair_task *t)
 {
     fair_mutex_lock(t, &mutex);
@@ -116,7 +116,7 @@ enum { MANY = 10 };
 
 static fair_mutex many[MANY];
 
-/* Takes many, and lets go of some, in no order. */
+/* Takes many, and releases some, in no order. */
 static ERL_NIF_TERM takes_many(fair_task *t)
 {
     for (int i = 0; i < MANY; i++)
@@ -175,7 +175,7 @@ static const char *const ones[MODES] = {
 
 /* -- calls --------------------------------------------------------------- */
 
-/* So many wait for a lock.  A threaded body asks on a thread of its own. */
+/* How many wait for a lock.  A threaded body asks on a thread of its own. */
 static int lock_waiters(void)
 {
     char text[16384];
@@ -219,7 +219,7 @@ TEST(in_turn, "tasks of all modes have a lock one at a time, in the order in "
     }
 }
 
-TEST(try, "a lock that is held is not got by trying, nor let go of by others")
+TEST(try, "a lock that is held is not got by trying, nor released by others")
 {
     gate_shut();
     begin('a', "holds_auto");
@@ -237,7 +237,7 @@ TEST(twice, "a task that takes a lock twice gets an error, and the lock is "
     check_free();
 }
 
-/* What name(Letter), not awaited, answers in p: copied, since p goes on. */
+/* What name(Letter), not awaited, answers in p: copied, since p continues. */
 static vm_term pending(ErlNifEnv *to, vm_proc *p, const char *name, int letter)
 {
     char arg[16];
@@ -249,16 +249,16 @@ static vm_term pending(ErlNifEnv *to, vm_proc *p, const char *name, int letter)
 }
 
 /* Awaits it in p. */
-static void go_on(vm_proc *p, vm_term value)
+static void await_value(vm_proc *p, vm_term value)
 {
     node_await_term(p, enif_make_copy(vm_env(p), value));
 }
 
 enum { WAITER_FIRST, WAITER_BEGUN, HOLDER_FIRST, ORDERS };
 
-/* One process calls both.  A threaded holder goes on by itself. */
+/* One process calls both.  A threaded holder continues by itself. */
 static void both_in_one(const char *holder, const char *waiter, int order,
-                        bool holder_goes_on)
+                        bool holder_runs_on)
 {
     vm_proc *p = vm_spawn();
     ErlNifEnv *kept = enif_alloc_env();
@@ -271,18 +271,18 @@ static void both_in_one(const char *holder, const char *waiter, int order,
     wanted = pending(kept, p, waiter, 'b');
     if (order != WAITER_FIRST)
         EVENTUALLY(lock_waiters() == 1);
-    if (order == HOLDER_FIRST || holder_goes_on)
+    if (order == HOLDER_FIRST || holder_runs_on)
         gate_open();
     if (order == HOLDER_FIRST) {
-        go_on(p, held);
+        await_value(p, held);
         vm_finish(p);
         CHECK_TEXT(outcome(p), "97");
     }
-    go_on(p, wanted);
+    await_value(p, wanted);
     vm_finish(p);
     snprintf(expected, sizeof expected,
              "error:{fairnif,{deadlock,{test_lock,%s,1}}}", waiter);
-    CHECK_TEXT(outcome(p), order == HOLDER_FIRST || holder_goes_on ? "98"
+    CHECK_TEXT(outcome(p), order == HOLDER_FIRST || holder_runs_on ? "98"
                : expected);
     gate_open();
     vm_free(p);
@@ -290,8 +290,8 @@ static void both_in_one(const char *holder, const char *waiter, int order,
     check_free();
 }
 
-TEST(callers_own, "who awaits a call that wants a lock which another of its calls "
-     "has is told deadlock, unless that one goes on by itself")
+TEST(callers_own, "a caller that awaits a call that wants a lock of another of "
+     "its calls gets deadlock, unless that one continues by itself")
 {
     for (int i = 0; i < MODES; i++)
         for (int k = 0; k < MODES; k++)
@@ -314,14 +314,14 @@ TEST(passed_on, "so is who awaits a call that waits for a lock behind another "
         EVENTUALLY(gate_waiting() == 1);
         first = pending(kept, p, in_nth_mode("locks", i), 'a');
         second = pending(kept, p, in_nth_mode("locks", i), 'b');
-        go_on(p, second);
+        await_value(p, second);
         until_waiting(p);
         EVENTUALLY(lock_waiters() == 2);
         gate_open();
         ends_well('h');
         vm_finish(p);
         CHECK(strstr(outcome(p), "{deadlock,") != NULL);
-        go_on(p, first);
+        await_value(p, first);
         vm_finish(p);
         CHECK_TEXT(outcome(p), "97");
         vm_free(p);
@@ -453,7 +453,7 @@ TEST(turn_deaths, "callers that die while they wait their turn, or when it has "
             begin(c, ones[i]);
         EVENTUALLY(gate_waiting() == 1);
         vm_free(procs['c']);
-        vm_free(procs['a']);               /* its work goes on to the end */
+        vm_free(procs['a']);               /* its work continues to the end */
         gate_open();
         EVENTUALLY(gate_waiting() == 0);
         EVENTUALLY(node_info("threads_busy") == 0);
@@ -500,8 +500,8 @@ TEST(turns_of_all, "the limit over all functions makes calls wait as well")
     ends_well('a');
 }
 
-TEST(newcomers, "a newcomer overtakes nobody who waits, also when the limit is "
-     "raised")
+TEST(newcomers, "a newcomer overtakes no waiting call, also when the limit "
+     "is raised")
 {
     step_by_step();
     gate_shut();

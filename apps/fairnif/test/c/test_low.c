@@ -1,6 +1,6 @@
 /*
- * test_low.c - who computes on the pool's threads: at which priority, and that
- * nobody waits there who has what others wait for.
+ * test_low.c - which of the pool's threads compute: at which priority, and that
+ * none waits there that has what others wait for.
  *
  * In all tests the runtime aborts where a low thread takes a lock of the runtime's
  * (FAIRNIF_ASSERT).
@@ -46,7 +46,7 @@ static void burn(long ms)
     } while (at < end);
 }
 
-/* nice_of(Ms): what it had, after so much work */
+/* nice_of(Ms): what it had, after Ms of work */
 static ERL_NIF_TERM nice_of(fair_task *t)
 {
     int ms;
@@ -354,7 +354,7 @@ static void *busy(void *unused)
     return unused;
 }
 
-static void let_go(void *unused)
+static void drop_thing(void *unused)
 {
     (void)unused;
     fair_resource_release(fair_resource_new(things, 1));
@@ -369,18 +369,18 @@ TEST(kept, "a clean-up that others kept from a processor is not long: the next o
     clear_notes();
     for (int i = 0; i < 8; i++)
         CHECK(pthread_create(&threads[i], NULL, busy, NULL) == 0);
-    vm_on(VM_NORMAL, let_go, NULL);
+    vm_on(VM_NORMAL, drop_thing, NULL);
     EVENTUALLY(is_noted("on the pool,"));
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
     ALL_OVER();
-    vm_on(VM_NORMAL, let_go, NULL);
+    vm_on(VM_NORMAL, drop_thing, NULL);
     EVENTUALLY(node_stacks() == 0);
     CHECK_TEXT(notes(), "on the pool,here,");
 }
 
-/* So many calls later at most it is at the low priority. */
+/* Within `within` calls it is at the low priority. */
 static void becomes_low(const char *function, const char *ms, int within)
 {
     int calls = 0;
@@ -390,7 +390,7 @@ static void becomes_low(const char *function, const char *ms, int within)
     check_that(calls <= within, __FILE__, __LINE__, "%s: %d", function, calls);
 }
 
-/* After so many calls it is at par. */
+/* After that many calls it is at par. */
 static void comes_to_par(const char *function, int calls)
 {
     while (calls-- > 0)
@@ -464,7 +464,7 @@ TEST(descriptors, "a body makes, finds, awaits and forgets descriptors there")
 }
 
 TEST(clocks, "each thread's clock for a processor's time is compared with itself, "
-     "whichever thread a body begins and goes on")
+     "whichever thread a body begins and continues")
 {
     node_set("threads", 1);
     node_set("measure_cpu", 1);

@@ -34,7 +34,7 @@ static ERL_NIF_TERM no_root(fair_task *t)
     return fair_arg(t, 1);
 }
 
-/* twice(Binary, What): what is done with a binary that was let go */
+/* twice(Binary, What): what is done with a binary that was released */
 static ERL_NIF_TERM twice(fair_task *t)
 {
     fair_bytes bin;
@@ -232,7 +232,7 @@ static void check_refused(const char *body, const char *format, int ways,
     CHECK_TEXT(notes(), "");
 }
 
-TEST(refused, "a root that there is not is an error, and a binary that was let go is "
+TEST(refused, "an invalid root is an error, and a released binary is "
      "not used again")
 {
     check_refused("no_root", "%d,{1}", 7, "bad_root");
@@ -281,7 +281,7 @@ TEST(locked, "a lock that is taken in such a function is the task's")
         CHECK_AWAIT(in_nth_mode("locks_away", i), "", "ok");
 }
 
-TASKS_TEST(unlocked, "who waits for a lock that such a function has gets it")
+TASKS_TEST(unlocked, "a body that waits for a lock of such a function gets it")
 {
     vm_proc *p = spawn_await("unlocks_away", ""), *q;
 
@@ -339,7 +339,7 @@ static void give_back_stderr(void)
     close(to[1]);
 }
 
-TEST(once, "a rule that a function breaks again and again is told once a second")
+TEST(once, "a rule that a function breaks repeatedly is reported once a second")
 {
     char said[4096];
     ssize_t size;
@@ -375,7 +375,7 @@ TEST(forgotten, "a library that is loaded without load_info says what to call")
     vm_free(p);
 }
 
-TEST(full, "nobody waits where standard error is a pipe that is full")
+TEST(full, "a full pipe as standard error blocks no scheduler")
 {
     char page[4096] = "";
 

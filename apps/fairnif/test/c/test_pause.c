@@ -44,7 +44,7 @@ static ERL_NIF_TERM count(fair_task *t)
                             enif_make_uint(fair_env(t), sum));
 }
 
-/* again(Any, ...): its arguments, read anew after many pauses */
+/* again(Any, ...): its arguments, read again after many pauses */
 static ERL_NIF_TERM again(fair_task *t)
 {
     ERL_NIF_TERM array[8];
@@ -302,7 +302,7 @@ FAIR_NIF_INIT(test_pause, nifs, load, NULL, NULL)
 static const char eight[] = "<<1,2,3>>, [1,2|x], {a,{b,<<4/3>>}}, 1.5, "
     "#{k=>[v]}, 123456789012345678901234567890, \"text\", #{}";
 
-TEST(yields, "a body pauses at every tick when told to, and says how often")
+TEST(yields, "a body pauses at every tick when set to, and says how often")
 {
     const struct mode io = {"io", modes[4].yields, 'i', true};
 
@@ -324,12 +324,12 @@ TEST(yields, "a body pauses at every tick when told to, and says how often")
     }
 }
 
-TEST(roots_nest, "roots nest: each helper lets go of its own")
+TEST(roots_nest, "roots nest: each helper releases its own")
 {
     CHECK_EVERYWHERE("helpers", "60", "1830");
 }
 
-TEST(many_roots, "of many roots a pause makes anew what changed")
+TEST(many_roots, "of many roots a pause rebuilds what changed")
 {
     for (int most = 10; most <= 20; most++) {
         char text[8];

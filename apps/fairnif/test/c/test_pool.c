@@ -255,12 +255,12 @@ TEST(stuck, "where all threads are stuck what is queued raises overloaded, too; 
     ends_well(0);
 }
 
-TEST(put_back, "a body that gave way to others is not refused, however long it "
+TEST(put_back, "a body that yielded to others is not refused, however long it "
      "waits for a thread")
 {
     node_set("threads", 1);
     node_set("pause_every_tick", 1);
-    begin(0, "lists");          /* gives way at every tick */
+    begin(0, "lists");          /* yields at every tick */
     begin(1, "blocks");
     EVENTUALLY(gate_waiting() == 1);
     node_set("overload_ns", 50000000);
@@ -374,8 +374,8 @@ static void give_processors(int from, int to)
         ends_well(i);
 }
 
-TEST(holder_passes, "a body that has a lock goes on beside what computes and before "
-     "what waits for that")
+TEST(holder_passes, "a body that has a lock continues beside what computes and "
+     "before what waits for that")
 {
     step_by_step();
     node_set("dirty_cpus", 1);
@@ -399,7 +399,7 @@ TEST(cleanup_passes, "so does the clean-up of a call whose caller died with a lo
     vm_free(procs[0]);
 }
 
-static void let_go(void *unused)
+static void drop_things(void *unused)
 {
     (void)unused;
     for (int i = 0; i < 100; i++)
@@ -413,7 +413,7 @@ TEST(objects_pass, "and the clean-ups of fair resources: no call delays what fre
     node_set("dirty_cpus", 1);
     take_processors(0, 30);
     clear_notes();
-    let_go(NULL);
+    drop_things(NULL);
     EVENTUALLY(strlen(notes()) == 100);
     give_processors(0, 30);
 }

@@ -35,8 +35,8 @@ static void borrow(void)
 static fair_task *strand;
 static unsigned frames;         /* of 32 KiB that its work takes */
 static struct {
-    unsigned ticks, units;      /* so many ticks of so many units... */
-    uint64_t ns;                /* each of which takes so long */
+    unsigned ticks, units;      /* how many ticks of how many units */
+    uint64_t ns;                /* that each of them takes */
 } work;
 
 static __attribute__((noinline)) void dig(unsigned depth)
@@ -79,7 +79,8 @@ static ERL_NIF_TERM run_strand(ErlNifEnv *env, int argc,
                                const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
-    return enif_make_atom(env, lent->strand_run(strand) ? "ended" : "goes_on");
+    return enif_make_atom(env,
+                          lent->strand_run(strand) ? "ended" : "continues");
 }
 
 /* In slices of 25 us; how many there were. */
@@ -88,7 +89,7 @@ static unsigned run_to_end(void)
     unsigned slices = 1;
 
     CHECK_CALL("begin_strand", "", "there");
-    while (!strcmp(finished(spawn_call("run_strand", "")), "goes_on"))
+    while (!strcmp(finished(spawn_call("run_strand", "")), "continues"))
         slices++;
     return slices;
 }
@@ -139,8 +140,8 @@ FAIR_NIF_INIT(test_private, nifs, NULL, NULL, NULL)
 
 /* -- the table ------------------------------------------------------------- */
 
-TEST(versions, "who was built with another private header gets no table, "
-     "and is told the runtime's version")
+TEST(versions, "a library built with another private header gets no table, "
+     "but the runtime's version")
 {
     const struct { unsigned which, major, minor; } odd[] = {
         {FAIR__TABLE_PRIVATE, FAIR_PRIVATE_MAJOR + 1, 0},
@@ -167,7 +168,7 @@ static void nothing(void)
 }
 
 TEST(first, "the first copy of an application's library is remembered, also "
-     "when the runtime's module is loaded anew")
+     "when the runtime's module is loaded again")
 {
     static const char mine, others;
     vm_proc *p = vm_spawn();
@@ -184,7 +185,7 @@ TEST(first, "the first copy of an application's library is remembered, also "
 
 /* -- strands --------------------------------------------------------------- */
 
-TASKS_TEST(strands, "a strand gives way at its ticks, goes on on another "
+TASKS_TEST(strands, "a strand yields at its ticks, continues on another "
      "thread, and ends")
 {
     borrow();
@@ -193,7 +194,7 @@ TASKS_TEST(strands, "a strand gives way at its ticks, goes on on another "
     CHECK_CALL("begin_strand", "", "there");
     CHECK_TEXT(notes(), "");
     for (unsigned i = 0; i < work.ticks; i++) {
-        CHECK_CALL("run_strand", "", "goes_on");
+        CHECK_CALL("run_strand", "", "continues");
         CHECK_TEXT(notes(), "<s");
         CHECK_NUMBERS(fair_yields(strand), ==, i + 1);
         CHECK_NUMBERS(node_stacks(), ==, 1);
@@ -225,7 +226,7 @@ TASKS_TEST(many_strands, "strands that are paused at once stay apart")
     for (unsigned i = 0; i < 20; i++) {
         CHECK_CALL("begin_strand", "", "there");
         strands[i] = strand;
-        CHECK_CALL("run_strand", "", "goes_on");
+        CHECK_CALL("run_strand", "", "continues");
     }
     for (unsigned i = 20; i-- > 0;) {
         strand = strands[i];

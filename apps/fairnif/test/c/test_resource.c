@@ -1,5 +1,5 @@
 /*
- * test_resource.c - fair resources: their callbacks are tasks of nobody's.
+ * test_resource.c - fair resources: their callbacks are tasks without a caller.
  */
 #include "resources.h"
 
@@ -55,7 +55,7 @@ static void do_as(fair_task *t, struct thing *thing)
         break;
     case HOLDS:
         fair_mutex_lock(t, &mutex);
-        gate_pass(NULL);        /* let go of at its end */
+        gate_pass(NULL);        /* released at its end */
         break;
     case SLEEPS:
         CHECK_NUMBERS(fair_sleep(t, 2), ==, 1);
@@ -305,7 +305,7 @@ TEST(pool_first, "the first of its kind cleans up on a thread of the pool, and "
 {
     afresh();
     gate_shut();
-    let_go(LONG);
+    drop_thing(LONG);
     EVENTUALLY(gate_waiting() == 1);
     CHECK_NUMBERS(cleaned_so_far(), ==, 0);
     gate_open();
@@ -330,13 +330,13 @@ TASKS_TEST(in_place, "one that is learned to be short cleans up at once, "
     ALL_OVER();
 }
 
-/* Of 100 us each, so many in a row. */
+/* Of 100 us each, n in a row. */
 static void check_in_place(uint64_t slice_ns, int n, const char *should)
 {
     long before;
 
     node_set("slice_ns", slice_ns);
-    let_go_and_wait(TICKS);
+    drop_thing_and_wait(TICKS);
     clear_notes();
     before = cleaned_so_far();
     vm_on(VM_NORMAL, release_some, &n);
@@ -355,7 +355,7 @@ TASKS_TEST(not_for_long, "those in place use up one slice of a millisecond at "
     check_in_place(150000, 1, "?");
 }
 
-TASKS_TEST(moves_out, "one that proves to be long in place goes on on the "
+TASKS_TEST(moves_out, "one that proves to be long in place continues on the "
      "pool at its next tick")
 {
     enum how how = TICKS;
@@ -403,8 +403,8 @@ TASKS_TEST(lock_wait, "one that waits for a lock holds no thread, and gets it "
     gate_shut();
     vm_run(p, 1);
     EVENTUALLY(gate_waiting() == 1);
-    let_go(LOCKS);
-    let_go(LOCKS);
+    drop_thing(LOCKS);
+    drop_thing(LOCKS);
     EVENTUALLY(node_counter("thing cleanup", "slices") == 2
                && node_info("threads_busy") == 1);
     CHECK_NUMBERS(cleaned_so_far(), ==, 0);
@@ -414,13 +414,13 @@ TASKS_TEST(lock_wait, "one that waits for a lock holds no thread, and gets it "
     ALL_OVER();
 }
 
-TEST(lock_kept, "a lock that it did not let go of is another's once it has ended")
+TEST(lock_kept, "a lock that it did not release is another's once it has ended")
 {
     afresh();
     gate_shut();
-    let_go(HOLDS);
+    drop_thing(HOLDS);
     EVENTUALLY(gate_waiting() == 1);
-    let_go(LOCKS);
+    drop_thing(LOCKS);
     gate_open();
     EVENTUALLY(cleaned_so_far() == 2);
     ALL_OVER();
@@ -432,7 +432,7 @@ TEST(few_at_once, "no more of a type are under way than it allows, and all come 
     afresh();
     gate_shut();
     for (int i = 0; i < 50; i++)
-        let_go(LONG);
+        drop_thing(LONG);
     EVENTUALLY(gate_waiting() == 2);
     for (int i = 0; i < 20; i++)
         nap();
@@ -462,7 +462,7 @@ TEST(in_order, "callbacks of one object run one after the other, and its clean-u
     }
     for (int i = 0; i < 3; i++)
         vm_free(others[i]);             /* three have gone down */
-    vm_free(owner);                     /* and nobody refers to it */
+    vm_free(owner);                     /* and no term refers to it */
     EVENTUALLY(gate_waiting() == 1);
     for (int i = 0; i < 20; i++)
         nap();
@@ -473,7 +473,7 @@ TEST(in_order, "callbacks of one object run one after the other, and its clean-u
     ALL_OVER();
 }
 
-TEST(stops, "a stop is called once the VM has let go of the descriptor, and "
+TEST(stops, "a stop is called once the VM has released the descriptor, and "
      "closes it")
 {
     vm_proc *p = vm_spawn();
@@ -503,7 +503,7 @@ TEST(stops, "a stop is called once the VM has let go of the descriptor, and "
     close(fds[1]);
 }
 
-TEST(nested, "one that lets go of another one in place leaves that to the pool")
+TEST(nested, "one that releases another one in place leaves that to the pool")
 {
     struct thing *outer, *inner;
     long before;
@@ -528,15 +528,15 @@ TEST(failing, "what one raises, and what it must not do, is counted, and the "
      "object goes all the same")
 {
     afresh();
-    let_go(FAILS);
-    let_go(RAISES);
+    drop_thing(FAILS);
+    drop_thing(RAISES);
     EVENTUALLY(cleaned_so_far() == 1 && node_counter("thing cleanup", "rule_violations")
                == 3);                   /* a bad root, and two that failed */
     ALL_OVER();
     CHECK_NUMBERS(strlen(notes()), ==, 1);  /* the second may be in place */
 }
 
-TEST(current_task, "the task at work is found where nothing hands it over, and not "
+TEST(current_task, "the task at work is found where nothing passes it, and not "
      "where it must not be used")
 {
     afresh();

@@ -1,6 +1,6 @@
 /*
  * test_runtime.c - the runtime's own NIFs, as module fairnif uses them, and
- * its loading anew.
+ * its reloading.
  */
 #include <signal.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static ERL_NIF_TERM makes(fair_task *t)
     return enif_make_atom(fair_env(t), "ok");
 }
 
-/* For a descriptor that it hands over, and time. */
+/* For a descriptor that it passes, and time. */
 static ERL_NIF_TERM waits(fair_task *t)
 {
     ERL_NIF_TERM term = fair_adopt_fd(t, eventfd(0, EFD_CLOEXEC));
@@ -86,7 +86,7 @@ TEST(settings, "settings are set within their bounds, and only those that are "
 #  define REPLACED "replaced"
 #endif
 
-TEST(handler, "info says that somebody else has the handler of overflows")
+TEST(handler, "info says that another library has the handler of overflows")
 {
     static char text[1 << 20];
     struct sigaction other = {.sa_handler = SIG_DFL}, ours;
@@ -148,7 +148,7 @@ TEST(counted, "calls, slices and time are counted where they were used")
     }
 }
 
-TASKS_TEST(cpu_time, "slices are measured in CPU time when told to")
+TASKS_TEST(cpu_time, "slices are measured in CPU time when set to")
 {
     vm_options.virtual_time = true;
     node_set("measure_cpu", 1);
@@ -233,7 +233,7 @@ TEST(upgraded, "module fairnif may be upgraded under its authors")
     load_again(NULL);
 }
 
-TEST(anew, "module fairnif may be purged and loaded anew under its authors, whose "
+TEST(reloaded, "fairnif may be purged and reloaded under its authors, whose "
      "calls begin to wait meanwhile")
 {
     load_again(begin_to_wait);

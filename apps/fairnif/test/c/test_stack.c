@@ -214,7 +214,7 @@ static ErlNifFunc nifs[] = {
 };
 FAIR_NIF_INIT(test_stack, nifs, NULL, NULL, NULL)
 
-TEST(alignment, "a body begins and goes on with an aligned stack")
+TEST(alignment, "a body begins and continues with an aligned stack")
 {
     CHECK_EVERYWHERE("aligned", "", "ok");
     CHECK_CALL("small", "", "ok");
@@ -364,8 +364,8 @@ TEST_WITH(overflow_later, "the same on another thread, after pauses, where guard
     finished(spawn_call("digs_yielding", "5"));
 }
 
-TEST(never_less, "what is handed over has as much stack as its author asked for, "
-     "wherever it runs")
+TEST(never_less, "a function that is passed has as much stack as its author "
+     "asked for, wherever it runs")
 {
     static const char *const names[] = {
         "wide_normal", "wide_dirty_cpu", "wide_dirty_io", "wide_thread"

@@ -259,7 +259,7 @@ static vm_proc *spawn_storm(struct dice *d)
     return p;
 }
 
-/* Somebody who looks on, or turns a knob. */
+/* A process that looks on, or turns a knob. */
 static vm_proc *spawn_observer(struct dice *d)
 {
     char args[64];

@@ -254,14 +254,14 @@ TEST(charges, "many short calls are charged what one long one is")
 
     virtual();
     for (int i = 0; i < 6; i++)
-        /* FAIR_NORMAL never gives way: one turn is all it can be charged. */
+        /* FAIR_NORMAL never yields: one turn is all it can be charged. */
         for (size_t k = modes[i].yields ? 0 : 2; k < sizeof all / sizeof *all
              && modes[i].first == 'n'; k++)
             check_charge(in_mode(all[k].name, &modes[i]), all[k].args,
                          all[k].calls, all[k].ms, __LINE__);
 }
 
-/* -- what was learned wrongly is learned anew ------------------------------ */
+/* -- what was learned wrongly is learned again ----------------------------- */
 
 static const char *const evens[] = {
     "0, 1, 40", "40, 2, 1", "0, 20, 50", "0, 1000, 1", "40, 0, 0", "2000, 0, 0",
@@ -481,7 +481,7 @@ TEST(huge_first, "a huge tick as the very first is harmless")
     }
 }
 
-TEST(every_cpu, "a dirty CPU task gives way only while none is left for the "
+TEST(every_cpu, "a dirty CPU task yields only while none is left for the "
      "VM")
 {
     vm_proc *p;

@@ -18,7 +18,7 @@ static void count(void *arg)
     ++*(long *)arg;
 }
 
-/* What needs a caller fails; what only lets go works; nothing pauses. */
+/* What needs a caller fails; what only releases works; nothing pauses. */
 static void use_cancelled(fair_task *t)
 {
     uint64_t yields = fair_yields(t);
@@ -130,14 +130,14 @@ static void calls_thread(fair_task *t)
     fair_offload(t, FAIR_THREADED, 1, gate_pass, NULL);
 }
 
-static ERL_NIF_TERM body(fair_task *t, void (*go_on)(fair_task *t))
+static ERL_NIF_TERM body(fair_task *t, void (*continue_body)(fair_task *t))
 {
     char *owned = malloc(64);
 
     fair_defer(t, note_defer, ".");
     while (!fair_cancelled(t)) {
         __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
-        go_on(t);
+        continue_body(t);
     }
     use_cancelled(t);
     note("%c", "?nci"[enif_thread_type()]);
@@ -319,7 +319,7 @@ static void kill_in_all_modes(int work)
     }
 }
 
-TASKS_TEST(killed, "a body is told that its caller is dead, wherever it "
+TASKS_TEST(killed, "a body learns that its caller is dead, wherever it "
      "paused, cleans up once and not on a scheduler")
 {
     CHECK(pipe(fds) == 0);
@@ -355,7 +355,7 @@ TEST(running, "one that runs on a dirty scheduler cleans up there")
     }
 }
 
-TASKS_TEST(late, "the caller's death may be told of late, by a thread that is "
+TASKS_TEST(late, "the caller's death may be reported late, by a thread that is "
      "no scheduler")
 {
     vm_proc *p = call("ticks", 0);
@@ -371,7 +371,7 @@ TASKS_TEST(late, "the caller's death may be told of late, by a thread that is "
     CHECK_TEXT(notes(), "?.");
 }
 
-TEST(never_begun, "a body that has not begun is not told")
+TEST(never_begun, "a body that has not begun is not notified")
 {
     for (int mode = 1; mode <= 2; mode++) {
         vm_proc *p = call("ticks", mode);
@@ -453,7 +453,7 @@ TEST(refused, "where the runtime ends the call the body cleans up, and the error
     close(fds[1]);
 }
 
-TASKS_TEST(overloaded, "one that gets no thread in time is told as well")
+TASKS_TEST(overloaded, "one that gets no thread in time is notified as well")
 {
     vm_proc *p = spawn_await("calls_thread_yielding", "x"), *q;
 

@@ -87,7 +87,7 @@ static void one_wait(int mode)
 }
 
 TEST(all_modes, "a body waits for a descriptor in every mode, and a second "
-     "one that would is told that it is busy")
+     "one gets an error, since it is busy")
 {
     int before = open_fds();
 
@@ -200,7 +200,7 @@ static void kill_after(int mode, bool owned, int steps, bool event_first)
         eventfd_write(fd, 1);
     EVENTUALLY(node_stacks() == 0);
     drain(fd);
-    /* Nobody waits for it any more, and it works. */
+    /* No task waits for it any more, and it works. */
     p = spawn_with("wait_auto", fd_term, "1,20000");
     until_selected(p, 1);
     eventfd_write(fd, 1);
@@ -240,7 +240,7 @@ static bool is_one_of(const char *is, const char *const *those)
     return *those;
 }
 
-/* The nth such call fails, or all from there on; true when there were so many. */
+/* The nth such call fails, or all from there on; true when there were n. */
 static bool without(int mode, bool owned, unsigned what, long n, bool on)
 {
     static const char *const fine[] = {

@@ -81,7 +81,7 @@ FAIR_NIF_INIT(test_watch, nifs, NULL, NULL, NULL)
 
 /* -- tests --------------------------------------------------------------------- */
 
-TEST(running, "a watchdog's thread is told what each thread runs, and for whom")
+TEST(running, "a watchdog's thread learns what each thread runs, and for whom")
 {
     bind_watcher(FAIR_ABI_MAJOR, FAIR_ABI_MINOR);
     CHECK(ops != NULL);

@@ -52,7 +52,7 @@ static inline void check_notes(const char *should, const char *name)
     clear_notes();
 }
 
-/* Its work was begun anew after a pause, or waits for what does not come. */
+/* Its work was begun again after a pause, or waits for what does not come. */
 static inline bool has_begun(vm_proc *p, long before, bool waits)
 {
     vm_run(p, 1);

@@ -7,7 +7,7 @@
  * every slice and the old ones are freed, so are the environment and the
  * argument vector of each call; a slice never runs on the thread of the one
  * before; binaries move when they are resized; memory can be made to run out.
- * Under AddressSanitizer whatever is held too long is then an error.
+ * Under AddressSanitizer whatever is kept too long is then an error.
  *
  * What the real VM forbids, or asserts in its debug build, ends the program
  * here (vm_misuse).  What it must never do: be kinder than the real one.
@@ -48,7 +48,7 @@ struct vm_options {
                                tells monitors */
     bool late_stops;        /* ERL_NIF_SELECT_STOP leaves the callback to the
                                polling thread */
-    size_t heap_bin;        /* a binary of so many bytes lies on the heap */
+    size_t heap_bin;        /* bytes up to which a binary lies on the heap */
     bool without_pool;      /* the node starts no thread: schedulers do, and
                                wait for it */
     unsigned late_events_us;    /* from the end of a selection to its message,
@@ -61,7 +61,7 @@ struct vm_options *real_options(void);
 #else
 extern struct vm_options vm_options;
 #endif
-/* Makes it worse than the real one, which is as it is: in so many ways. */
+/* Makes it worse than the real one, which is as it is. */
 #ifdef VM_REAL
 #define VM_WORSE(OPTION, VALUE) ((void)(VALUE))
 enum { VM_WAYS = 1 };
@@ -81,7 +81,7 @@ int vm_thread_count(int kind);
 /* Advances the virtual clock: the work of a body. */
 void vm_work(uint64_t ns);
 uint64_t vm_now(void);
-/* Virtual time: so much of it is lost to something else at the nth look at the
+/* Virtual time: ns of it is lost to something else at the nth look at the
  * clock from now on. */
 void vm_pause(long looks, uint64_t ns);
 
@@ -100,7 +100,7 @@ vm_lib *vm_load(vm_proc *p, vm_init_fn init, vm_term info, vm_lib *old,
  * unload.  The code goes when the last of its resources is gone. */
 void vm_purge(vm_lib *lib);
 bool vm_unmapped(const vm_lib *lib);
-/* Runs when the code goes, on the thread that let go of it; fn may dlclose. */
+/* Runs when the code goes, on the thread that released it; fn may dlclose. */
 void vm_on_unmap(vm_lib *lib, void (*fn)(void *), void *arg);
 
 /* With vm_options.late_destructors: runs those that are due. */
@@ -142,11 +142,11 @@ enum vm_state vm_step(vm_proc *p);
 enum vm_state vm_slice(vm_proc *p);
 /* All slices, to the end. */
 enum vm_state vm_finish(vm_proc *p);
-/* The same for about so many milliseconds; -1: no limit. */
+/* The same for about ms milliseconds; -1: no limit. */
 enum vm_state vm_run(vm_proc *p, int ms);
 /* exit(Pid, kill), from any thread, also from the body itself.  Monitors fire
  * before the heap goes: now, or at the end of a slice on a normal scheduler;
- * of one on a dirty scheduler now, and the slice goes on. */
+ * of one on a dirty scheduler now, and the slice continues. */
 void vm_kill(vm_proc *p);
 void vm_gc(vm_proc *p);
 /* Frees a process that is not running, killing it first where needed. */
@@ -228,7 +228,7 @@ struct vm_counts {
     long max_slice_ns;
 };
 struct vm_counts vm_counts(void);
-/* Descriptors of which somebody will be told: the others that are selected only
+/* Descriptors whose waiter will be notified: the others that are selected only
  * wait for their stop, or to be selected again. */
 long vm_armed(void);
 /* Is a message that was seen to be due not yet there, or a stop under way? */

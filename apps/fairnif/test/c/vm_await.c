@@ -1,9 +1,9 @@
 /*
  * vm_await.c - fairnif:await/1, as fairnif.erl has it.
  *
- * What stands between the calls of NIFs is run by whoever ran the last one,
- * or found the message: the process is VM_RUNNING then, and its heap moves
- * before anybody looks again.
+ * What stands between the calls of NIFs is run by the thread that ran the last
+ * one, or found the message: the process is VM_RUNNING then, and its heap moves
+ * before any thread looks again.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ static enum vm_state finish(vm_proc *p, enum vm_state state, vm_term result)
     return state;
 }
 
-/* Calls name with so many of the registers. */
+/* Calls name with `arity` of the registers. */
 static enum vm_state call(vm_proc *p, enum vm_await_at at, const char *name,
                           int arity)
 {

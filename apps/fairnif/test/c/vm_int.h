@@ -212,7 +212,7 @@ bool vm__span(vm_term t, struct vm_span *s);
 void vm__bin_keep(struct vm_bin *b);
 void vm__bin_drop(struct vm_bin *b);
 unsigned char *vm__span_copy(const struct vm_span *s, unsigned char *to);
-/* One that is no binary: so many bytes, and less than another. */
+/* One that is no binary: `bytes` bytes, and less than another. */
 vm_term vm__bitstring(ErlNifEnv *env, size_t bytes, unsigned bits);
 vm_term vm__make_heapbin(struct vm_heap *h, size_t size,
                          unsigned char **data);

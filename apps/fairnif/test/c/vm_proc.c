@@ -213,7 +213,7 @@ static void forget_call(vm_proc *p)
     SET_KIND(p, 0);
 }
 
-/* Somebody may run it. */
+/* A thread may run it. */
 void vm__begin(vm_proc *p, enum vm_state state)
 {
     pthread_mutex_lock(&p->lock);
@@ -476,7 +476,7 @@ void vm_free(vm_proc *p)
     while (proc_count && !procs[proc_count - 1])
         proc_count--;
     pthread_mutex_unlock(&procs_lock);
-    /* whoever found it before is done with it after that */
+    /* a thread that found it before is done with it after that */
     pthread_mutex_lock(&p->lock);
     pthread_mutex_unlock(&p->lock);
     vm__env_free(p->env);

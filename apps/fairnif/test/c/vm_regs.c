@@ -57,7 +57,7 @@ uint64_t vm__fp_control(void)
 
 #else
 
-/* Where nobody has written the above, nothing is lost. */
+/* Where the above is not written, nothing is lost. */
 uint64_t vm__call_marked(void *fn, uint64_t a, uint64_t b, uint64_t c,
                          uint64_t *result, uint64_t seed)
 {

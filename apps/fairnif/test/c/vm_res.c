@@ -121,7 +121,7 @@ ErlNifResourceType *enif_init_resource_type(
 
 /* -- objects ------------------------------------------------------------- */
 
-static void let_go(vm_lib *lib);
+static void unmap_unused(vm_lib *lib);
 
 void *enif_alloc_resource(ErlNifResourceType *type, size_t size)
 {
@@ -161,7 +161,7 @@ static void destroy(struct vm_resource *r)
     pthread_mutex_lock(&lock);
     type->objects--;
     pthread_mutex_unlock(&lock);
-    let_go(owner);
+    unmap_unused(owner);
 }
 
 void vm__resource_keep(struct vm_resource *r)
@@ -306,7 +306,7 @@ static void end_of_load(vm_lib *lib, bool ok)
 }
 
 /* Unmaps a purged library of which no object is left. */
-static void let_go(vm_lib *lib)
+static void unmap_unused(vm_lib *lib)
 {
     bool unmap;
 
@@ -403,7 +403,7 @@ void vm_purge(vm_lib *lib)
     pthread_mutex_lock(&lock);
     lib->purged = true;
     pthread_mutex_unlock(&lock);
-    let_go(lib);
+    unmap_unused(lib);
 }
 
 bool vm_unmapped(const vm_lib *lib)

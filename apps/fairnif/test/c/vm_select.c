@@ -162,7 +162,7 @@ static nfds_t what_to_poll(struct pollfd **fds)
     return n;
 }
 
-/* What the poll saw may be asked for by now by somebody else, or of another
+/* What the poll saw may be asked for by now by another thread, or of another
  * descriptor with that number; so it is looked at once more. */
 static size_t collect(struct pollfd *fds, nfds_t n, struct armed **due)
 {

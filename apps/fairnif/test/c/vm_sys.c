@@ -341,7 +341,7 @@ uint64_t vm_now(void)
         ? __atomic_load_n(&virtual_now, __ATOMIC_RELAXED) : vm__real_now();
 }
 
-/* Nobody takes a processor away in virtual time. */
+/* No processor is taken away in virtual time. */
 int __wrap_getrusage(int who, struct rusage *used)
 {
     int error = __real_getrusage(who, used);

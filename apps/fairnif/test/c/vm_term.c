@@ -223,7 +223,7 @@ vm_term enif_make_tuple_from_array(ErlNifEnv *env, const vm_term array[],
     return BOXED(p);
 }
 
-/* Of those that come as so many arguments. */
+/* Of those that come as arguments. */
 #define OF_ARGUMENTS(NAME)                                                  \
     vm_term enif_make_##NAME(ErlNifEnv *env, unsigned n, ...)               \
     {                                                                       \

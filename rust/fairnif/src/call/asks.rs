@@ -83,7 +83,7 @@ impl Asks {
         found
     }
 
-    /// Whoever waits polls again: in another call now.
+    /// What waits polls again: in another call now.
     pub(crate) fn close(&self) {
         self.wanted.take().iter().for_each(|ask| ask.wake());
     }
@@ -123,7 +123,7 @@ impl Asks {
         ms_until(self.receives().iter().filter_map(|ask| ask.until()).min())
     }
 
-    /// Waits for a message, so long at most (-1: for ever). True when somebody's wait is over.
+    /// Waits for a message, up to that long (-1: for ever). True when a future's wait is over.
     ///
     /// # Safety
     /// As `apply_first`.
@@ -178,7 +178,7 @@ impl Asks {
         }
     }
 
-    /// To one who waits for its tag, before one who takes any.
+    /// To one that waits for its tag, before one that takes any.
     fn deliver(&self, receives: &[Arc<Ask>], message: OwnedTerm) {
         let tagged = receives.iter().filter(|ask| ask.tag().is_some());
         let all = tagged.chain(receives.iter().filter(|ask| ask.tag().is_none()));
@@ -247,7 +247,7 @@ struct Posted {
     is_reply: bool,
 }
 
-/// What the caller sends when the call pauses or ends. Shared with whoever has a `Caller`, on any
+/// What the caller sends when the call pauses or ends. Shared with every `Caller`, on any
 /// thread.
 pub(crate) struct Outbox {
     /// `None` once the call has ended.
@@ -268,7 +268,7 @@ impl Outbox {
         let posted = Posted { to, message, is_reply };
         match &mut *self.posted() {
             Some(all) => all.push(posted),
-            // Freed by whoever has the lock, which no code of the author's runs in.
+            // Freed under the lock, where no code of the author's runs.
             None => drop(posted),
         }
     }

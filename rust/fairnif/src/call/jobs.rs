@@ -27,7 +27,7 @@ impl Job {
         self.what.closure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// On any thread. Does not panic, and wakes nobody: the call does so where it goes on.
+    /// On any thread. Does not panic, and wakes nothing: the call does so where it continues.
     pub(crate) fn run(&self) {
         let closure = self.closure().take();
         if let Some(closure) = closure {
@@ -57,7 +57,7 @@ impl Jobs {
         }
     }
 
-    /// Whoever waits polls again: in another call now.
+    /// What waits polls again: in another call now.
     pub(crate) fn close(&self) {
         for job in self.0.take() {
             job.wake();

@@ -59,7 +59,7 @@ fn ready_of(polls: &mut [libc::pollfd]) -> usize {
     if polls.is_empty() {
         return 0;
     }
-    // Safety: so many structs.
+    // Safety: as many structs as said.
     let ready = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, 0) };
     usize::try_from(ready).unwrap_or(0)
 }
@@ -94,7 +94,7 @@ impl Sources {
     }
 
     /// Nothing is watched any more. A future that was moved to another call is polled there, and
-    /// goes on, also where a set of futures polls only those that were woken.
+    /// continues, also where a set of futures polls only those that were woken.
     pub(crate) fn close(&self, wakes: &Wakes) {
         for mut entry in self.entries.take() {
             entry.forget(wakes.existing_poller());
@@ -164,7 +164,7 @@ impl Sources {
         }
         match wait(poller.as_fd().as_raw_fd(), abi::READ, timeout) {
             CANCELLED => {}
-            // Only who waits for a descriptor is told; else it would be asked again at once.
+            // Only a wait for a descriptor learns of it; else it would be asked again at once.
             ..0 if fds.is_empty() => {
                 wait(-1, 0, sooner(timeout, NO_DESCRIPTOR_MS));
             }
@@ -173,7 +173,7 @@ impl Sources {
         }
     }
 
-    /// False when there is an error to be told instead of waiting.
+    /// False when there is an error to report instead of waiting.
     fn watch(&self, poller: &Poller) -> bool {
         let mut failed = vec![];
         for entry in self.entries.borrow_mut().iter_mut().filter(|entry| !entry.added) {

@@ -1,7 +1,7 @@
 //! How a call is woken, from any thread.
 //!
 //! Most calls never need it. So the waker of a poll is a reference to [`Wakes`] on the body's
-//! stack, and what is shared with other threads is made when somebody clones that waker.
+//! stack, and what is shared with other threads is made when that waker is cloned.
 
 use std::mem::ManuallyDrop;
 use std::task::{RawWaker, RawWakerVTable, Waker};
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
 pub(crate) enum Rest<'a> {
     /// Not at all: it was woken.
     Woken,
-    /// By itself: nobody can wake it.
+    /// By itself: nothing can wake it.
     Alone,
     /// With this, which a wake makes ready.
     With(&'a Poller),
@@ -41,7 +41,7 @@ impl Wakes {
     pub(crate) fn root(&self) -> &Waker {
         self.root.get_or_init(|| {
             let data = std::ptr::from_ref(self).cast();
-            // Safety: the functions of the table need `Wakes` alive. Nobody owns this waker but
+            // Safety: the functions of the table need `Wakes` alive. Nothing owns this waker but
             // `Wakes` itself: others have it for a poll, and what they clone is another one.
             unsafe { Waker::new(data, &ROOT) }
         })
@@ -74,7 +74,7 @@ impl Wakes {
                 None => Rest::NoDescriptor,
             }
         } else if self.are_woken() {
-            // By the last who had a waker, who then let go of it.
+            // By the last one that had a waker, and dropped it.
             Rest::Woken
         } else {
             Rest::Alone
@@ -116,7 +116,7 @@ impl Shared {
         }
         fence(Ordering::SeqCst);
         if let Some(poller) = self.poller.get() {
-            // It fails only where the descriptor is gone, and with it who waits.
+            // It fails only where the descriptor is gone, and with it the wait.
             let _ = poller.notify();
         }
     }

@@ -15,7 +15,7 @@ struct State<T> {
     answer: Option<T>,
     /// `None`: the call itself, which polls again after each pause.
     waker: Option<Waker>,
-    /// Nobody waits any more.
+    /// Nothing waits any more.
     gone: bool,
 }
 
@@ -34,7 +34,7 @@ impl<W, T> Wanted<W, T> {
         !state.gone && state.answer.is_none()
     }
 
-    /// Sets the answer, or gives it back where nobody waits.
+    /// Sets the answer, or gives it back where nothing waits.
     pub(crate) fn put(&self, answer: T) -> Option<T> {
         let mut state = self.state();
         if state.gone {
@@ -47,7 +47,7 @@ impl<W, T> Wanted<W, T> {
         None
     }
 
-    /// The same, and whoever waits polls again.
+    /// The same, and what waits polls again.
     pub(crate) fn finish(&self, answer: T) -> Option<T> {
         let back = self.put(answer);
         self.wake();
@@ -62,7 +62,7 @@ impl<W, T> Wanted<W, T> {
         }
     }
 
-    /// The answer; without one, whoever polls is woken when there is one. `own`: of the call that
+    /// The answer; without one, the poller is woken when there is one. `own`: of the call that
     /// brings it about, which polls again without being woken.
     pub(crate) fn poll(&self, own: Option<&Wakes>, context: &Context) -> Option<T> {
         let mut state = self.state();

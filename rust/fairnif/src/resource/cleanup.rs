@@ -39,7 +39,7 @@ unsafe impl<T: Send> Send for InPlace<T> {}
 impl<T> InPlace<T> {
     fn take(self) -> T {
         let value = ManuallyDrop::new(self).0;
-        // Safety: it was there, and nobody drops it now but who has it.
+        // Safety: it was there, and only its owner drops it now.
         unsafe { value.read() }
     }
 }
@@ -76,7 +76,7 @@ where
     report(task, drive(task, None, async move { function(value.take(), Ticker::new()).await }));
 }
 
-/// Nobody is told of a panic. The runtime reports and counts what raises in a task of nobody's.
+/// A panic has no caller. The runtime reports and counts what raises in a task without one.
 unsafe fn report(task: *mut abi::Task, end: End<()>) {
     let End::Panicked(payload) = end else {
         return;

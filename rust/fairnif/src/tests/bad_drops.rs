@@ -33,7 +33,7 @@ fn a_waker_that_panics_when_it_is_dropped_is_an_error_of_the_call() {
 }
 
 #[test]
-fn so_is_a_result_that_nobody_wants_any_more() {
+fn so_is_a_result_that_no_future_wants_any_more() {
     let kept: Arc<Mutex<Option<Later>>> = Arc::default();
     let (keep, from) = (kept.clone(), kept.clone());
     let end = Fake::new().drive(async move {

@@ -1,5 +1,5 @@
 //! Binaries, with functions that stand in for the VM's. The newest rustler finds those by name; older ones
-//! have a table of them, which nobody fills here.
+//! have a table of them, which is not filled here.
 
 use std::cell::Cell;
 

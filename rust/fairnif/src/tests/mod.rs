@@ -1,7 +1,7 @@
 //! Calls on a runtime that stands in for the real one: what safe code may do to them.
 //!
 //! It counts, waits by `poll`, runs `call` on a thread, and cancels when a test wants that. What it
-//! cannot is to go on on another thread; fairnif_rust_tests (apps/fairnif/test) does that.
+//! cannot is to continue on another thread; fairnif_rust_tests (apps/fairnif/test) does that.
 
 mod bad_drops;
 #[cfg(target_os = "linux")]
@@ -76,7 +76,7 @@ fn tickers_of_a_call_count_all_their_units_but_for_the_last_loans() {
 }
 
 #[test]
-fn a_ticker_on_another_thread_counts_for_nobody() {
+fn a_ticker_on_another_thread_counts_for_no_call() {
     let mut fake = Fake::new();
     fake.run(async {
         let t = Arc::new(Ticker::new());
@@ -172,7 +172,7 @@ fn what_waits_is_dropped_when_it_is_cancelled() {
         Box::pin(async move { readable(&reader).await.unwrap() }),
         Box::pin(async { _ = join!(sleep(LONG), pending::<()>()) }),
         Box::pin(poll_fn(|cx| {
-            // Somebody has the waker.
+            // The waker is kept.
             forget(cx.waker().clone());
             Poll::Pending
         })),
@@ -341,7 +341,7 @@ fn a_future_that_wakes_itself_ticks() {
 }
 
 #[test]
-fn a_sleep_goes_on_in_another_call() {
+fn a_sleep_continues_in_another_call() {
     let mut future = Some(Box::pin(sleep(SHORT)));
     let (sender, receiver) = mpsc::channel();
     let mut fake = Fake::new();
@@ -366,7 +366,7 @@ fn waiting_outside_of_a_call_panics() {
 // -- closures that run elsewhere ------------------------------------------------------------------
 
 #[test]
-fn closures_run_elsewhere_where_they_are_told_to() {
+fn closures_run_where_they_are_sent_to() {
     let here = thread::current().id();
     let mut fake = Fake::new();
     let there = fake.run(async {

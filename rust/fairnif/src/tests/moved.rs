@@ -15,8 +15,8 @@ fn begun<F: Future + Unpin + Send + 'static>(future: F) -> F {
     given.recv().unwrap()
 }
 
-/// A call that has begun it goes on for a while after it gave it away, and ends before the call that
-/// got it waits.
+/// A call that has begun it continues for a while after it gave it away, and ends before the call
+/// that got it waits.
 fn taken_over<F: Future + Unpin + Send + 'static>(make: F, cancelled: bool) -> F::Output {
     let (give, given) = mpsc::channel();
     let (end, ended) = mpsc::channel();
@@ -63,7 +63,7 @@ fn a_descriptor_is_not_either_nor_has_it_the_error_of_a_cancelled_call() {
 }
 
 #[test]
-fn what_a_set_of_futures_waits_for_goes_on_in_another_call() {
+fn what_a_set_of_futures_waits_for_continues_in_another_call() {
     let all: FuturesUnordered<_> =
         [sleep(SHORT).boxed(), offload(|| ()).boxed()].into_iter().collect();
     run(begun(all.into_future()).map(|(first, rest)| {

@@ -1,10 +1,10 @@
-//! Who waits while another part of the same call is at work.
+//! Waits while another part of the same call is at work.
 
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// Ticks until it is told to stop.
+/// Ticks until it is asked to stop.
 async fn busy(stop: Arc<AtomicBool>) {
     let t = Ticker::new();
     while !stop.load(Ordering::SeqCst) {
@@ -25,7 +25,7 @@ async fn restless(stop: Arc<AtomicBool>) {
     .await
 }
 
-/// Runs it beside what goes on until it has ended.
+/// Runs it beside what runs until it has ended.
 fn beside<F: Future + Send + 'static>(make: impl Fn() -> F) {
     for awake in [false, true] {
         let stop: Arc<AtomicBool> = Arc::default();
@@ -82,7 +82,7 @@ fn a_time_comes_while_closures_run() {
 }
 
 #[test]
-fn what_is_given_up_while_others_tick_is_let_go_of() {
+fn what_is_given_up_while_others_tick_is_released() {
     let (reader, _writer) = UnixStream::pair().unwrap();
     run(async move {
         let t = Ticker::new();

@@ -16,7 +16,7 @@ use loom::thread;
 use sync::{Arc, Ordering};
 use waker::{Rest, Wakes};
 
-/// Wakes a call from so many threads, each when it has done something: the call sees all of it, and
+/// Wakes a call from several threads, each when it has done something: the call sees all of it, and
 /// does not wait for ever (which loom takes for a deadlock).
 fn woken_from(threads: usize, several: bool) {
     let mut model = loom::model::Builder::new();

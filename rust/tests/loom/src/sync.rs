@@ -9,7 +9,7 @@ use loom::sync::{Condvar, Mutex};
 
 use crate::waker::Shared;
 
-/// As `polling`'s: a notification is kept until somebody waits.
+/// As `polling`'s: a notification is kept until a thread waits.
 pub(crate) struct Poller {
     notified: Mutex<bool>,
     changed: Condvar,

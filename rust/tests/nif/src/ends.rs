@@ -1,4 +1,4 @@
-//! Calls that go on until their caller dies, in every state, with something that counts its drops.
+//! Calls that run until their caller dies, in every state, with something that counts its drops.
 
 use std::hint::black_box;
 use std::os::unix::net::UnixStream;

@@ -62,7 +62,7 @@ async fn keeps(data: Bin) -> usize {
     bins.len()
 }
 
-/// What was kept, read on another thread and let go of there. Wakes whom there is to wake.
+/// What was kept, read on another thread and dropped there. Wakes what there is to wake.
 #[rustler::nif]
 fn kept() -> u64 {
     let bins = std::mem::take(&mut *BINS.lock().unwrap());
@@ -88,7 +88,7 @@ async fn begins() -> bool {
 }
 
 #[fairnif::nif(may_wait)]
-async fn goes_on() -> u64 {
+async fn resumes() -> u64 {
     let future = FUTURES.lock().unwrap().pop();
     match future {
         Some(future) => future.await,

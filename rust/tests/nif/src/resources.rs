@@ -95,7 +95,7 @@ async fn holds(t: Ticker, _short: FairResource<Short>) {
     }
 }
 
-/// What each of so many threads makes, shares with the others and drops; all but one.
+/// What each of some threads makes, shares with the others and drops; all but one.
 #[rustler::nif(schedule = "DirtyIo")]
 fn short_of_threads(threads: u64, each: u64) -> FairResource<Short> {
     let shared = FairResource::new(Short(Counted::new(threads)));
@@ -120,7 +120,7 @@ fn keep_short(short: FairResource<Short>) -> usize {
 }
 
 #[rustler::nif]
-fn let_go_of_shorts() -> usize {
+fn drop_shorts() -> usize {
     let kept = std::mem::take(&mut *KEPT.lock().unwrap());
     kept.len()
 }

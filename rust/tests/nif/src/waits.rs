@@ -100,7 +100,7 @@ async fn hears(times: u64) -> u64 {
     sum
 }
 
-/// So many sleeps at once; what they sum up to.
+/// That many sleeps at once; what they sum up to.
 #[fairnif::nif(may_wait)]
 async fn sleeps_many(times: u64) -> u64 {
     let sleeping = (1..=times).map(|n| sleep(ms(n % 20)).map(move |()| n));

@@ -1,6 +1,6 @@
 /*
- * test_nobody.c - what callbacks of fair resources meet that was made for tasks
- * with a caller: lists, clocks, limits, locks of the VM's.
+ * test_callbacks.c - what callbacks of fair resources meet that was made for
+ * tasks with a caller: lists, clocks, limits, locks of the VM's.
  */
 #define FAIR_DEBUG              /* its locks of the VM's are counted */
 #include <fcntl.h>
@@ -201,7 +201,7 @@ static ErlNifFunc nifs[] = {
     {"seconds", 0, seconds, 0},
     FAIR_NIF("locks", 0, locks, FAIR_AUTO | FAIR_MAY_WAIT),
 };
-FAIR_NIF_INIT(test_nobody, nifs, load, NULL, NULL)
+FAIR_NIF_INIT(test_callbacks, nifs, load, NULL, NULL)
 
 /* -- how they go ------------------------------------------------------------ */
 
@@ -229,7 +229,7 @@ TEST(all_listed, "each callback that runs is listed, also of those that began at
     node_set("dirty_cpus", MANY);
     gate_shut();
     for (int i = 0; i < MANY; i++)
-        let_go(LONG);
+        drop_thing(LONG);
     EVENTUALLY(gate_waiting() == MANY);
     node_tasks(text, sizeof text);
     for (at = text; (at = strstr(at, "thing cleanup")); at++)
@@ -243,24 +243,24 @@ TEST(all_listed, "each callback that runs is listed, also of those that began at
 TEST(no_caller, "one that receives or sends ends there, and it is reported")
 {
     afresh();
-    let_go_and_wait(RECEIVES);
-    let_go_and_wait(POSTS);
+    drop_thing_and_wait(RECEIVES);
+    drop_thing_and_wait(POSTS);
     let_it_be_short(QUICK);
-    let_go_and_wait(RECEIVES);
-    let_go_and_wait(POSTS);
+    drop_thing_and_wait(RECEIVES);
+    drop_thing_and_wait(POSTS);
     CHECK_TEXT(notes(), "");
     CHECK_NUMBERS(node_counter("thing cleanup", "rule_violations"), ==, 4);
     ALL_OVER();
 }
 
-TEST(vm_clock, "the VM's clock is there on a thread of the pool, whoever used that "
-     "before")
+TEST(vm_clock, "the VM's clock is there on a thread of the pool, whatever ran "
+     "there before")
 {
     const char *before = finished(spawn_call("seconds", ""));
     long then = strtol(before, NULL, 10);
 
     afresh();
-    let_go_and_wait(TELLS_TIME);
+    drop_thing_and_wait(TELLS_TIME);
     CHECK_NUMBERS(labs(strtol(notes(), NULL, 10) - then), <, 100);
     ALL_OVER();
 }
@@ -270,7 +270,7 @@ TEST(limit_raised, "a limit that is raised is made use of by what waits already"
     afresh();
     node_set("dirty_cpus", 1);
     for (int i = 0; i < 8; i++)
-        let_go(TURNS);
+        drop_thing(TURNS);
     EVENTUALLY(__atomic_load_n(&inside, __ATOMIC_RELAXED) == 1);
     node_set("dirty_cpus", 3);
     __atomic_store_n(&turns, 2, __ATOMIC_RELAXED);
@@ -328,19 +328,19 @@ TEST(holding, "roots, binaries, memory and deferred functions stay with it from 
         if (round >= 2)
             let_it_be_short(QUICK);
         clear_notes();
-        let_go_and_wait(KEEPS);
+        drop_thing_and_wait(KEEPS);
         ALL_OVER();
         CHECK(is_noted("deferred"));
     }
     CHECK_NUMBERS(node_counter("thing cleanup", "rule_violations"), ==, 0);
 }
 
-TEST(descriptors, "one cannot hand over a descriptor, which stays as it was")
+TEST(descriptors, "one cannot pass a descriptor, which stays as it was")
 {
     afresh();
-    let_go_and_wait(FDS);
+    drop_thing_and_wait(FDS);
     let_it_be_short(QUICK);
-    let_go_and_wait(FDS);
+    drop_thing_and_wait(FDS);
     ALL_OVER();
 }
 
@@ -368,10 +368,10 @@ TASKS_TEST(sending, "messages can be sent, in place and on the pool, with and "
     gate_shut();
     vm_run(p, 1);
     EVENTUALLY(gate_waiting() == 1);
-    let_go_and_wait(SENDS);
+    drop_thing_and_wait(SENDS);
     CHECK_TEXT(notes(), "11?");
     let_it_be_short(QUICK);
-    let_go_and_wait(SENDS);
+    drop_thing_and_wait(SENDS);
     CHECK_TEXT(notes(), "11n");
     gate_open();
     CHECK_TEXT(finished(p), "ok");
@@ -388,8 +388,8 @@ static void *foreign(void *unused)
     return NULL;
 }
 
-TEST(foreign_threads, "threads of the author's that let go of one leave no record "
-     "of theirs")
+TEST(foreign_threads, "threads of the author's that release one leave no "
+     "record of theirs")
 {
     long before;
 
@@ -418,8 +418,8 @@ static void release_locked(void *how)
     enif_mutex_destroy(lock);
 }
 
-TEST(locked, "who lets go of one with a lock of the VM's held is not taken for "
-     "its callback")
+TEST(locked, "a thread that releases one with a lock of the VM's held is not "
+     "taken for its callback")
 {
     enum how how = TICKS;
 
