@@ -144,7 +144,7 @@ struct fair__driver {
     void (*closing)(ErlDrvData drv_data);
     struct fair__drv_vm vm;
     /* answers */
-    const struct fair__drv_ops *volatile ops;   /* NULL: not handed over */
+    const struct fair__drv_ops *volatile ops;   /* NULL: not bound */
     void *loaded;               /* the runtime's record of this load */
     int (*go_on)(struct fair__driver *driver);  /* see fair__drv_init */
 };
@@ -336,7 +336,7 @@ static inline int fair__drv_is_error(ErlDrvData data)
 }
 
 /* Called by the VM after each load.  Where callbacks of the load before are
- * still running, this library was never unloaded: the driver goes on as it
+ * still running, this library was never unloaded: the driver continues as it
  * is, with neither `finish` nor `init` called. */
 static inline int fair__drv_init(void)
 {

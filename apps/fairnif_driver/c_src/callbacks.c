@@ -139,7 +139,7 @@ static ErlDrvData start(struct fair__driver *driver, ErlDrvPort port,
             drv__cancel(job);
         }
         drv__port_unref(p);
-        drv__port_let_go(p);
+        drv__port_gone(p);
         errno = error;
         return data;
     }
@@ -159,7 +159,7 @@ static ErlDrvPort create(struct fair__driver *driver, ErlDrvPort creator,
     p->pub.data = data;
     port = driver->vm.create(creator, owner, name, (ErlDrvData)p);
     if (port == (ErlDrvPort)-1)
-        drv__port_let_go(p);
+        drv__port_gone(p);
     else
         opened(p, port);
     return port;
@@ -366,8 +366,8 @@ static int flags_of(ErlDrvSSizeT answer)
     }
 }
 
-/* Whoever waits in fairnif_driver:control/3 gets a message later: true.  What
- * the VM is answered now is then of no interest. */
+/* A caller that waits in fairnif_driver:control/3 gets a message later: true.
+ * What the VM is answered now is then of no interest. */
 static bool defer(struct drv_port *p, enum drv_kind kind, int flags,
                   bool again, unsigned command, const char *buf, size_t len)
 {

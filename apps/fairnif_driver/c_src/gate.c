@@ -76,8 +76,8 @@ void drv__gate_leave(struct drv_job *job)
         }
     }
     pthread_mutex_unlock(&lock);
-    /* Until it is put nobody can withdraw it, and it is begun even if its port
-     * closes now: so it is there.  With no thread it stays queued. */
+    /* Until it is put no thread can withdraw it, and it is begun even if its
+     * port closes now: so it is there.  With no thread it stays queued. */
     if (next)
         (void)drv__runtime->pool_start(&next->pool);
 }

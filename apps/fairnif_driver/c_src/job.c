@@ -109,7 +109,7 @@ static void run_author(void *arg)
     }
 }
 
-/* -1: an answer; else the flags to go on with. */
+/* -1: an answer; else the flags to continue with. */
 static int rescheduled(const struct drv_job *job)
 {
     if (job->kind != K_CONTROL && job->kind != K_CALL)

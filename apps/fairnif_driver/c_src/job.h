@@ -6,7 +6,7 @@
 
 #include "port.h"
 
-/* With the port's lock held, which it lets go: whoever is next is started, if
+/* With the port's lock held, which it releases: the next job is started, if
  * nothing runs. */
 DRV_HIDDEN void drv__settle(struct drv_port *p);
 /* The callback or job whose turn it was has returned.  False: it was the last
@@ -17,7 +17,7 @@ DRV_HIDDEN bool drv__end_turn(struct drv_port *p);
 DRV_HIDDEN bool drv__withdraw(struct drv_job *job);
 /* In the port's context: a slice of what is to be done there. */
 DRV_HIDDEN void drv__work(struct drv_port *p);
-/* In the context of a port that closes: what is paused goes on to its end. */
+/* In the context of a port that closes: what is paused continues to its end. */
 DRV_HIDDEN void drv__finish_paused(struct drv_port *p);
 DRV_HIDDEN int drv__tick(ErlDrvPort port, size_t units);
 

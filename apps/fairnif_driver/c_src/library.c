@@ -10,7 +10,7 @@
  * a callback that still runs on a thread.  So the handle from that second
  * opening is kept until the last port's `stop` has been called.  The author's
  * `finish` waits for that too; where the driver is loaded again before, the
- * instance goes on as it is, with neither `finish` nor `init` called.
+ * instance continues as it is, with neither `finish` nor `init` called.
  *
  * Must never be done here: touch a library after its last reference is gone.
  */
@@ -69,7 +69,7 @@ void drv__loaded_unref(struct drv_loaded *l)
 }
 
 /* What the VM calls before the first port of a new load is opened.  1: the old
- * load has not come to its end, and goes on. */
+ * load has not come to its end, and continues. */
 static int go_on(struct fair__driver *driver)
 {
     struct drv_loaded *l;

@@ -2,7 +2,7 @@
  * nif.c - the NIF library of module fairnif_driver: loaded, upgraded, asked.
  *
  * Drivers' ports point into this library, and threads of the pool may be in it,
- * whatever happens to the module, which may be loaded anew even from another
+ * whatever happens to the module, which may be loaded again even from another
  * file.  So the first copy is never unmapped, the runtime remembers it, and
  * the NIFs of every load go through its table, which priv_data points to.
  */

@@ -17,7 +17,7 @@ static uint64_t ports;
 
 static _Thread_local struct drv_here here_now;
 
-/* Not inlined: a job that pauses goes on on another thread, and the compiler
+/* Not inlined: a job that pauses continues on another thread, and the compiler
  * may keep a thread-local's address. */
 __attribute__((noinline)) struct drv_here drv__here(void)
 {
@@ -62,7 +62,7 @@ void drv__port_unref(struct drv_port *p)
     enif_free(p);
 }
 
-void drv__port_let_go(struct drv_port *p)
+void drv__port_gone(struct drv_port *p)
 {
     struct drv_loaded *loaded = p->loaded;
 
@@ -77,7 +77,7 @@ void drv__last_stop(struct drv_port *p)
     if (p->driver->entry->stop)
         p->driver->entry->stop(p->pub.data);
     drv__here_set(before);
-    drv__port_let_go(p);
+    drv__port_gone(p);
 }
 
 /* -- the registry ---------------------------------------------------------- */

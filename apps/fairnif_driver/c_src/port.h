@@ -3,7 +3,7 @@
  * it.
  *
  * Who owns what:
- *   - a `drv_port` belongs to its references: one for the port, held until the
+ *   - a `drv_port` belongs to its references: one for the port, kept until the
  *     author's `stop` has been called, and one for each `drv_request`.  What
  *     a request may do needs nothing of the driver's library;
  *   - a `drv_job` belongs to the list it is in, or to the port's `running`.
@@ -24,7 +24,7 @@ enum drv_kind {
 enum {
     DRV_SMALL = 64,             /* bytes of answer without an allocation, as in
                                    the VM */
-    DRV_BUSY_JOBS = 64,         /* a port with so many, or so many bytes, to */
+    DRV_BUSY_JOBS = 64,         /* a port with this many jobs or bytes to */
     DRV_BUSY_BYTES = 65536      /* do is busy until half of it is done */
 };
 
@@ -32,7 +32,7 @@ struct drv_port;
 struct drv_request;
 
 struct drv_job {
-    struct fair__job pool;      /* first: the pool hands out its address */
+    struct fair__job pool;      /* first: the pool passes its address */
     struct drv_port *port;
     struct drv_job *next;
     enum drv_kind kind;
@@ -40,7 +40,7 @@ struct drv_job {
     enum { G_OUTSIDE, G_WAITS, G_PASSED } gate;     /* the gate's */
     bool again;                 /* the author has rescheduled it */
     bool paused;                /* `strand` is to be run again */
-    _Atomic bool unwanted;      /* nobody waits for the answer any more */
+    _Atomic bool unwanted;      /* no process waits for the answer */
     size_t bytes;               /* that it keeps from the sender */
     /* by kind */
     FairDrvCallback callback;
@@ -52,7 +52,7 @@ struct drv_job {
     ErlIOVec *ev;
     ErlDrvThreadData thread_data;
     ErlDrvMonitor monitor;
-    /* the answer, and who waits for it */
+    /* the answer, and its receiver */
     struct drv_request *request;    /* under the port's lock */
     bool sending;                   /* as this */
     ErlNifPid caller;
@@ -119,7 +119,7 @@ DRV_HIDDEN struct drv_port *drv__port_new(struct fair__driver *driver,
                                           ErlDrvPort port);
 DRV_HIDDEN void drv__port_unref(struct drv_port *p);
 /* The port's own reference: nothing of the author's is left. */
-DRV_HIDDEN void drv__port_let_go(struct drv_port *p);
+DRV_HIDDEN void drv__port_gone(struct drv_port *p);
 /* The author's last callback of a closed port has returned: his `stop`, and
  * then the same. */
 DRV_HIDDEN void drv__last_stop(struct drv_port *p);

@@ -1,6 +1,6 @@
 /*
- * request.c - fairnif_driver:control/3 and call/3: who waits, and how the
- * answer comes.
+ * request.c - fairnif_driver:control/3 and call/3: the waiting caller, and how
+ * the answer comes.
  *
  * The caller registers a request with the port, in C, and then calls the port
  * as anybody does.  The port's control finds the request by its caller, so
@@ -8,7 +8,7 @@
  * answered as by erlang:port_control/3.
  *
  * A request is a resource object on its caller's heap: when the caller dies,
- * its destructor tells the job that nobody wants it.
+ * its destructor tells the job that it is unwanted.
  *
  * Must never be done here: send to a caller that has said that it does not
  * wait any more (it would find a stray message).
@@ -220,8 +220,8 @@ static void free_result(struct drv_job *job)
     }
 }
 
-/* {Tag, {ok, Result}} or {Tag, error} to whoever waits for it; without a lock,
- * since a large result takes time to copy. */
+/* {Tag, {ok, Result}} or {Tag, error} to the process that waits; without a
+ * lock, since a large result takes time to copy. */
 void drv__answer(struct drv_job *job)
 {
     struct drv_port *p = job->port;

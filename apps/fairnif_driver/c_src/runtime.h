@@ -28,7 +28,7 @@ typedef _Atomic uint64_t drv_u64;
 typedef ERL_NIF_TERM drv_nif(ErlNifEnv *env, int argc,
                              const ERL_NIF_TERM argv[]);
 
-/* From the first load of this library on, for good. */
+/* Set at the first load of this library, and never changed. */
 DRV_HIDDEN extern const struct fair__private *drv__runtime;
 /* 0, or one of FAIR_E_..., which is then said on standard error. */
 DRV_HIDDEN int drv__bind(ErlNifEnv *env, ERL_NIF_TERM load_info);

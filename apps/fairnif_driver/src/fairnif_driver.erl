@@ -17,7 +17,7 @@
 %% @doc Loads a port driver made with `FAIR_DRIVER_INIT' (`fairdrv.h'), as
 %% `erl_ddll:load(Dir, Name)' does, and hands the runtime over to it: its callbacks
 %% can then put work off.  What erl_ddll says of who has loaded a driver holds: when
-%% the caller dies, it is unloaded, if nobody else has loaded it and no port is open.
+%% the caller dies, it is unloaded, if no other process has loaded it and no port is open.
 %%
 %% Returns what `erl_ddll:load/2' does, and with the driver not left loaded
 %% <dl>
@@ -28,7 +28,7 @@
 %%   application</dd>
 %% </dl>
 %% Costs a `dlopen' on a dirty I/O scheduler more than erl_ddll.  A driver that is
-%% loaded, and handed over, stays as it is.
+%% loaded, and bound, stays as it is.
 %%
 %% Raises `error:{fairnif_driver, Reason}' when this application's own library cannot be
 %% loaded.
@@ -62,7 +62,7 @@ library(Dir, Name) ->
 %%
 %% Raises `error:badarg' as that does: for what is no open port of this node, when the
 %% driver answers with an error, and when the port closes before it has answered.  The
-%% caller's death cancels what has not begun; what has is told by its tick.
+%% caller's death cancels what has not begun; what has begun learns it from its tick.
 -spec control(port() | atom(), Operation :: 0..16#ffffffff, Data :: iodata()) ->
           string() | binary().
 control(Port, Operation, Data) ->
@@ -75,8 +75,8 @@ call(Port, Operation, Data) ->
     request(Port, fun(P) -> erlang:port_call(P, Operation, Data) end,
             [Port, Operation, Data]).
 
-%% @doc What there is of drivers' things now: open ports of drivers that were handed
-%% the runtime, callbacks put off, callers that wait for one, libraries held mapped.
+%% @doc What there is of drivers' things now: open ports of drivers that were given
+%% the runtime, callbacks put off, callers that wait for one, libraries kept mapped.
 %% For tests of leaks; costs a microsecond.
 -spec counts() -> #{ports | jobs | requests | libraries => non_neg_integer()}.
 counts() ->
@@ -95,7 +95,7 @@ include_dir() ->
 
 %% -- calls ---------------------------------------------------------------------
 
-%% A call is made as any other, after the caller has said in C who waits; what
+%% A call is made as any other, after the caller has said in C that it waits; what
 %% the driver puts off is then answered by a message.
 request(Name, Call, Args) when is_atom(Name) ->
     case whereis(Name) of
@@ -179,7 +179,7 @@ late(Ref, Request) ->
 %% -- the library ----------------------------------------------------------------
 
 %% Two processes may come here at once: the second finds it loaded.  On a copy of this module
-%% that is being replaced load_nif refuses (old_code); the caller then goes on in the new one.
+%% that is being replaced load_nif refuses (old_code); the caller then continues in the new one.
 load_library() ->
     case erlang:load_nif(fairnif:path(?MODULE), fairnif:load_info()) of
         ok -> ok;
@@ -188,7 +188,7 @@ load_library() ->
     end,
     persistent_term:put({?MODULE, loaded}, true).
 
-%% A stub may not load the library and go on: loading writes over its code.
+%% A stub may not load the library and continue: loading writes over its code.
 nif_hand_over(_Path) -> erlang:nif_error(not_loaded).
 nif_known(_Port) -> erlang:nif_error(not_loaded).
 nif_request(_Port, _Ref) -> erlang:nif_error(not_loaded).

@@ -5,7 +5,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([who_does_not_use_drivers_does_not_load_them/1,
          a_release_with_drivers_boots_and_loads_the_library_at_first_use/1,
-         the_ports_of_a_library_go_on_when_the_module_comes_from_another_folder/1]).
+         the_ports_of_a_library_stay_when_the_module_comes_from_another_folder/1]).
 
 -define(LIBRARY, "fairnif_driver.so").
 
@@ -45,7 +45,7 @@ a_release_with_drivers_boots_and_loads_the_library_at_first_use(Config) ->
     ok = call(Peer, fairnif_driver, load, [fairnif_test_driver:dir(), "fairnif_test_driver"]),
     true = is_mapped(Peer, ?LIBRARY),
     <<1>> = call(Peer, fairnif_test_driver, once, [1]),
-    %% It stays for good, whatever comes of the module.
+    %% It is never unloaded, whatever comes of the module.
     [begin
          _ = call(Peer, code, purge, [fairnif_driver]),
          _ = call(Peer, code, delete, [fairnif_driver]),
@@ -58,7 +58,7 @@ a_release_with_drivers_boots_and_loads_the_library_at_first_use(Config) ->
     fairnif_test:stop(Peer).
 
 %% Another file is another copy of the library, with no port in it.
-the_ports_of_a_library_go_on_when_the_module_comes_from_another_folder(Config) ->
+the_ports_of_a_library_stay_when_the_module_comes_from_another_folder(Config) ->
     Peer = boot(Config, "other_folder", [fairnif, fairnif_driver]),
     {_, Port} = call(Peer, fairnif_test_driver, kept, []),
     Copy = filename:join(proplists:get_value(priv_dir, Config), "copy"),

@@ -9,7 +9,7 @@
 -import(fairnif_test_driver, [control/3, open/0, open/1, owner/0, order/1, order/4, journal/1,
                               stopped/1, flushed/0, is_loaded/1, dir/0, mapped/0, fds/0,
                               counters_file/0, new_counters/0, new_counters_in_place/0,
-                              counters/0, count/1, hold/0, let_go/0]).
+                              counters/0, count/1, hold/0, release/0]).
 
 -define(DRIVER, "fairnif_test_driver").
 %% Where work is done, as fairdrv.h numbers it; 3, for outputv and call: at once.
@@ -57,19 +57,19 @@ tests() ->
      {"an open_port that the driver refuses leaves nothing", fun refused/0},
      {"the owner's death ends the port, at every stage of its work", fun owner_dies/0},
      {"the caller's death ends his request, at every stage", fun caller_dies/0},
-     {"a port that closes answers those who wait with badarg, and no message more", fun closes/0},
+     {"a port that closes answers waiting callers with badarg, and no message more", fun closes/0},
      {"a library stays mapped while its callback runs, and is unmapped then", fun unload/0},
-     {"a driver that is loaded again while its callback runs goes on as it is", fun reload/0},
+     {"a driver that is loaded again while its callback runs continues as it is", fun reload/0},
      {"a driver loaded without fairnif_driver:load/2 works, but puts nothing off", fun unbound/0},
      {"ports opened before the hand-over stay without it", fun bound_late/0},
      {"a driver for another interface, or none, is refused and not left loaded", fun wrong/0},
-     {"ports go on, and are answered, when the module is loaded anew and was purged", fun anew/0},
+     {"ports work, and are answered, when the module is purged and reloaded", fun reloaded/0},
      {"a library that a runtime of another version refuses says so", fun other_runtime/0},
      {"at most as many callbacks for processors run at once as there are dirty schedulers",
       fun gate/0},
      {"callers, owners and ports that come and go leave nothing behind", fun storm/0},
      {"halt does not wait for a callback", fun halts/0},
-     {"work that is paused goes on on another thread when its scheduler goes offline",
+     {"work that is paused continues on another thread when its scheduler goes offline",
       fun migrates/0},
      {"work put off lets an Erlang process run on the only scheduler", fun shares/0}].
 
@@ -90,7 +90,7 @@ in_order(Test) ->
     new_counters_in_place(),
     ok = fairnif_driver:load(dir(), ?DRIVER),
     Fds = fds(),
-    try Test() after let_go() end,
+    try Test() after release() end,
     fairnif_test:eventually(fun fairnif_test_driver:no_jobs/0),
     [try port_close(P) catch error:badarg -> closed end
      || P <- erlang:ports(), {name, ?DRIVER ++ _} <- [erlang:port_info(P, name)]],
@@ -170,7 +170,7 @@ direct() ->
     ?assertEqual(0, count(begun)),
     ?assertEqual(<<"ok">>, erlang:port_control(Port, ?SCHEDULE, order(?CPU, 60000, 0, 1))),
     ?assertError(badarg, erlang:port_control(Port, ?JOURNAL, "")),
-    let_go(),
+    release(),
     ?assertEqual([1], journal(Port)),
     ?assertEqual(<<1:32/little>>, erlang:port_control(Port, ?JOURNAL, "")).
 
@@ -223,7 +223,7 @@ timer_in_order(Port) ->
                                control(Port, ?SCHEDULE, order(?IO, 60000, 0, 1))
                        end),
     timer:sleep(100),
-    let_go(),
+    release(),
     case journal(Port) of
         [1, 16#FFFFFFFF] -> ok;
         Seen when Us >= 50000; Seen =:= [1] -> {Us, Seen}
@@ -237,7 +237,7 @@ busy() ->
                                  || N <- lists:seq(1, 500)]
                         end),
     fairnif_test:eventually(fun() -> process_info(Sender, status) =:= {status, suspended} end),
-    let_go(),
+    release(),
     receive {'EXIT', Sender, normal} -> ok end,
     ?assertEqual(lists:seq(0, 500), journal(Port)).
 
@@ -272,7 +272,7 @@ refused() ->
     ?assertMatch(#{ports := 0}, fairnif_driver:counts()),
     ?assertEqual(0, count(stops)).
 
-%% What waits is not begun; what runs is told by its tick, or, if it has none, is let run.
+%% What waits is not begun; what runs learns it from its tick, or, if it has none, is let run.
 owner_dies() ->
     [begin
          new_counters_in_place(),
@@ -281,12 +281,12 @@ owner_dies() ->
          timer:sleep(After),
          exit(Owner, kill),
          fairnif_test:eventually(fun() -> erlang:port_info(Port) =:= undefined end),
-         Ticks =:= 0 andalso let_go(),
+         Ticks =:= 0 andalso release(),
          fairnif_test:eventually(fun() -> count(freed) =:= 4 orelse counters() end),
          stopped(1),
          ?assert(count(begun) =< 1),
          ?assertEqual(4 - count(begun), count(cancelled)),
-         Ticks =:= 1 andalso ?assertEqual(count(begun), count(told)),
+         Ticks =:= 1 andalso ?assertEqual(count(begun), count(notified)),
          ?assertEqual(1, count(closings))
      end || {Where, Ticks} <- [{?NORMAL, 1}, {?CPU, 1}, {?CPU, 0}, {?IO, 1}, {?IO, 0}],
             After <- [0, 20]].
@@ -311,12 +311,12 @@ caller_dies() ->
          ?assertEqual(killed, fairnif_test:down(Monitor)),
          garbage_collect(),
          fairnif_test:eventually(fun() -> maps:get(requests, fairnif_driver:counts()) =:= 0 end),
-         Before =:= 0 orelse let_go(),
+         Before =:= 0 orelse release(),
          %% The port is free again long before the work would have been done.
          {Us, <<0>>} = timer:tc(fun() -> control(Port, ?WORK, order(?NORMAL)) end),
          ?assert(Us < 10000000),
          ?assertEqual(case Before of 0 -> 3; _ -> 2 end, count(begun)),
-         ?assertEqual(count(begun) - 2, count(told))
+         ?assertEqual(count(begun) - 2, count(notified))
      end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 60000]].
 
 closes() ->
@@ -344,7 +344,7 @@ closes() ->
                   error(waits)
           end || Caller <- Callers],
          [receive {'EXIT', Caller, normal} -> ok end || Caller <- Callers],
-         let_go(),
+         release(),
          fairnif_test:eventually(fun fairnif_test_driver:no_jobs/0)
      end || Where <- [?NORMAL, ?CPU, ?IO], Before <- [0, 60000], Ticks <- [1, 0],
             {Where, Ticks} =/= {?NORMAL, 0}].
@@ -360,7 +360,7 @@ unload() ->
     receive {'DOWN', _, driver, fairnif_test_driver, unloaded} -> ok end,
     ?assert(mapped()),
     ?assertEqual({0, 0}, {count(stops), count(finishes)}),
-    let_go(),
+    release(),
     fairnif_test:eventually(fun() -> not mapped() end),
     ?assertEqual({1, 1, 1}, {count(ended), count(stops), count(finishes)}).
 
@@ -375,7 +375,7 @@ reload() ->
     Again = open(),
     ?assertEqual(<<1>>, control(Again, ?WORK, order(?CPU))),
     ?assertEqual({1, 0}, {count(inits), count(finishes)}),
-    let_go(),
+    release(),
     fairnif_test:eventually(fun() -> count(stops) =:= 1 end),
     ?assertEqual(<<1>>, control(Again, ?WORK, order(?IO))),
     true = port_close(Again),
@@ -428,7 +428,7 @@ wrong() ->
     ok = erl_ddll:unload(?DRIVER).
 
 %% Loaded as an upgrade, and after it was not there at all: the library is the same, and its ports.
-anew() ->
+reloaded() ->
     Port = open(),
     [begin
          Before = maps:with([ports, libraries], fairnif_driver:counts()),
@@ -472,7 +472,7 @@ gate() ->
     %% Those that wait there are taken away with their ports.
     [true = port_close(Port) || Port <- Ports],
     stopped(3 * N),
-    ?assertEqual(3 * N, count(told) + count(cancelled)).
+    ?assertEqual(3 * N, count(notified) + count(cancelled)).
 
 storm() ->
     Ports = erlang:system_info(port_count),
@@ -558,7 +558,7 @@ migrates() ->
     ?assert(count(moved) >= 1).
 
 %% The owner is bound to the scheduler that goes offline, but the VM may have the port elsewhere:
-%% so it goes on and off more than once; all over again where a busy machine did it too late.
+%% so it goes more than once; all over again where a busy machine did it too late.
 migrate() ->
     ok = fairnif_driver:load(dir(), ?DRIVER),
     Self = self(),
@@ -581,11 +581,11 @@ shares() ->
     Peer = fairnif_test:peer(["+S", "1:1"] ++ fairnif_test_driver:erl_args()),
     Beside = fun(Where, Ticks) -> fairnif_test:call(Peer, ?MODULE, beside, [Where, Ticks]) end,
     fairnif_test:retry(4, fun() ->
-                                  Held = Beside(?NORMAL, 0),
+                                  Plain = Beside(?NORMAL, 0),
                                   Fair = [Beside(Where, 1) || Where <- [?NORMAL, ?CPU, ?IO]],
-                                  case lists:min(Fair) > 4 * Held of
+                                  case lists:min(Fair) > 4 * Plain of
                                       true -> ok;
-                                      false -> {Held, Fair}
+                                      false -> {Plain, Fair}
                                   end
                           end),
     fairnif_test:stop(Peer).

@@ -1,5 +1,5 @@
 /*
- * A port driver for the tests: what each callback is told to do comes in its
+ * A port driver for the tests: what each callback is to do comes in its
  * data, and what it did is counted where it outlives the driver: in a file
  * that everybody maps.
  *
@@ -15,9 +15,9 @@
 #include <fairdrv.h>
 
 /* The first is no count: with it the test ends work that is under way. */
-#define COUNTERS(X) X(let_go) \
+#define COUNTERS(X) X(release) \
     X(inits) X(finishes) X(starts) X(stops) X(closings) \
-    X(begun) X(ended) X(cancelled) X(told) X(overlaps) X(freed) X(moved)
+    X(begun) X(ended) X(cancelled) X(notified) X(overlaps) X(freed) X(moved)
 #define FIELD(NAME) _Atomic uint64_t NAME;
 static struct counters { COUNTERS(FIELD) } *counters, nowhere;
 
@@ -89,10 +89,10 @@ static void work(const struct order *o)
     long thread = syscall(SYS_gettid);
 
     counters->begun++;
-    while (now_us() < end && !counters->let_go) {
+    while (now_us() < end && !counters->release) {
         if (o->ticks) {
             if (fair_drv_tick(o->s->port, 1)) {
-                counters->told++;
+                counters->notified++;
                 break;
             }
         }

@@ -5,7 +5,7 @@
 -export([build/0, erl_args/0, once/1, kept/0, put_off/2, control/3, open/0, open/1, owner/0,
          order/1, order/4, journal/1, stopped/1, no_jobs/0, nothing_left/0, flushed/0, is_loaded/1,
          dir/0, mapped/0, fds/0, counters_file/0, new_counters/0, new_counters_in_place/0,
-         counters/0, count/1, hold/0, let_go/0]).
+         counters/0, count/1, hold/0, release/0]).
 
 -define(DRIVER, "fairnif_test_driver").
 %% Of its control.
@@ -95,7 +95,7 @@ fds() ->
 %% -- counters ----------------------------------------------------------------
 
 names() ->
-    [let_go, inits, finishes, starts, stops, closings, begun, ended, cancelled, told, overlaps,
+    [release, inits, finishes, starts, stops, closings, begun, ended, cancelled, notified, overlaps,
      freed, moved].
 
 counters_file() ->
@@ -109,7 +109,7 @@ new_counters_in_place() ->
     write(<<0:(64 * length(names()))>>).
 
 %% From now on all work is over at once; until hold/0, or new counters.
-let_go() ->
+release() ->
     write(<<1:64/native>>).
 
 hold() ->
