@@ -4,7 +4,7 @@
  *
  * The handler stands before the function's libraries are loaded: those that
  * have one of their own (fairnif's runtime, for the stacks of tasks) come
- * first, and hand on what is not theirs. It writes one line, the node's last
+ * first, and pass on what is not theirs. It writes one line, the node's last
  * words, and lets the node die of the same signal.
  */
 #define _GNU_SOURCE

@@ -12,7 +12,7 @@
 #include "thread_clock.h"
 
 typedef struct {
-    ErlNifPid to;               /* who is told */
+    ErlNifPid to;               /* who is notified */
     ErlNifEnv *env;             /* holds `key` */
     ERL_NIF_TERM key;
 } sentinel;
@@ -107,14 +107,14 @@ static ERL_NIF_TERM make_sentinel(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 
 /* Without it the VM may write beyond an object that is made during a takeover: see
  * docs/internals/nif.md. */
-static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
+static void ignore_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
 {
     (void)env, (void)obj, (void)pid, (void)monitor;
 }
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    ErlNifResourceTypeInit init = {.dtor = tell, .down = nobody_down, .members = 3};
+    ErlNifResourceTypeInit init = {.dtor = tell, .down = ignore_down, .members = 3};
 
     (void)priv, (void)info;
     sentinel_type = enif_init_resource_type(env, "fairnif_check_sentinel", &init,

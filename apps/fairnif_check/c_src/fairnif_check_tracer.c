@@ -2,11 +2,11 @@
  * A tracer that writes down when one process ran, and nothing else.
  *
  * Trace messages to a process would cost the traced one a lock that it may have
- * to wait for, a wait that nobody could tell from its own. Here an event is 24
+ * to wait for, a wait that looks like its own. Here an event is 24
  * bytes in a table of its own; what the thread lost to other threads so far is
  * among them.
  *
- * A table has room for so many events. What comes later is still seen: of the
+ * A table has room for Limit events. What comes later is still seen: of the
  * slices after that the longest are kept, exactly, and the others are counted.
  * So memory is bounded, and no stretch is too late to be found.
  *
@@ -33,7 +33,7 @@ typedef struct {
 typedef struct {
     int64_t start, end;         /* VM's monotonic time, ns */
     int64_t waited;             /* of that time */
-    int64_t collected;          /* garbage, for so much of that time */
+    int64_t collected;          /* garbage, in part of that time */
     int64_t thread;             /* as above */
 } slice;
 
@@ -86,7 +86,7 @@ static void free_table(ErlNifEnv *env, void *object)
     enif_free(t->slices);
 }
 
-/* new(Limit): a table for so many events, 24 bytes each, and for what comes later */
+/* new(Limit): a table for Limit events, 24 bytes each, and for what comes later */
 static ERL_NIF_TERM new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     unsigned long limit;
@@ -110,7 +110,7 @@ static ERL_NIF_TERM new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return term;
 }
 
-/* Asked by the VM before an event: whether it is to be told. */
+/* Asked by the VM before an event: whether it shall be sent. */
 static ERL_NIF_TERM enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     table *t;
@@ -296,14 +296,14 @@ static ERL_NIF_TERM later(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* Without it the VM may write beyond an object that is made during a takeover: see
  * docs/internals/nif.md. */
-static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
+static void ignore_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
 {
     (void)env, (void)obj, (void)pid, (void)monitor;
 }
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    ErlNifResourceTypeInit init = {.dtor = free_table, .down = nobody_down, .members = 3};
+    ErlNifResourceTypeInit init = {.dtor = free_table, .down = ignore_down, .members = 3};
 
     (void)priv, (void)info;
     for (size_t i = 0; i < TAGS; i++)

@@ -30,7 +30,7 @@ static int64_t thread_waited(void)
     text[n > 0 ? n : 0] = '\0';
     if (sscanf(text, "%lld %lld", &ran, &wait) == 2)
         return wait;
-    /* Somebody closed it. From 0 back to its value would look like a long wait. */
+    /* It was closed. From 0 back to its value would look like a long wait. */
     schedstat = -1;
     return 0;
 }

@@ -71,14 +71,14 @@ well_behaved_test_(Subject, Opts) ->
 
 %% ---- outcomes ----
 
-%% Not through the group leader: EUnit shows what a test that passed has printed to nobody.
+%% Not through the group leader: EUnit drops what a test that passed has printed.
 print(Text) ->
     io:format(user, "~n~ts~n", [Text]).
 
 %% @private Say gets the lines that must not go unseen.
 -spec conclude(outcome(), fun((string()) -> term())) -> ok.
 conclude({ok, #{exit := 0} = Result}, Say) ->
-    _ = [Say(told(V, Result)) || V <- verdicts([waived], Result)],
+    _ = [Say(described(V, Result)) || V <- verdicts([waived], Result)],
     ok;
 conclude({ok, #{exit := 1} = Result}, _) ->
     fail(Result, verdicts([fail], Result));
@@ -101,7 +101,7 @@ skip(Expression, Text, Say) ->
 %% @private
 -spec tests(outcome(), fun((string()) -> term())) -> [{unicode:chardata(), fun(() -> ok)}].
 tests({ok, #{expression := Expression} = Result}, Say) ->
-    _ = [Say(told(V, Result)) || V <- verdicts([waived, unsure], Result)],
+    _ = [Say(described(V, Result)) || V <- verdicts([waived, unsure], Result)],
     [{flat([Expression, ": ", title(V)]),
       fun() ->
               case Status of
@@ -130,8 +130,8 @@ fail(#{expression := Expression}, Verdicts) ->
     io:format("~ts", [[[L, $\n] || L <- Lines]]),
     error({not_well_behaved, Lines}).
 
-told(#{status := Status, property := Property, sentence := Sentence} = Verdict,
-     #{expression := Expression, options := Options}) ->
+described(#{status := Status, property := Property, sentence := Sentence} = Verdict,
+          #{expression := Expression, options := Options}) ->
     Word = case {Status, Options} of
                {waived, #{waive := #{Property := Reason}}} -> ["WAIVED (", Reason, ")"];
                {unsure, _} -> "SKIPPED, not passed"
@@ -172,7 +172,7 @@ options(Opts) when is_map(Opts) ->
 options(_) ->
     wrong("the options are a map", []).
 
-%% A waiver without a reason is a finding that nobody will look at again.
+%% A waiver without a reason is a finding that is never looked at again.
 waivers(Waivers) when is_map(Waivers) ->
     Known = [P || #{property := P} <- fairnif_check_verdict:properties()],
     _ = [begin

@@ -90,7 +90,7 @@ the_same_sentence_stands_there_once_test() ->
     Advice = advise(Results),
     ?assertEqual(lists:uniq(Advice), Advice).
 
-a_dirty_function_that_is_short_is_told_what_that_costs_test() ->
+the_advice_for_a_short_dirty_function_names_the_cost_test() ->
     Results = [R#{slices := slices(0, 1000)} || R <- judged([], [{1000, 1000}, {2000, 2000}])],
     ?assert(lists:any(fun(S) -> binary:match(S, <<"that is every size measured. There a normal">>)
                                     =/= nomatch end, advise(Results))).
@@ -104,7 +104,7 @@ what_blocks_a_scheduler_and_no_processor_is_sent_to_a_thread_test_() ->
         ++ [?_assert(says(<<"for 100 ms and uses a processor for up to 2 % of that">>,
                           blocked(0, 300 * ?MS, 3, 0.011)))].
 
-what_computes_for_long_on_a_dirty_scheduler_is_told_when_a_thread_is_better_test_() ->
+the_advice_for_a_long_dirty_function_says_when_a_thread_is_better_test_() ->
     [?_assertEqual({Case, Computes},
                    {Case, says(<<"It computes for 100 ms on a dirty scheduler">>,
                                apply(fun blocked/4, Case))})

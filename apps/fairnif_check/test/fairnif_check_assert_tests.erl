@@ -108,7 +108,7 @@ fails(Test) ->
         error:{not_well_behaved, [_ | _]} -> true
     end.
 
-an_eunit_generator_is_told_what_is_wrong_test() ->
+an_eunit_generator_reports_what_is_wrong_test() ->
     ?assertError({badarg, _}, ?M:well_behaved_test_("ok", #{no_such => option})),
     ?assertError({badarg, "the expression, column " ++ _}, ?M:well_behaved_test_("a b", #{})).
 
@@ -232,7 +232,7 @@ a_fun_of_ordinary_erlang_never_fails_test_() ->
      end}.
 
 %% What this machine writes of a real check keeps to the schema too. (The call that blocks is
-%% charged: a loop of such calls would else go on for minutes after a kill.)
+%% charged: a loop of such calls would else run for minutes after a kill.)
 a_crash_is_a_failure_and_a_call_that_blocks_never_passes_test_() ->
     {timeout, 300,
      fun() ->

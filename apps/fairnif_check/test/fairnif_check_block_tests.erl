@@ -40,7 +40,7 @@ time_on_a_dirty_scheduler_is_no_hold_test_() ->
     end).
 
 %% However long it takes it is another call that says what every call does.
-a_first_call_of_seconds_is_told_apart_from_the_second_test_() ->
+a_first_call_of_seconds_is_separate_from_the_second_test_() ->
     in_peer(slow_at_first, fun(#{first := #{block := Block, elapsed := Elapsed},
                                  block := #{calls := Calls, longest := Longest}}) ->
         ?assert(Elapsed >= 3100 * ?MS),
@@ -118,7 +118,7 @@ measure(Manner, Opts) ->
     {module, _} = code:ensure_loaded(fairnif_zoo),
     ?H:measure(fun() -> behave(Manner) end, Opts).
 
-%% How often the function was called is told as well.
+%% How often the function was called is reported as well.
 first() ->
     Calls = counters:new(1, []),
     {?H:first(fun() -> counters:add(Calls, 1, 1) end), counters:get(Calls, 1)}.

@@ -121,7 +121,7 @@ each_figure_has_the_direction_that_is_better_test_() ->
                                      V =:= worse orelse V =:= improved])
       end} || {Figure, Verdict, Key, Value} <- Cases].
 
-what_nobody_would_notice_is_within_noise_test() ->
+what_is_too_small_to_notice_is_within_noise_test() ->
     %% Three times the block, and still a tenth of the limit.
     ?assertMatch(#{block := #{verdict := within_noise}}, rows(slices, blocked(90000, 60000))),
     ?assertMatch(#{leak := #{verdict := within_noise}},
@@ -186,7 +186,7 @@ delays_that_overlap_from_window_to_window_are_within_noise_test() ->
                  figure_rows(?R:put_size(delay, Before, ?R:good()),
                              ?R:put_size(delay, Now, ?R:good()))).
 
-nobody_answering_now_cannot_be_compared_test() ->
+a_run_without_an_answer_cannot_be_compared_test() ->
     ?assertMatch(#{delay := #{verdict := unsure}}, rows(delay, #{beside => unanswered})).
 
 what_was_measured_on_one_side_only_cannot_be_compared_test() ->

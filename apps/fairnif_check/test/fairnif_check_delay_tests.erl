@@ -20,7 +20,7 @@ who_comes_late_was_late_each_time_that_has_passed_test_() ->
              {100, 5, 135, [35, 25, 15, 5]}, {100, 2, 135, [35, 25]}, {100, 1, 500, [400]},
              {-100, 3, -85, [15, 5]}, {100, 5, 99, [0]}]].
 
-nobody_wakes_up_early_and_there_is_a_sample_for_each_time_test_() ->
+no_process_wakes_up_early_and_there_is_a_sample_for_each_time_test_() ->
     {timeout, 60, fun() ->
         {Us, #{count := Count, samples := Samples}} =
             timer:tc(fun() -> ?D:measure(#{time_ms => 300}) end),

@@ -35,7 +35,7 @@ bitwise(Config) ->
     well_behaved(Config, "bitwise:exor_dirty_yield(Bin, 90)", #{sizes => [16777216]}),
     well_behaved(Config, "bitwise:exor_threaded(Bin, 90)", on_threads(#{sizes => [16777216]})).
 
-%% Objects that wait 5 ms when nobody refers to them any more. They are cleaned up after the kill,
+%% Objects that wait 5 ms when no term refers to them any more. They are cleaned up after the kill,
 %% one after the other, and take memory until then.
 cleanup(Config) ->
     Opts = #{sizes => [1024]},

@@ -6,10 +6,10 @@
 
 %% {What a node said, what that is called, whose stack was used up}. Functions are named in the
 %% files of true libraries only: fairnif_check_run_tests.
-last_words_are_told_test_() ->
-    [{Words, [?_assertEqual(Told, unicode:characters_to_list(?F:told(list_to_binary(Words)))),
+last_words_are_reported_test_() ->
+    [{Words, [?_assertEqual(Report, unicode:characters_to_list(?F:report(list_to_binary(Words)))),
               ?_assertEqual(Stack, ?F:overflow(list_to_binary(Words)))]}
-     || {Words, Told, Stack} <-
+     || {Words, Report, Stack} <-
             [{"fairnif_check_fault 4 0 1\t/a/b.so+1f\t/c/libc.so.6+3", "SIGILL in b.so+0x1f", no},
              {"fairnif_check_fault 11 0 1\t/c/libc.so.6+1f\t/c/ld-2.36.so+3\t/a dir/b.so+2",
               "SIGSEGV in libc.so.6+0x1f, called by b.so+0x2", no},

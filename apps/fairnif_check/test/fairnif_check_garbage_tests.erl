@@ -40,7 +40,7 @@ who_does_not_return_is_given_up_test_() ->
      {timeout, 60, fun() -> ?assertEqual({ok, {error, {timeout, 2000}}}, run(waits)) end}}.
 
 %% Memory that others may not have was the function's all the same: its own figures stand.
-erlang_that_ends_is_told_and_the_function_is_not_blamed_test_() ->
+erlang_that_ends_is_reported_and_the_function_is_not_blamed_test_() ->
     {setup, fun fairnif_check_zoo:build/0,
      {timeout, 60, fun() ->
          {ok, {ok, #{collected := [_, _, _ | _], killed := [_, _, _ | _], control := Control,

@@ -54,7 +54,7 @@ who_waits_stops_at_once_test_() ->
         ?assert(Total =< Resolution)
     end).
 
-code_in_a_dirty_nif_goes_on_after_down_test_() ->
+code_in_a_dirty_nif_runs_on_after_down_test_() ->
     in_peer(dirty, #{time_ms => 300, call_ns => 300 * ?MS}, fun(Result) ->
         #{down := #{median := Down}, stop := #{median := Stop}, unstopped := 0,
           control_samples := Control} = Result,
@@ -88,7 +88,7 @@ before_who_leaves_much_erlang_is_killed_that_builds_as_much_test_() ->
     end}.
 
 %% Up to 100 kB a kill; and of calls that are not killed, nothing or 100 kB each.
-memory_that_is_lost_is_told_by_kills_and_by_calls_test_() ->
+memory_that_is_lost_is_reported_by_kills_and_by_calls_test_() ->
     [in_peer(Manner, #{time_ms => 300, call_ns => 20 * ?MS}, fun(#{alone := Alone} = Result) ->
          {PerKill, Total, Resolution} = ?K:growth(Result),
          ?assert(Total > Resolution),

@@ -50,7 +50,7 @@ of_more_than_it_has_room_for_the_longest_are_kept_and_the_others_counted_test_()
         ?assert(Ns =< Count * lists:min(Own))
     end}.
 
-garbage_in_a_late_slice_is_told_test() ->
+garbage_in_a_late_slice_is_reported_test() ->
     Table = traced(0, fun() -> erlang:garbage_collect() end),
     #{longest := Longest} = ?T:later(Table),
     ?assert(lists:any(fun({_, _, _, _, Collected}) -> Collected > 0 end, Longest)).
@@ -84,7 +84,7 @@ a_call_after_the_limit_without_a_long_slice_is_seen_test_() ->
     end).
 
 %% The zoo's function works for 20 ms in its first call and for 20 us in later ones.
-the_first_call_is_told_apart_test_() ->
+the_first_call_is_reported_apart_test_() ->
     in_peer({?MODULE, blocks, [block_first, 20000]}, fun({ok, Result}) ->
         #{first := #{block := Block, elapsed := Elapsed}, block := #{longest := Later}} = Result,
         ?assert(Block > 19 * ?MS),

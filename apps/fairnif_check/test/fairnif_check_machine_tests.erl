@@ -39,7 +39,7 @@ who_is_apart_gives_a_value_or_its_end_test_() ->
      ?_assertExit(normal, ?M:apart([], fun() -> exit(normal) end)),
      ?_assertEqual({value, x}, ?M:apart([], fun() -> {value, x} end))].
 
-without_proc_nobody_knows_test() ->
+without_proc_it_is_unknown_test() ->
     ?assertEqual(unknown, available([])).
 
 clock(Busy, Own, Seconds) ->
@@ -66,7 +66,7 @@ a_program_that_belongs_to_the_measurement_is_none_of_the_others_test_() ->
         ?assert(?M:others(BeforeOwn, AfterOwn) < ?M:others(Before, After))
     end}.
 
-of_a_moment_nobody_knows_what_others_did_test() ->
+what_others_did_in_a_moment_is_unknown_test() ->
     ?assertEqual(undefined, ?M:others(clock(0, 0, 5), clock(10, 0, 5.4))),
     Unknown = ?M:cpu_clock(fun(_) -> {error, enoent} end, 0),
     ?assertEqual(undefined, ?M:others(Unknown, Unknown)).

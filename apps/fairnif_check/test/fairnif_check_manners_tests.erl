@@ -15,7 +15,7 @@ a_bad_verdict_stands_in_the_table_and_in_words_test() ->
     shown(Text, "**`m:f(Bin)`**. *OTP 25*: At 1 MiB: It blocked a normal scheduler for 23.4 ms").
 
 each_release_has_a_column_and_what_it_was_not_asked_is_a_dash_test() ->
-    On = fun(Otp, Entries) -> ?M:told((?R:context())#{otp := Otp}, Entries) end,
+    On = fun(Otp, Entries) -> ?M:release((?R:context())#{otp := Otp}, Entries) end,
     Text = unicode:characters_to_list(
              ?M:page([row()], [On(<<"27">>, [{row(), {ok, ?R:bad()}}]), On(<<"25">>, [])])),
     shown(Text, "| function | size | OTP 25 | OTP 27 |\n|---|---|---|---|\n"),
@@ -23,7 +23,7 @@ each_release_has_a_column_and_what_it_was_not_asked_is_a_dash_test() ->
     shown(Text, "**`m:f(Bin)`**. *OTP 27*: At 1 MiB: It blocked").
 
 what_is_kept_comes_back_test() ->
-    Release = ?M:told(?R:context(), [{row(), {ok, ?R:bad()}}]),
+    Release = ?M:release(?R:context(), [{row(), {ok, ?R:bad()}}]),
     {ok, Tokens, _} = erl_scan:string(lists:flatten(io_lib:format("~0tp.", [Release]))),
     ?assertEqual({ok, Release}, erl_parse:parse_term(Tokens)).
 
@@ -49,7 +49,7 @@ row() ->
 
 page(Entries) ->
     unicode:characters_to_list(?M:page([R || {R, _} <- Entries],
-                                       [?M:told(?R:context(), Entries)])).
+                                       [?M:release(?R:context(), Entries)])).
 
 lines(Text) ->
     string:split(Text, "\n", all).

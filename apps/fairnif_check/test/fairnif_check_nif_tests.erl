@@ -8,7 +8,7 @@
 -define(N, fairnif_check_nif).
 -define(SOON_MS, 10000).
 
-the_times_of_a_thread_go_on_and_its_number_is_a_thread_of_this_node_test() ->
+the_times_of_a_thread_increase_and_its_number_is_a_thread_of_this_node_test() ->
     {M0, _, _, Thread} = ?N:thread_times(),
     {M1, Cpu, Waited, _} = ?N:thread_times(),
     ?assert(M1 >= M0),
@@ -28,15 +28,15 @@ now_is_the_time_of_the_vm_on_all_kinds_of_schedulers_test_() ->
 
 a_sentinel_tells_when_its_owner_has_exited_and_not_before_test() ->
     Owner = owner(key, fun() -> receive done -> ok end end),
-    ?assertEqual(nothing, told(key, 50)),
+    ?assertEqual(nothing, notified(key, 50)),
     Before = ?N:now(),
     Owner ! done,
-    ?assert(told(key, ?SOON_MS) >= Before).
+    ?assert(notified(key, ?SOON_MS) >= Before).
 
 any_term_is_a_key_test_() ->
     [fun() ->
              _ = owner(Key, fun() -> ok end),
-             ?assert(is_integer(told(Key, ?SOON_MS)))
+             ?assert(is_integer(notified(Key, ?SOON_MS)))
      end || Key <- [make_ref(), {self(), binary:copy(<<"long">>, 100)}, #{a => [1.5]}]].
 
 two_holders_are_one_sentinel_test() ->
@@ -44,11 +44,11 @@ two_holders_are_one_sentinel_test() ->
     Second = spawn(fun() -> receive Term -> receive done -> Me ! Term end end end),
     _ = owner_of(key, fun(Term) -> Second ! Term, Me ! passed end),
     receive passed -> ok end,
-    ?assertEqual(nothing, told(key, 50)),
+    ?assertEqual(nothing, notified(key, 50)),
     exit(Second, kill),
-    ?assert(is_integer(told(key, ?SOON_MS))).
+    ?assert(is_integer(notified(key, ?SOON_MS))).
 
-a_killed_owner_in_a_dirty_nif_is_told_of_when_the_nif_has_returned_test_() ->
+a_killed_owner_in_a_dirty_nif_is_reported_when_the_nif_has_returned_test_() ->
     {timeout, 60, fun() -> fairnif_check_repeat:until_it_holds(fun() ->
         %% What it left is freed by a normal scheduler, by any of them, which must wake to do so.
         Ticks = [spawn_opt(fun tick/0, [link, fairnif_check_machine:bound_to(N)])
@@ -59,17 +59,17 @@ a_killed_owner_in_a_dirty_nif_is_told_of_when_the_nif_has_returned_test_() ->
         Killed = ?N:now(),
         exit(Owner, kill),
         receive {'DOWN', Monitor, process, _, killed} -> ok end,
-        Gone = told(key, ?SOON_MS),
+        Gone = notified(key, ?SOON_MS),
         [begin unlink(Tick), exit(Tick, kill) end || Tick <- Ticks],
         ?assert(Gone - Killed > 200000000)
     end) end}.
 
-nobody_to_be_told_is_no_error_test() ->
+a_dead_process_to_notify_is_no_error_test() ->
     Dead = spawn(fun() -> ok end),
     Monitor = monitor(process, Dead),
     receive {'DOWN', Monitor, process, _, _} -> ok end,
     _ = spawn(fun() -> ?N:sentinel(Dead, key) end),
-    ?assertEqual(nothing, told(key, 50)).
+    ?assertEqual(nothing, notified(key, 50)).
 
 who_is_no_process_of_this_node_is_badarg_test_() ->
     [?_assertError(badarg, ?N:sentinel(To, key)) || To <- [me, 1, make_ref(), []]].
@@ -84,7 +84,7 @@ a_sentinel_outlives_the_version_that_made_it_test_() ->
 
 in_peer(Function) ->
     {timeout, 60, fun() ->
-        ?assertEqual({ok, told}, fairnif_check_peer:run([], {?MODULE, Function, []}, 30000)) end}.
+        ?assertEqual({ok, ok}, fairnif_check_peer:run([], {?MODULE, Function, []}, 30000)) end}.
 
 %% ---- in the peer ----
 
@@ -95,7 +95,7 @@ without_the_module() ->
     false = code:is_loaded(?N),
     true = mapped(),
     Owner ! done,
-    told_at_all().
+    notified_at_all().
 
 beside_a_newer_module() ->
     Old = owner(old, fun() -> receive done -> ok end end),
@@ -105,13 +105,13 @@ beside_a_newer_module() ->
     {module, ?N} = code:load_file(?N),
     false = code:purge(?N),
     [Owner ! done || Owner <- [Old, New]],
-    true = is_integer(told(old, ?SOON_MS)),
-    true = is_integer(told(new, ?SOON_MS)),
-    told.
+    true = is_integer(notified(old, ?SOON_MS)),
+    true = is_integer(notified(new, ?SOON_MS)),
+    ok.
 
-told_at_all() ->
-    case told(key, ?SOON_MS) of
-        Ns when is_integer(Ns) -> told
+notified_at_all() ->
+    case notified(key, ?SOON_MS) of
+        Ns when is_integer(Ns) -> ok
     end.
 
 mapped() ->
@@ -128,12 +128,12 @@ owner_of(Key, Fun) ->
                           Term = ?N:sentinel(Me, Key),
                           Me ! {self(), has_it},
                           _ = Fun(Term),
-                          %% Held until here.
+                          %% Kept until here.
                           true = is_reference(Term)
                   end),
     receive {Owner, has_it} -> Owner end.
 
-told(Key, Ms) ->
+notified(Key, Ms) ->
     receive {sentinel, Key, Ns} -> Ns after Ms -> nothing end.
 
 tick() ->

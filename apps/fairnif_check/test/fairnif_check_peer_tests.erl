@@ -148,7 +148,7 @@ the_slogan_of_a_crash_is_its_last_words_test_() ->
                          ?P:call(Peer, {erlang, halt, ["my slogan"]}, 10000) end))
     end}.
 
-%% Whoever has a handler of its own for faults, and hands on, knows more than the checker's.
+%% A handler of another library that passes faults on knows more than the checker's.
 of_a_fault_the_runtime_s_words_count_test_() ->
     Fault = "fairnif_check_fault 11 1 1\t" ++ lists:duplicate(300, $x) ++ "+0\n",
     [{timeout, 60, fun() ->
@@ -210,7 +210,7 @@ no_file_of_last_words_is_left_behind_test_() ->
 one_that_died_between_two_calls_is_an_error_value_test_() ->
     {timeout, 60, fun() ->
         ?P:with([], fun(Peer) ->
-            %% It halts when nobody waits for it.
+            %% It halts when no process waits for it.
             ?assertMatch({ok, {ok, _}}, ?P:call(Peer, {timer, apply_after,
                                                        [50, erlang, halt, [7]]}, 10000)),
             timer:sleep(2000),
@@ -260,7 +260,7 @@ with_directory(Name, Fun) ->
         try Fun(Dir) after os:putenv("TMPDIR", Before) end
     end).
 
-%% So much at once.
+%% All of it at once.
 eat(Bytes) ->
     Eaten = binary:copy(<<1>>, Bytes),
     Bytes = byte_size(Eaten),

@@ -65,7 +65,7 @@ an_error_of_the_lab_is_failed_and_no_verdict_test_() ->
         ?assertMatch({match, _}, re:run(Text, "the checker itself failed, in fairnif_check_"))
     end}.
 
-%% ---- what a function does that does not return: told, within a time limit ----
+%% ---- what a function does that does not return: reported, within a time limit ----
 
 what_ends_a_call_is_the_verdict_and_the_sentence_test_() ->
     [{title(Source), {timeout, 120, fun() ->
@@ -168,7 +168,7 @@ what_is_called_beside_it_and_fails_is_failed_and_no_verdict_test_() ->
     end}.
 
 %% The first two calls are good, and it is not the first that counts.
-what_fails_later_is_told_with_the_measurement_that_saw_it_test_() ->
+what_fails_later_is_reported_with_the_measurement_that_saw_it_test_() ->
     Later = "counters:add(Init, 1, 1), counters:get(Init, 1) < 10 orelse error(late)",
     Traced = "{flags, []} = erlang:trace_info(self(), flags)",
     Leaves = "true = ets:insert_new(Init, {busy}), timer:sleep(2), ets:delete(Init, busy)",
@@ -247,7 +247,7 @@ the_other_subject_is_not_blamed_test_() ->
         ?assertEqual(<<"while timed: raises error:late">>, Error)
     end}.
 
-%% ---- what functions do that is nobody's business ----
+%% ---- what functions do that is not judged ----
 
 manners_of_erlang_code_are_no_fault_test_() ->
     [{Source, {timeout, 300, fun() -> fairnif_check_repeat:until_it_holds(fun() ->

@@ -29,14 +29,14 @@ a_process_that_sleeps_has_no_slice_meanwhile_test_() ->
         ?assertEqual(0, maps:get(count, D))
     end).
 
-native_code_that_does_not_give_way_is_one_slice_test_() ->
+native_code_that_does_not_yield_is_one_slice_test_() ->
     ok = fairnif_check_zoo:build(),
     in_peer(native, fun(#{normal := N, elapsed := Elapsed}) ->
         ?assert(maps:get(longest, N) > Elapsed div 2),
         ?assert(maps:get(longest, N) =< Elapsed)
     end).
 
-time_on_a_dirty_scheduler_is_told_apart_test_() ->
+time_on_a_dirty_scheduler_is_counted_apart_test_() ->
     in_peer(dirty, fun(#{normal := N, dirty := D, elapsed := Elapsed}) ->
         ?assert(Elapsed >= 100 * ?MS),
         ?assertEqual(1, maps:get(count, D)),
@@ -50,7 +50,7 @@ garbage_collection_is_not_held_against_the_function_test_() ->
         ?assert(maps:get(total, N) + maps:get(total, Gc) =< Elapsed)
     end).
 
-beyond_its_limit_the_longest_slices_are_kept_and_the_call_goes_on_test_() ->
+beyond_its_limit_the_longest_slices_are_kept_and_the_call_continues_test_() ->
     {timeout, 60, fun() ->
         {ok, {ok, #{slices := Slices, truncated := Truncated, value := Value,
                     later := #{since := Since, until := Until}}}} =

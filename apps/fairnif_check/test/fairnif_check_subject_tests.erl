@@ -47,7 +47,7 @@ a_subject_is_called_by_its_text_test_() ->
                            {{lists, seq, [1, 2]}, <<"lists:seq/2">>},
                            {fun lists:max/1, <<"fun lists:max/1">>}]].
 
-a_charlist_in_an_elixir_call_is_told_test_() ->
+a_charlist_in_an_elixir_call_is_reported_test_() ->
     [?_assertEqual({Text, Notes}, {Text, noted(Text, #{})})
      || {Text, Notes} <-
             [{"Sprouts.count(\"ab\", {Sprouts.new(\"cd\")})", [charlist("ab"), charlist("cd")]},
@@ -67,7 +67,7 @@ noted(Source, Spec) ->
     {ok, Subject} = ?S:new(Source, Spec),
     ?S:notes(Subject).
 
-%% It would refuse variables that nobody uses, which most expressions leave.
+%% It would refuse unused variables, which most expressions leave.
 the_options_of_the_user_s_compiler_have_no_say_test() ->
     os:putenv("ERL_COMPILER_OPTIONS", "[warnings_as_errors, report]"),
     try
@@ -134,7 +134,7 @@ a_fun_of_a_module_that_is_not_as_in_its_file_is_a_usage_error_test_() ->
                                    andalso match, Text})
          || {Module, Part} <- [{fairnif_check_subject_nowhere, "cannot be loaded in another node"},
                                {fairnif_check_machine, "is another than its file"}],
-            Text <- [told_of_fun_in(Module)]]
+            Text <- [said_of_fun_in(Module)]]
     end}.
 
 what_init_opened_stays_open_test_() ->
@@ -220,7 +220,7 @@ called(Source) ->
     ?S:text(Subject).
 
 %% What is said of a fun of this module, as it never was in any file.
-told_of_fun_in(Module) ->
+said_of_fun_in(Module) ->
     Forms = [{attribute, 1, module, Module}, {attribute, 1, export, [{make, 0}]},
              {function, 1, make, 0,
               [{clause, 1, [], [], [{'fun', 1, {clauses, [{clause, 1, [], [],

@@ -42,7 +42,7 @@ a_leak_is_bytes_a_kill_and_unknown_is_no_leak_test() ->
     Unknown = Leak(#{total => undefined, per_kill => undefined, resolution => 1.0e5}),
     ?assertNot(has("memory lost", Unknown)).
 
-nobody_answered_is_shown_by_the_verdict_and_not_as_a_figure_test() ->
+no_answer_is_shown_by_the_verdict_and_not_as_a_figure_test() ->
     Text = format(result(#{sizes => [(size())#{delay => #{beside => unanswered}}]})),
     ?assertNot(has("runs late", Text)).
 

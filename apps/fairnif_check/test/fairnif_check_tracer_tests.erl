@@ -9,7 +9,7 @@
 
 -define(T, fairnif_check_tracer).
 
-a_table_that_nobody_wrote_to_has_no_events_test() ->
+a_new_table_has_no_events_test() ->
     ?assertEqual([], ?T:events(?T:new(10))),
     ?assertEqual([], ?T:events(?T:new(0))).
 
@@ -34,12 +34,12 @@ every_slice_has_its_begin_and_its_end_in_order_of_time_test() ->
     ?assert(lists:all(fun({_, Kind, _, Waited}) -> Kind =:= normal andalso Waited >= 0 end,
                       [E || {in, _, _, _} = E <- Events])).
 
-a_collection_of_garbage_is_told_with_its_end_test() ->
+a_collection_of_garbage_is_seen_with_its_end_test() ->
     Events = events(1000, fun() -> erlang:garbage_collect() end),
     Gcs = [Tag || {Tag, _, _, _} <- Events, Tag =:= gc_begin orelse Tag =:= gc_end],
     ?assertMatch([gc_begin, gc_end | _], Gcs).
 
-what_runs_on_a_dirty_scheduler_is_told_apart_test() ->
+what_runs_on_a_dirty_scheduler_is_counted_apart_test() ->
     Events = events(1000, fun() -> erts_debug:dirty_io(wait, 1) end),
     ?assert(lists:member({in, dirty}, [{Tag, Kind} || {Tag, Kind, _, _} <- Events])).
 
@@ -55,7 +55,7 @@ other_events_are_not_written_test() ->
     ?assertEqual(discard, ?T:enabled(trace_status, make_ref(), self())),
     ?assertEqual([], ?T:events(Table)).
 
-%% It is meant for one; whoever shares it finds nonsense in it, and nothing worse.
+%% It is meant for one process; shared, it has nonsense in it, and nothing worse.
 a_table_that_many_write_to_at_once_ends_at_its_limit_test_() ->
     {timeout, 60, fun() ->
         ?assertEqual({ok, 1000},

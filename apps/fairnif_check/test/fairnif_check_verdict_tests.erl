@@ -101,7 +101,7 @@ block() ->
       blocks(#{over => 10, over_part => 0.8}, #{over_part => 0.19, over => 1}), #{}, fail},
      {"as often as the machine makes it, by time spent",
       blocks(#{over => 6, over_part => 0.4}, #{over_part => 0.05, over => 1}), #{}, unsure},
-     {"oftener", blocks(#{over => 7, over_part => 0.4}, #{over_part => 0.05, over => 1}), #{},
+     {"more often", blocks(#{over => 7, over_part => 0.4}, #{over_part => 0.05, over => 1}), #{},
       fail},
      {"between the limit and what is surely over", blocks(#{close_part => 0.06}), #{}, unsure},
      {"a twentieth of the time close to it", blocks(#{close_part => 0.05}), #{}, pass},
@@ -181,7 +181,7 @@ delay() ->
      {"more than twice as much", sized(Slow, [10 * ?MS || _ <- Slow]), #{}, fail},
      {"in all but one window, but so is Erlang",
       sized([11 * ?MS | tl(Slow)], [23 * ?MS || _ <- Slow]), #{}, pass},
-     {"nobody ran", #{delay => #{beside => unanswered}}, #{}, fail},
+     {"no process ran", #{delay => #{beside => unanswered}}, #{}, fail},
      {"could not be measured", #{unmeasured => #{latency => <<"x">>}}, #{}, unsure},
      {"not measured", #{}, #{}, unsure}].
 
@@ -405,7 +405,7 @@ lost(Total, Resolution) ->
     #{leak => #{kills => 10, per_kill => PerKill, total => Total, resolution => Resolution,
                 memory => [#{kills => 10, calls => 20}]}}.
 
-%% Kills that lost 3 MB, and so many calls that nobody killed with what they lost.
+%% Kills that lost 3 MB, and as many calls that were not killed, with what they lost.
 alone(Calls, Total) ->
     #{leak := Leak} = lost(3.0e6, 131072.0),
     #{leak => Leak#{alone => #{calls => Calls, per_call => Total / Calls, total => Total,

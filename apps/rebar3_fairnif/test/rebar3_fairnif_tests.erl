@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% rebar3 refuses an option that it was not told of.
+%% rebar3 refuses an option that it does not know.
 rebar3_knows_every_option_that_check_takes_test() ->
     ?assertEqual(lists:sort([{Name, kind(Convert)}
                              || {Name, _, Convert, _, _}

@@ -43,7 +43,7 @@ size_at(Ns, Results) ->
             end
     end.
 
-%% @doc The mode that the field's rule of 2017 names for a call of so many ns.
+%% @doc The mode that the field's rule of 2017 names for a call of that many ns.
 -spec rule_of_2017(number()) -> string().
 rule_of_2017(Ns) when Ns < 1.0e6 -> "normal";
 rule_of_2017(Ns) when Ns < 1.0e8 -> "yielding";

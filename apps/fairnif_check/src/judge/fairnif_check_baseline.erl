@@ -9,7 +9,7 @@
 %%     complete.
 %%
 %% Whatever stands in a file, reading it is an error with a text and never a crash, and never a
-%% comparison with figures of another machine or of other options. A file is data that somebody
+%% comparison with figures of another machine or of other options. A file is data that its user
 %% trusts to some degree: as with any file:consult/1, the atoms in it are created, and there can be
 %% as many as fit into ?MOST_BYTES; beyond that nothing here makes an atom from what it reads.
 -module(fairnif_check_baseline).
@@ -182,7 +182,7 @@ consult(Path) ->
 
 parts(Path, [{context, Context}, {options, Options} | Rest])
   when is_map(Context), is_map(Options), Rest =/= [] ->
-    %% Half of a file would compare fewer sizes, and nobody would know.
+    %% Half of a file would silently compare fewer sizes.
     case lists:split(length(Rest) - 1, Rest) of
         {[_ | _] = Rows, [complete]} -> parts(Path, Context, Options, Rows);
         _ -> broken(Path, "its end is missing")

@@ -22,7 +22,7 @@
                  now := number() | undefined, ratio := float() | undefined, why := binary()}.
 
 %% The figures that are compared. `factor': beyond this factor it may be a change; `least': if it is
-%% at least so much, in its own unit; `cap': above it, more is not better. `control': another figure
+%% at least this, in its own unit; `cap': above it, more is not better. `control': another figure
 %% of the same run, which the function cannot move; when it has moved as far, the machine has.
 figure_rows() ->
     [#{figure => block, path => [slices, block, repeated], good => less, format => fun duration/1,
@@ -42,7 +42,7 @@ figure_rows() ->
        source => "docs/reference/figures.md: 38 % of a scheduler, in another run 28 %"},
      #{figure => delay, path => [delay, beside, p99], good => less, format => fun duration/1,
        title => "wake-up delay, p99", factor => 2.0, least => 1000000, control => delay_control,
-       %% Who is due beside fair work runs 0.03 to 0.12 ms late, beside dirty work 4 to 23 ms.
+       %% A process due beside fair work runs 0.03 to 0.12 ms late, beside dirty work 4 to 23 ms.
        source => "lateness of who is due every ms: 0.03-0.12 against 4-23 ms"},
      #{figure => kill, path => [kill, stop, median], good => less, format => fun duration/1,
        title => "from kill to stop", factor => 2.0, least => 1000000,
@@ -91,7 +91,7 @@ figure_rows() ->
 figures(Size) ->
     maps:remove(others, figures(Size, 1)).
 
-%% @doc What is compared of one size of a check's result, measured on a machine with so many
+%% @doc What is compared of one size of a check's result, measured on a machine with that many
 %% processors. Figures that were not measured are left out.
 -spec figures(#{size := pos_integer(), atom() => term()}, pos_integer()) -> figures().
 figures(Size, Processors) ->
@@ -170,7 +170,7 @@ judge(Figure, Before, Now) ->
         {_, _} -> {unsure, "not measured in the baseline"}
     end.
 
-%% In a crowd nobody knows who it was.
+%% In a crowd it is not known which of them it was.
 quiet({Verdict, _}, Figure, Others)
   when Others > ?BUSY, Verdict =:= worse orelse Verdict =:= improved ->
     case lists:member(Figure, ?NEED_QUIET) of

@@ -5,7 +5,7 @@
 %% was found on a release is kept beside the page, as terms: the page is made of all of them.
 -module(fairnif_check_manners).
 
--export([main/1, run/2, told/2, page/2]).
+-export([main/1, run/2, release/2, page/2]).
 
 -export_type([entry/0, release/0]).
 
@@ -32,7 +32,7 @@ main(File) ->
                                             fairnif_check_progress:step(Progress, E)
                                     end}),
     fairnif_check_progress:stop(Progress),
-    #{rows := New} = Release = told(Context, Entries),
+    #{rows := New} = Release = release(Context, Entries),
     Before = case file:consult(Kept) of
                  {ok, [#{rows := Old}]} -> Old;
                  {error, _} -> #{}
@@ -85,8 +85,8 @@ checked(#{expression := Expression, sizes := Sizes, init := Init}, Opts) ->
 %% ---- the page; pure ----
 
 %% @doc What is kept of a release. The context is that of fairnif_check_machine:context/0.
--spec told(#{atom() => term()}, [entry()]) -> release().
-told(Context, Entries) ->
+-spec release(#{atom() => term()}, [entry()]) -> release().
+release(Context, Entries) ->
     #{context => maps:with([otp, erts, os, processor, logical_processors, date,
                               time_ms], Context),
       rows => maps:from_list([{Expression, words(Entry)}

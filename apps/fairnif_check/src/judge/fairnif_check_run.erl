@@ -2,7 +2,7 @@
 %%
 %% Each measurement has a peer node of its own, so that none finds what another left behind; timing
 %% and tracing never meet. A peer that crashes, hangs or runs out of memory is a finding about the
-%% function; this node goes on whatever happens there.
+%% function; this node continues whatever happens there.
 -module(fairnif_check_run).
 
 -export([run/2, steps/1]).
@@ -130,9 +130,9 @@ subject(Source, Slot, Data, Opts) ->
 size_ms(CallNs, #{time_ms := TimeMs}) ->
     ?NODES_MS + max(8 * TimeMs, ?CALLS * CallNs / 1.0e6).
 
-told_if_long([], _, _) ->
+report_if_long([], _, _) ->
     ok;
-told_if_long(Times, Size, Opts) ->
+report_if_long(Times, Size, Opts) ->
     Slow = [size_ms(Ns, Opts) || Ns <- Times],
     lists:max(Slow) > 1.5 * size_ms(0, Opts) andalso
         note(Opts, [fairnif_check_table:bytes(Size), " takes about ", time(lists:sum(Slow)),
@@ -150,7 +150,7 @@ note(#{progress := Progress}, Text) ->
 size(Subjects, Asked, Known, Opts) ->
     step(Opts, Asked, "time"),
     {Size, Late, Probes} = fairnif_check_probe:probe(Subjects, Asked, Known, Opts),
-    told_if_long([Ns || {_, _, {ok, Ns}} <- Probes], Size, Opts),
+    report_if_long([Ns || {_, _, {ok, Ns}} <- Probes], Size, Opts),
     Timed = timed(Probes, Size, Opts, start(Probes, Size, Asked, Late)),
     Measured = lists:foldl(
                  fun({Role, Subject}, Results) ->
@@ -220,8 +220,8 @@ charge(PerCall, Ns, Erlang) ->
     #{per_call => PerCall, ns => Ns, per_ms => PerMs, erlang => Erlang,
       ratio => PerMs / fairnif_check_stats:median(maps:values(Erlang))}.
 
-%% Time for which the caller waits in a receive is nobody's, and what others had of its processor is
-%% not charged to anybody.
+%% Time for which the caller waits in a receive is not counted, and what others had of its processor
+%% is not charged to anybody.
 on_schedulers(#{charge := #{per_call := PerCall, erlang := Erlang}, time := #{mean := Ns},
                 slices := #{normal := #{total := Normal}, dirty := #{total := Dirty},
                             block := #{elapsed := Elapsed, taken := Taken}}} = Figures)
@@ -286,7 +286,7 @@ first_again(#{first := #{block := Block}} = Figures, Subject, Size, Opts, Common
 first_again(Figures, _, _, _, _, _) ->
     Figures.
 
-%% Beside is who calls something else meanwhile: where blocks are seen, and what it waits for.
+%% Beside is what calls something else meanwhile: where blocks are seen, and what it waits for.
 measured(Flags, Subject, Size, #{beside := Beside} = Opts, Function, Common, CallNs)
   when Function =:= blocks; Function =:= first ->
     fairnif_check_node:measured(Flags, [Subject, Beside], Size, Opts, Function,
@@ -306,10 +306,10 @@ merged(Figures, More) ->
 
 %% What a measurement that failed says about the function:
 %%
-%% - nobody answered while all schedulers ran it: that it delays others;
+%% - no process answered while all schedulers ran it: that it delays others;
 %% - no answer in time otherwise, after calls that did return: nothing. A function that yields
 %%   after each microsecond takes very long beside a neighbour;
-%% - there was not enough memory for so many at once, or for the term in Erlang with which what it
+%% - there was not enough memory for that many at once, or for the term in Erlang with which what it
 %%   leaves is compared (of what a result has several times over the term has copies): nothing;
 %% - the node died under trace alone: nothing. Tracing is no part of it, and has faults of its own
 %%   (OTP 25 aborts when a traced process splits a binary in a quarter of a million parts);

@@ -28,12 +28,12 @@
 %% the machine alone explains, and the control has not.
 -define(HOLDING, 0.05).
 -define(EVERY, 0.9).
-%% A block of so many times the limit, and so much longer than any of the control's, in every call
+%% A block of that many times the limit, and as much longer than any of the control's, in every call
 %% that was seen is the function's however few they were.
 -define(FAR, 10).
-%% One long call of fewer than so many may be one of many, too.
+%% One long call of fewer than these may be one of many, too.
 -define(FEW, 10).
-%% So many blocks the machine may cause though the control has seen none (Poisson, 95 %).
+%% How many blocks the machine may cause though the control has seen none (Poisson, 95 %).
 -define(UNSEEN, 3).
 %% Times the control's part of the time and, for parts up to a half, times its blocks.
 -define(OVER_CONTROL, 4).
@@ -195,27 +195,27 @@ property(undercharge, #{charge := #{per_ms := PerMs, per_call := PerCall, ns := 
     Evidence = #{reductions_per_ms => PerMs, reductions_per_call => PerCall, call_ns => Wall,
                  scheduled_ns => Ns, erlang_per_ms => lists:min(maps:values(Erlang))},
     Limit = limit(undercharge, Opts),
-    Told = io_lib:format("charged ~ts reductions for ~ts~s",
-                         [count(PerCall), fairnif_check_table:duration(Ns),
+    Charged = io_lib:format("charged ~ts reductions for ~ts~s",
+                            [count(PerCall), fairnif_check_table:duration(Ns),
                           case Ns < Wall of true -> " on a scheduler"; false -> "" end]),
     Most = 4 * lists:max(maps:values(Erlang)),
     case dirty_part(Slices) > ?DIRTY of
         true ->
-            {pass, [Told, "; on dirty schedulers reductions do not matter"], Evidence};
+            {pass, [Charged, "; on dirty schedulers reductions do not matter"], Evidence};
         false when PerMs < Limit, Ns < ?WAITING * Wall ->
-            {pass, [Told, ": it waits for most of its ", fairnif_check_table:duration(Wall)],
+            {pass, [Charged, ": it waits for most of its ", fairnif_check_table:duration(Wall)],
              Evidence};
         false when PerMs < Limit, Ns < ?CHARGED_NS ->
-            {pass, [Told, ": little, but the call is short. A loop of such calls is charged ",
+            {pass, [Charged, ": little, but the call is short. A loop of such calls is charged ",
                     fraction(PerMs, Evidence), " of what ordinary Erlang is charged"], Evidence};
         false when PerMs < Limit ->
-            {fail, [Told, ", ", fraction(PerMs, Evidence), " of what ordinary Erlang is charged"],
-             Evidence};
+            {fail, [Charged, ", ", fraction(PerMs, Evidence),
+                    " of what ordinary Erlang is charged"], Evidence};
         false when PerMs > Most ->
-            {pass, [Told, ": more than ordinary Erlang. It yields more often than it "
+            {pass, [Charged, ": more than ordinary Erlang. It yields more often than it "
                     "needs to"], Evidence};
         false ->
-            {pass, Told, Evidence}
+            {pass, Charged, Evidence}
     end;
 
 property(unfair, #{share := #{median := Share} = Mixes}, Opts) ->
@@ -296,7 +296,7 @@ blocking(#{calls := Calls, over := Over, close := CloseCalls, over_part := Part,
          #{over := ControlOver, over_part := ControlPart, elapsed := ControlElapsed} = Control,
          Limit) ->
     Times = Elapsed / max(1, ControlElapsed),
-    %% So many the machine could have made; so many at most, if the control was lucky.
+    %% How many the machine could have made, and at most, if the control was lucky.
     Expected = ?OVER_CONTROL * ControlOver * Times,
     AtMost = Expected + ?UNSEEN * Times,
     Own = Part > ?OVER_CONTROL * ControlPart andalso (Part > 0.5 orelse Over > 2 + Expected),
@@ -398,21 +398,21 @@ delay(#{p99 := Idle, windows := Is}, #{p99 := Erlang, windows := Es},
     end.
 
 %% Is it the function, or what any term takes to be built and collected that is as large as its
-%% result? How long that takes depends on how it is built, too: up to twice as long nobody can say.
+%% result? How long that takes depends on how it is built, too: up to twice as long is `unsure'.
 as_large({Status, Sentence, Evidence},
          #{delay := #{sized := #{p99 := Sized, windows := Ss}, bytes := Bytes,
                       beside := #{windows := Ws}}}, Limit) when Status =/= pass ->
     Late = fairnif_check_stats:median(Ws),
     AsLarge = fairnif_check_stats:median(Ss),
-    Told = io_lib:format("; but ~ts beside Erlang that builds terms of ~ts, as much as a call "
-                         "leaves",
+    Beside = io_lib:format("; but ~ts beside Erlang that builds terms of ~ts, as much as a call "
+                           "leaves",
                          [fairnif_check_table:duration(Sized), bytes(Bytes)]),
     More = Evidence#{sized_p99_ns => Sized, bytes => Bytes},
     if
         Late =< Limit + AsLarge ->
-            {pass, [Sentence, Told, ": collecting such terms delays others"], More};
+            {pass, [Sentence, Beside, ": collecting such terms delays others"], More};
         Late =< Limit + ?SAME * AsLarge ->
-            {unsure, [Sentence, Told, ", and collecting such terms may delay others"],
+            {unsure, [Sentence, Beside, ", and collecting such terms may delay others"],
              More};
         true ->
             {Status, Sentence, More}
@@ -458,11 +458,11 @@ killed_before(#{control_bytes := Bytes}) ->
 killed_before(_) ->
     "ordinary Erlang".
 
-%% Bytes that a call loses which nobody kills (0: none were seen), and in words. Before a kill some
+%% Bytes that a call loses that is not killed (0: none were seen), and in words. Before a kill some
 %% calls have returned, and the last one has begun.
 lost(#{total := Total, per_kill := PerKill, memory := Memory} = Leak) ->
-    Told = io_lib:format("~b kills left ~ts that were never freed, ~ts a kill",
-                         [round(Total / PerKill), bytes(Total), bytes(PerKill)]),
+    Killed = io_lib:format("~b kills left ~ts that were never freed, ~ts a kill",
+                           [round(Total / PerKill), bytes(Total), bytes(PerKill)]),
     #{kills := Counted, calls := Returned} = lists:last(Memory),
     Calls = 1 + Returned / Counted,
     case Leak of
@@ -472,14 +472,14 @@ lost(#{total := Total, per_kill := PerKill, memory := Memory} = Leak) ->
                                       [bytes(Lost), round(All / Lost), bytes(All)]),
             case PerKill =< ?OVER * Lost * Calls of
                 true -> {Lost, [EveryCall, " that were never freed"]};
-                false -> {Lost, [EveryCall, "; and more when killed: ", Told]}
+                false -> {Lost, [EveryCall, "; and more when killed: ", Killed]}
             end;
         %% Twice what could be seen, if they lost what those lose that are killed.
         #{alone := #{calls := Alone, total := All, resolution := Least}}
           when is_float(All), Alone * PerKill / Calls > ?SAME * Least ->
-            {0, io_lib:format("~ts; ~b calls that were not killed left nothing", [Told, Alone])};
+            {0, io_lib:format("~ts; ~b calls that were not killed left nothing", [Killed, Alone])};
         _ ->
-            {undefined, [Told, "; it is not known whether calls that are not killed lose it too"]}
+            {undefined, [Killed, "; it is not known whether calls that are not killed lose it too"]}
     end.
 
 %% Of the time that was traced.

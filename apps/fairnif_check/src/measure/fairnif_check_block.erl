@@ -1,13 +1,13 @@
 %% How long a function blocks a normal scheduler, call by call.
 %%
 %% A stretch is wall time between two trace events (fairnif_check_slices). Two kinds of it are not
-%% the function's: garbage collection, and what the operating system took away. The second is told
-%% apart by asking the kernel how long the thread was ready to run while another had its processor.
-%% A function that sleeps, or waits for a lock, is not ready to run, and that time is held against
+%% the function's: garbage collection, and what the operating system took away. The second is found
+%% by asking the kernel how long the thread was ready to run while another had its processor. A
+%% function that sleeps, or waits for a lock, is not ready to run, and that time is counted against
 %% it.
 %%
 %% What the hypervisor takes away no guest can see. Hence a control: ordinary Erlang, measured in
-%% the same way just before, shows how often this machine makes somebody look guilty.
+%% the same way just before, shows how often this machine makes innocent code look guilty.
 -module(fairnif_check_block).
 
 -export([flags/0, measure/2, first/1]).
@@ -63,7 +63,7 @@
 %% The control takes this part of the time, half of it before and half after.
 -define(CONTROL_PART, 0.5).
 -define(SAMPLES, 2000).
-%% Of the slices after so many in one pass the longest are kept, and the others counted.
+%% Of the slices after this many in one pass the longest are kept, and the others counted.
 -define(SLICES, 200000).
 %% What some calls show and the control does not is looked at so often again.
 -define(AGAIN, 2).
@@ -74,8 +74,8 @@ flags() ->
     fairnif_check_slices:flags().
 
 %% @doc Calls Fun once, and then 3 to 300 times, about `time_ms' together, under trace. What the
-%% first call in a node does, that of a function that makes its tables then, is told apart; so use a
-%% fresh node. After calls of 3 s and more there are fewer, but at least one that is not the first.
+%% first call in a node does, as one that makes its tables then, is counted apart; so use a fresh
+%% node. After calls of 3 s and more there are fewer, but at least one that is not the first.
 -spec measure(fun(() -> term()), options()) ->
           {ok, result()} | {error, {error | exit | throw, term()}}.
 measure(Fun, Opts) ->
@@ -114,7 +114,7 @@ first(Fun) ->
         {error, _} = Error -> Error
     end.
 
-%% A thread that is ready while others have its processor does not wait. Whoever else uses time only
+%% A thread that is ready while others have its processor does not wait. What else uses time only
 %% adds: what is far below 1 has waited. Where the kernel does not count, or the hypervisor takes
 %% the processor away, ordinary Erlang, which never waits, has less as well.
 cpu_part(CpuNs, Blocked, #{taken := Taken}, #{cpu_ns := ErlangNs, slices := Slices, gcs := Gcs}) ->

@@ -2,11 +2,11 @@
 %% sleeper wakes, how long an operation waits that needs the progress of all threads, and what the
 %% VM's own monitor reports.
 %%
-%% In this order, in one node: nothing else going on, as many busy Erlang processes as schedulers,
-%% where a call leaves much on its heap as many that build a term of that size, and as many callers
-%% of the function. The callers come last, since they may be such as cannot be
-%% stopped. They give way after each call: what is felt is the call, not the loop (whose turn lasts
-%% long when calls are charged too little; that is what fairnif_check_share shows).
+%% In this order, in one node: with nothing else at work, as many busy Erlang processes as
+%% schedulers, where a call leaves much on its heap as many that build a term of that size, and as
+%% many callers of the function. The callers come last, since they may be such as cannot be stopped.
+%% They yield after each call: what is felt is the call, not the loop (whose turn lasts long when
+%% calls are charged too little; that is what fairnif_check_share shows).
 -module(fairnif_check_crowd).
 
 -export([measure/2]).
@@ -29,8 +29,8 @@
 -define(LONG_MS, 1).            % the least that long_schedule takes
 
 %% @doc Takes three times `time_ms' and some more. Never returns where the function blocks all
-%% schedulers for good: the caller has a time limit. An error when callers ended, since what is
-%% felt beside nobody says nothing: why the first of them did.
+%% schedulers forever: the caller has a time limit. An error when callers ended, since what is
+%% felt without them says nothing: why the first of them did.
 -spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, term()}.
 measure(Fun, Opts) ->
     WindowMs = max(50, maps:get(time_ms, Opts, 1000) div ?WINDOWS),
@@ -54,7 +54,7 @@ measure(Fun, Opts) ->
             {error, Why}
     end.
 
-%% A large result takes long to be collected, whoever has made it.
+%% A large result takes long to be collected, by whatever it was made.
 sized(Fun, Schedulers, WindowMs) ->
     case fairnif_check_garbage:alike(Fun, all, infinity) of
         {Bytes, Build} ->
@@ -120,7 +120,7 @@ progress(Until, Left, Samples) ->
         false -> [T1 - T0 | Samples]
     end.
 
-%% What somebody would read who asks the VM for the culprit.
+%% What the VM answers when it is asked for the culprit.
 long_schedule(WindowMs) ->
     Me = self(),
     {Listener, Monitor} =

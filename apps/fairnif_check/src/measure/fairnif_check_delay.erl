@@ -51,7 +51,7 @@ measure(Opts) ->
 
 %% @doc The same beside other processes: each fun runs in a process of its own,
 %% started before and killed after.  Give funs that do not return; a native
-%% function that cannot be killed goes on, so end the node afterwards.
+%% function that cannot be killed continues, so end the node afterwards.
 -spec beside([fun(() -> term())], options()) -> result().
 beside(Loads, Opts) ->
     Pids = [spawn(Load) || Load <- Loads],
@@ -77,7 +77,7 @@ sleeps(Due, SleepMs, Left, Samples) ->
     Passed = length(Late),
     sleeps(Due + Passed * SleepMs, SleepMs, Left - Passed, lists:reverse(Late, Samples)).
 
-%% @doc How late somebody is who runs at Now and was due at Due, and every Period after it, Left
+%% @doc How late a process is that runs at Now and was due at Due, and every Period after it, Left
 %% times in all: for each of those times that have passed.
 -spec late(integer(), pos_integer(), pos_integer(), integer()) -> [non_neg_integer()].
 late(Due, Period, Left, Now) ->

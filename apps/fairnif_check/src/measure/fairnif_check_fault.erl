@@ -1,11 +1,11 @@
-%% Of what a node of the checker's died: a signal's number tells nobody where to look. Its last
+%% Of what a node of the checker's died: a signal's number does not say where to look. Its last
 %% words (c_src/fairnif_check_fault.c) tell the library, and the symbols of that file the function.
 %%
 %% A symbol counts where the fault is within its size. The nearest one may be any other function's,
 %% where those of the library were stripped.
 -module(fairnif_check_fault).
 
--export([arm/0, is_told/1, told/1, overflow/1]).
+-export([arm/0, is_report/1, report/1, overflow/1]).
 -nifs([arm/0]).
 
 -on_load(init/0).
@@ -16,7 +16,7 @@
 -type stack() :: normal | dirty_cpu | dirty_io.
 
 -define(TAG, "fairnif_check_fault ").
-%% They do what they were asked to do; who asked is of interest.
+%% They do what they were asked to do; their caller is of interest.
 -define(OF_THE_SYSTEM, "^(lib(c|m|gcc_s|stdc\\+\\+|pthread)[.-]|ld-|beam\\.|linux-vdso)").
 -define(SYMTAB, 2).
 -define(DYNSYM, 11).
@@ -25,19 +25,19 @@
 init() ->
     erlang:load_nif(filename:join(code:priv_dir(fairnif_check), "fairnif_check_fault"), 0).
 
-%% @doc From now on this node says of what fault it dies, on standard error. For good.
+%% @doc From now on this node says of what fault it dies, on standard error.
 -spec arm() -> ok.
 arm() -> erlang:nif_error(not_loaded).
 
 %% @doc Whether this line is such words.
--spec is_told(binary()) -> boolean().
-is_told(Line) ->
+-spec is_report(binary()) -> boolean().
+is_report(Line) ->
     string:prefix(Line, ?TAG) =/= nomatch.
 
 %% @doc What they say, as a phrase: `SIGILL in function f of my_nif.so'. Other words are as they
 %% were.
--spec told(binary()) -> unicode:chardata().
-told(Words) ->
+-spec report(binary()) -> unicode:chardata().
+report(Words) ->
     case parsed(Words) of
         {Signal, _, _, Frames} -> [signal(Signal), place(Frames)];
         none -> Words

@@ -6,7 +6,7 @@
 %% closed there can block a scheduler for seconds, and no slice of any call shows it.
 %%
 %% The meter is a process on the same scheduler that yields again and again: the longest time
-%% between two of its turns is what somebody else blocked the scheduler for, less what its thread
+%% between two of its turns is what other code blocked the scheduler for, less what its thread
 %% waited for a processor. What runs on a dirty scheduler, as collections of large heaps do, it does
 %% not feel, nor does anybody.
 %%
@@ -36,14 +36,14 @@
 -define(LIMIT_NS, 1000000).
 -define(LEAST_ROUNDS, 3).
 -define(MOST_ROUNDS, 25).
-%% Beyond the least number nothing is begun after so many times the time.
+%% Beyond the least number nothing is begun after that part of the time.
 -define(PART, 0.5).
 -define(WORD, 8).
-%% From so many bytes on what others feel may be that they are collected or freed.
+%% From this many bytes on what others feel may be that they are collected or freed.
 -define(LARGE, 1048576).
 
 %% @doc Emulator flags of the node to measure in: a scheduler for the function and the meter, and
-%% one for who asks.
+%% one for the caller.
 -spec flags() -> [string()].
 flags() ->
     fairnif_check_slices:flags().
@@ -136,7 +136,7 @@ owner(Me, Fun) ->
         Class:Reason -> exit({Class, Reason})
     end.
 
-%% The result lives until it is dropped: somebody might still ask for it. Then a last call leaves
+%% The result lives until it is dropped: it might still be asked for. Then a last call leaves
 %% the frame that held it, which a collection would look at.
 owns(Me, Result) ->
     Me ! {self(), size()},
@@ -171,8 +171,8 @@ meter(Me, {T0, _, Waited0, _}, Longest) ->
     end.
 
 %% @doc Where a call of Fun leaves much, in all or on its heap: how many bytes, and Erlang that
-%% builds a term of that size. A control for what takes long because of the result, whoever has made
-%% it. One call; `none' also where it did not return within the patience (ms).
+%% builds a term of that size. A control for what takes long because of the result, by whatever it
+%% was made. One call; `none' also where it did not return within the patience (ms).
 -spec alike(fun(() -> term()), all | heap, timeout()) ->
           {pos_integer(), fun(() -> term())} | none.
 alike(Fun, What, Patience) ->

@@ -1,7 +1,7 @@
 %% The part of a check that runs inside its peer nodes: one function for each measurement.
 %%
 %% What the function raises is a value here. What these functions raise is the checker's own fault,
-%% and is never told as the function's.
+%% and is never reported as the function's.
 -module(fairnif_check_in_peer).
 
 -export([install/3, probe/1, times/2, blocks/2, first/2, shares/2, crowd/2, garbage/2, kills/2]).
@@ -74,7 +74,7 @@ times(Subjects, Opts) ->
             Error
     end.
 
-%% What a subject raises, told from what the checker does.
+%% What a subject raises, apart from what the checker does.
 guarded(Subject) ->
     Fun = fairnif_check_subject:function(Subject),
     fun() ->

@@ -1,20 +1,20 @@
 %% What happens when the caller of a function is killed: how long until its native code has really
-%% stopped, what goes on all the same, and what memory does not come back.
+%% stopped, what continues all the same, and what memory does not come back.
 %%
-%% DOWN proves nothing: for a process in a dirty NIF it comes at once, and the code goes on. What
-%% the process held on its heap stays until the NIF has returned, so a sentinel held there tells the
+%% DOWN proves nothing: for a process in a dirty NIF it comes at once, and the code continues. What
+%% the process held on its heap stays until the NIF has returned, so a sentinel on it tells the
 %% moment. Threads that the function started are seen by the CPU time they still use afterwards.
 %%
-%% A thread that waits for a processor stops nothing, and beside other programs that may take
-%% longer than the limit. Hence a control: before each kill a process that runs ordinary Erlang is
-%% killed in the same way on the same scheduler. Where a call leaves a large heap, that one builds a
-%% term of that size: at his death that is freed, or is just being collected, whoever has made it.
+%% A thread that waits for a processor stops nothing, and beside other programs that may take longer
+%% than the limit. Hence a control: before each kill a process that runs ordinary Erlang is killed
+%% in the same way on the same scheduler. Where a call leaves a large heap, that one builds a term
+%% of that size: at his death that is freed, or is just being collected, by whatever it was made.
 %% Binaries beside the heap are freed at once, and to copy some would itself not stop.
 %%
 %% Memory that is lost may be lost in every call, killed or not. So where it grows there are rounds
 %% of as many calls that are not killed.
 %%
-%% Use a node of its own: what goes on here goes on.
+%% Use a node of its own: what continues here is not stopped.
 -module(fairnif_check_kill).
 
 -export([flags/0, measure/2, growth/1, growth/2]).
@@ -35,23 +35,23 @@
                                                         % computed within 100 ms after the last stop
                     memory := [memory()],       % after each round of kills
                     alone := [memory()]}.       % of calls that return; none where it did not grow
-%% Bytes after so many kills, and so many calls that had returned.
+%% Bytes after those kills, and those calls that had returned.
 -type memory() :: #{kills => pos_integer(), calls := non_neg_integer(),
                     native := integer() | undefined, resident := integer(), vm := integer()}.
 
 %% Rounds of kills after which memory is looked at; of each, the most kills.
 -define(ROUNDS, 8).
-%% One less and growth could not be told from a single step.
+%% One less and growth could not be distinguished from a single step.
 -define(LEAST_ROUNDS, 4).
 -define(KILLS, 25).
-%% A victim is killed at a moment within its first call or its first so many ms.
+%% A victim is killed at a moment within its first call or within this many ms.
 -define(MOMENT_MS, 100).
 -define(AFTER_MS, 100).
 %% A call that takes so long, and ten times what earlier ones took, is not waited for.
 -define(CONTROL_MS, 1000).
 %% What looks like a leak is looked at so often again.
 -define(AGAIN, 2).
-%% Growth counts that is so many times the largest fall.
+%% Growth counts that is this many times the largest fall.
 -define(DROPS, 4).
 
 %% @doc Emulator flags of a node to measure in, whatever the machine has: with one scheduler the
@@ -64,7 +64,7 @@ flags() ->
 %% caller ended before it was killed: why it did.
 %%
 %% Victims live on the first scheduler and their killer on the last one. On the same one he would
-%% kill between two calls only, never during one; and one that gives way but is charged nothing
+%% kill between two calls only, never during one; and one that yields but is charged nothing
 %% would keep him asleep, since the VM looks at a scheduler's timers once in 4000 reductions.
 -spec measure(fun(() -> term()), options()) -> {ok, result()} | {error, term()}.
 measure(Fun, Opts) ->
@@ -104,12 +104,12 @@ result(Kills, Memory, ThreadsCpu) ->
       threads_cpu => ThreadsCpu,
       memory => Memory}.
 
-%% What a process held that died in a dirty NIF is freed by a normal scheduler, when it next wakes.
+%% What a process owned that died in a dirty NIF is freed by a normal scheduler, when it next wakes.
 %% One that has nothing else to do wakes once a second, and it is not that second that is asked for.
 tick() ->
     receive after 1 -> tick() end.
 
-%% A leak goes on; memory that the VM keeps for later ends growing. So what looks like a leak is
+%% A leak continues; memory that the VM keeps for later ends growing. So what looks like a leak is
 %% looked at again, with what came before as a warm-up.
 until_sure(Again, #{time := TimeMs} = State, Before) ->
     Now = now_ms(),
@@ -188,7 +188,7 @@ victim(Me, Key, Fun, Returned) ->
     Me ! {Key, began},
     calls(Fun, Returned, Sentinel).
 
-%% The sentinel is an argument so that it stays on the heap during each call. The process gives way
+%% The sentinel is an argument so that it stays on the heap during each call. The process yields
 %% after each: how long a loop of calls that are charged too little takes is another question.
 calls(Fun, Returned, Sentinel) ->
     call(Fun, Returned),
@@ -329,7 +329,7 @@ grown(_, Resolution, _, _) ->
 drop(Points) ->
     lists:max([0 | [A - B || {{_, A}, {_, B}} <- lists:zip(lists:droplast(Points), tl(Points))]]).
 
-%% ---- what goes on ----
+%% ---- what continues ----
 
 %% A thread that a NIF starts has the name of the one that started it, so names tell nothing: those
 %% that were there before are the VM's.

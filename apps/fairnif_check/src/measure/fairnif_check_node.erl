@@ -15,7 +15,7 @@
 -type answer() :: {ok, term(), Others :: float() | undefined}
                 | {error, fairnif_check_peer:reason()}.
 
-%% Of the memory that is available the peer may use so much: the rest of the machine lives on.
+%% Of the memory that is available the peer may use this part: the rest of the machine lives on.
 -define(MEMORY_PART, 0.7).
 %% What a node has mapped before it does anything, and room to work in.
 -define(VM_BYTES, 536870912).

@@ -42,7 +42,7 @@ start(Flags) ->
     start(Flags, #{}).
 
 %% @doc Starts a node with these emulator flags ("+S", "1:1") and the code path of this one.
-%% ERL_FLAGS and its kin are not handed on: the flags of a measurement are those that its report
+%% ERL_FLAGS and its kin are not passed on: the flags of a measurement are those that its report
 %% names.  Costs about 0.4 s.  The node ends with the calling process.
 -spec start([string()], options()) -> {ok, peer()} | {error, reason()}.
 start(Flags, Opts) ->
@@ -192,7 +192,7 @@ format_error({boot, Reason}) ->
 format_error({timeout, Ms}) ->
     io_lib:format("no answer within ~b s", [max(1, Ms div 1000)]);
 format_error({down, Why, Words}) ->
-    [format_error({down, Why}), " (", fairnif_check_fault:told(Words), ")"];
+    [format_error({down, Why}), " (", fairnif_check_fault:report(Words), ")"];
 format_error({down, {exit_status, Status}}) when Status > 128 ->
     io_lib:format("the peer node was killed by signal ~b", [Status - 128]);
 format_error({down, {exit_status, Status}}) ->
@@ -227,7 +227,7 @@ command(Opts, LastWords) ->
                      Name -> {" 2>\"$0\"", Name}
                  end,
     {os:find_executable("sh"),
-     %% -C: nobody else's file, nor a link of that name, is written to.
+     %% -C: no other user's file, nor a link of that name, is written to.
      ["-c", lists:flatten(["set -C; ", Limit, "exec ", killed_with_this_node(), "erl \"$@\"", To]),
       File]}.
 
@@ -251,9 +251,9 @@ last_words(File) ->
     case file:read_file(File) of
         {ok, Text} ->
             %% Of a wrong flag the emulator says what is wrong, and then all that it knows.
-            Told = lists:takewhile(fun(L) -> string:prefix(L, "Usage: ") =:= nomatch end,
-                                   binary:split(Text, <<"\n">>, [global])),
-            Lines = [L || L <- Told,
+            Relevant = lists:takewhile(fun(L) -> string:prefix(L, "Usage: ") =:= nomatch end,
+                                       binary:split(Text, <<"\n">>, [global])),
+            Lines = [L || L <- Relevant,
                           string:trim(L) =/= <<>>,
                           string:find(L, "rash dump") =:= nomatch],
             last_of([string:trim(L) || L <- lists:reverse(Lines)]);
@@ -263,7 +263,7 @@ last_words(File) ->
 
 %% The last one first. Of a task's stack the runtime knows more, and has spoken before.
 last_of([Fault | Before]) ->
-    case {fairnif_check_fault:is_told(Fault), Before} of
+    case {fairnif_check_fault:is_report(Fault), Before} of
         {true, [<<"fairnif: ", _/binary>> = Runtime | _]} -> string:slice(Runtime, 0, 200);
         {true, _} -> Fault;
         {false, _} -> string:slice(Fault, 0, 200)

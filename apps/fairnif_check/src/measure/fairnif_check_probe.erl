@@ -144,12 +144,12 @@ with_larger(Stack, Subject, Size, Opts) ->
     Given = lists:append([[Flag, ?STACK] || Flag <- Flags]),
     %% Each thread has one: few of them fit into the node's memory.
     Few = ["+S", "2:2", "+SDcpu", "2:2", "+SDio", "2"],
-    Told = [", too small, and one of 64 MiB (", lists:join($\s, Given), ")"],
+    Tried = [", too small, and one of 64 MiB (", lists:join($\s, Given), ")"],
     case called(Few ++ Given, Subject, Size, Opts) of
-        {ok, {ok, _}, _} -> ["; its stack is ", Whose, Told, " suffices"];
-        {error, {timeout, _}} -> ["; its stack is ", Whose, Told, " suffices, or it takes long"];
+        {ok, {ok, _}, _} -> ["; its stack is ", Whose, Tried, " suffices"];
+        {error, {timeout, _}} -> ["; its stack is ", Whose, Tried, " suffices, or it takes long"];
         _ when Stack =:= unknown -> "";
-        _ -> ["; its stack is ", Whose, Told, " is, too"]
+        _ -> ["; its stack is ", Whose, Tried, " is, too"]
     end.
 
 stack(normal) -> {"a normal scheduler's", ["+sss"]};

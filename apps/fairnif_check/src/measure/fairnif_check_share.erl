@@ -7,7 +7,7 @@
 %% beside a function that is worth less time per reduction the share is higher.
 %%
 %% Only the time from calling the function to its return counts; freeing its
-%% results happens between, and is nobody's share.
+%% results happens between, and is part of no share.
 %%
 %% On a dirty scheduler the function runs in another thread, and it is the operating system that
 %% shares out the cores (and the memory bandwidth).  No thread is pinned to a core here: that is how

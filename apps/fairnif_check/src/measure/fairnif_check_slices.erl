@@ -6,7 +6,7 @@
 %% slices: so a run that is traced is never the run that is timed.
 %%
 %% A slice is wall time.  How much of it the operating system gave to others stands beside; what the
-%% hypervisor took nobody knows: repeat, and believe what repeats show.
+%% hypervisor took is not known: repeat, and believe what repeats show.
 -module(fairnif_check_slices).
 
 -export([flags/0, trace/1, trace/2, summary/1, summary/2, without_gc/2]).
@@ -85,7 +85,7 @@ trace(Fun, Opts) ->
     end.
 
 %% @doc Count, longest, median and p99 of the slices on normal and on dirty
-%% schedulers, and the garbage collections, told apart.
+%% schedulers, and the garbage collections, each apart.
 -spec summary(trace()) -> summary().
 summary(#{slices := Slices, gcs := Gcs, call := {From, To},
           truncated := Truncated, later := #{normal := Normal, dirty := Dirty}}) ->
@@ -105,7 +105,7 @@ summary(Samples, {Count, Ns}) ->
 
 %% @doc The length of each slice in ns less the garbage collection inside it.
 %% Both lists in order of time.  A large heap is collected on a dirty
-%% scheduler: such a slice is `gc', whoever was sent there.
+%% scheduler: such a slice is `gc', wherever the process was sent.
 -spec without_gc([slice()], [span()]) ->
           [{normal | dirty | gc, non_neg_integer()}].
 without_gc([], _) ->
@@ -115,11 +115,11 @@ without_gc([{Start, _, _, _} | _] = Slices, [{_, GcEnd} | Gcs])
     without_gc(Slices, Gcs);
 without_gc([{Start, End, Kind, _} | Slices], Gcs) ->
     Net = End - Start - overlap(Start, End, Gcs, 0),
-    Told = case Kind of
+    Type = case Kind of
                dirty when 2 * Net < End - Start -> gc;
                _ -> Kind
            end,
-    [{Told, Net} | without_gc(Slices, Gcs)].
+    [{Type, Net} | without_gc(Slices, Gcs)].
 
 overlap(Start, End, [{GcStart, GcEnd} | Gcs], Sum) when GcStart < End ->
     overlap(Start, End, Gcs,

@@ -1,4 +1,4 @@
-%% The subject of a check: what somebody wants to know about, as a function without arguments that
+%% The subject of a check: what is to be known about, as a function without arguments that
 %% peer nodes can call.
 %%
 %% An expression is compiled, never interpreted: erl_eval would be charged hundreds of reductions

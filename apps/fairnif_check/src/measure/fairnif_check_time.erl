@@ -23,7 +23,7 @@
 -define(BATCH_NS, 200000).
 -define(MOST_SAMPLES, 1000).
 -define(LEAST, 3).
-%% Beyond the least number of batches nothing is begun that would end so much later than asked.
+%% Beyond the least number of batches none is begun that would end after this many times the time.
 -define(PATIENCE, 3).
 
 %% @doc Measures each of the functions. Takes `time_ms', and longer where three calls do.

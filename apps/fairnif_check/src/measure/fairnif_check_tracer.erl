@@ -33,8 +33,8 @@
 init() ->
     erlang:load_nif(filename:join(code:priv_dir(fairnif_check), "fairnif_check_tracer"), 0).
 
-%% @doc A table for so many events (24 bytes each; of what comes after, see later/1), to be given to
-%% erlang:trace/3 as `{tracer, fairnif_check_tracer, Table}'. Error `enomem'.
+%% @doc A table for that many events (24 bytes each; of what comes after, see later/1), to be given
+%% to erlang:trace/3 as `{tracer, fairnif_check_tracer, Table}'. Error `enomem'.
 -spec new(non_neg_integer()) -> table().
 new(_Limit) -> erlang:nif_error(not_loaded).
 

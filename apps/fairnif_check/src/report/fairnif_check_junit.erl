@@ -21,7 +21,7 @@ xml(Result, Context) ->
     xml(Result, Context, undefined).
 
 %% @doc The same with what has changed since a baseline as one more suite: a case for each figure
-%% and size. worse is `failure', unsure `skipped', improved passes and is told.
+%% and size. worse is `failure', unsure `skipped', improved passes and is said.
 -spec xml(fairnif_check_run:result(), #{atom() => term()},
           fairnif_check_baseline:comparison() | undefined) -> iodata().
 xml(#{subjects := Subjects, options := Options, expression := Expression}, Context, Comparison) ->

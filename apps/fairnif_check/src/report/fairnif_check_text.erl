@@ -91,7 +91,7 @@ rows() ->
      {"  by a call that is not killed",
       fun(#{leak := #{alone := Alone}}) -> lost(Alone, per_call) end}].
 
-%% Not so many calls, and they show nothing.
+%% Fewer calls show nothing.
 lost(#{total := Total, resolution := R}, _) when Total =< R -> "none seen";
 lost(#{total := Total} = Lost, Each) when is_number(Total) ->
     fairnif_check_table:bytes(round(maps:get(Each, Lost))).
@@ -136,7 +136,7 @@ beside(#{beside := Beside}) when is_binary(Beside) ->
 beside(_) ->
     "".
 
-%% More than so much of a processor used by other programs is worth saying.
+%% More than this part of a processor used by other programs is worth saying.
 noise(Subjects) ->
     Others = [O || #{sizes := Sizes} <- Subjects, #{others := Os} <- Sizes, O <- Os, is_float(O)],
     case Others =/= [] andalso lists:max(Others) of

@@ -21,14 +21,14 @@ static ERL_NIF_TERM new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return term;
 }
 
-static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
+static void ignore_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
 {
     (void)env, (void)obj, (void)pid, (void)monitor;
 }
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    ErlNifResourceTypeInit init = {.down = nobody_down, .members = 3};
+    ErlNifResourceTypeInit init = {.down = ignore_down, .members = 3};
 
     (void)priv, (void)info;
     table_type = enif_init_resource_type(env, "fairnif_check_trace", &init, ERL_NIF_RT_CREATE,

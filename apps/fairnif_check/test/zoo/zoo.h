@@ -23,7 +23,7 @@
 typedef ERL_NIF_TERM zoo_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 /* zoo_time.c: how time is spent */
-void zoo_work(unsigned us);     /* computes for so much CPU time of this thread */
+void zoo_work(unsigned us);     /* computes for that much CPU time of this thread */
 void zoo_sleep(unsigned us);
 int zoo_us(ErlNifEnv *env, ERL_NIF_TERM term, unsigned *us);
 ERL_NIF_TERM zoo_ok(ErlNifEnv *env);
@@ -40,7 +40,7 @@ int zoo_garbage_load(ErlNifEnv *env);
 zoo_nif zoo_block, zoo_block_charged, zoo_ignores_timeslice, zoo_block_sometimes,
     zoo_block_above, zoo_block_first, zoo_sleep_nif, zoo_pipe, zoo_lock, zoo_free_lock,
     zoo_huge_list;
-/* zoo_slices.c: give way, each in its way */
+/* zoo_slices.c: yield, each in its way */
 zoo_nif zoo_slices_fair, zoo_slices_tiny, zoo_slices_700us, zoo_slices_5ms,
     zoo_slices_100ms, zoo_slices_uncharged, zoo_slices_endless, zoo_slices_then_5ms,
     zoo_keeps_in_resource, zoo_leaks_malloc, zoo_leaks_enif, zoo_leaks_always, zoo_fills_cache;

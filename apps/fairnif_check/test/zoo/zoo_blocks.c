@@ -38,7 +38,7 @@ ERL_NIF_TERM zoo_block_charged(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return zoo_ok(env);
 }
 
-/* ignores_timeslice(Us): asks every 100 us whether its time is up, and goes on. */
+/* ignores_timeslice(Us): asks every 100 us whether its time is up, and continues. */
 ERL_NIF_TERM zoo_ignores_timeslice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     unsigned us;
@@ -184,7 +184,7 @@ ERL_NIF_TERM zoo_lock(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return zoo_ok(env);
 }
 
-/* free_lock(Us): a short time in a lock that nobody holds for longer; charged. */
+/* free_lock(Us): a short time in a lock that is never held for longer; charged. */
 ERL_NIF_TERM zoo_free_lock(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -198,7 +198,7 @@ ERL_NIF_TERM zoo_free_lock(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* -- much in one go ------------------------------------------------------------ */
 
-/* huge_list(N): a list of N integers, made without giving way. */
+/* huge_list(N): a list of N integers, made without yielding. */
 ERL_NIF_TERM zoo_huge_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM list;

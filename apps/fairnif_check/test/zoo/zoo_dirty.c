@@ -50,7 +50,7 @@ ERL_NIF_TERM zoo_dirty_endless(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return zoo_ok(env);
 }
 
-/* Bytes that it may take without harm to whoever else uses this machine. */
+/* Bytes that it may take without harm to other users of this machine. */
 static size_t most(void)
 {
     long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);

@@ -19,7 +19,7 @@ struct manner {
     unsigned slice_us;
     int percent;                /* of a timeslice, charged for each slice; 0: nothing */
     enum memory memory;
-    unsigned last_us;           /* the end in one go, of so much; 0: as the others */
+    unsigned last_us;           /* the length of the end, in one go; 0: as the others */
 };
 
 struct job {
@@ -140,7 +140,7 @@ SLICES(slices_tiny, 5, 100, NO_MEMORY, 0)          /* pays five times what it us
 SLICES(slices_700us, 700, 100, NO_MEMORY, 0)       /* within the documented 1 ms */
 SLICES(slices_5ms, 5000, 100, NO_MEMORY, 0)
 SLICES(slices_100ms, 100000, 100, NO_MEMORY, 0)
-SLICES(slices_uncharged, 700, 0, NO_MEMORY, 0)     /* enif_schedule_nif alone gives way */
+SLICES(slices_uncharged, 700, 0, NO_MEMORY, 0)     /* enif_schedule_nif alone yields */
 SLICES(slices_then_5ms, ZOO_FAIR_US, 100, NO_MEMORY, 5000)
 SLICES(keeps_in_resource, ZOO_FAIR_US, 100, OWNED, 0)
 SLICES(leaks_malloc, ZOO_FAIR_US, 100, LOOSE_MALLOC, 0)

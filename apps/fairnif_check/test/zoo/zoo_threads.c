@@ -1,5 +1,5 @@
 /* Functions that leave the work to a thread while the caller waits in a receive:
- * one thread goes on when the caller is killed, the other one stops. */
+ * one thread continues when the caller is killed, the other one stops. */
 #include "zoo.h"
 
 #include <pthread.h>
