@@ -1,5 +1,5 @@
-%% The application: the watch of this node. One that somebody has brought from outside gives way to
-%% it, and its watchers find this one in its place.
+%% The application: the watch of this node. One that was brought from outside is replaced by it, and
+%% its watchers find this one in its place.
 -module(fairnif_watch_app).
 
 -behaviour(application).
@@ -19,7 +19,7 @@ start(_Type, _Args) ->
 %% No function of the session's is called: what runs its code when that is purged is killed.
 alone() ->
     Session = monitor(process, fairnif_watch_session),
-    _ = try fairnif_watch_session ! hand_over catch error:badarg -> nobody end,
+    _ = try fairnif_watch_session ! hand_over catch error:badarg -> none end,
     receive {'DOWN', Session, process, _, _} -> ok end.
 
 %% @private

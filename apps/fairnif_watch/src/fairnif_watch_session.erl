@@ -1,5 +1,5 @@
 %% Runs on a node that is watched from outside: puts there what the watching node sent, starts the
-%% watch, and takes everything away again when nobody watches any more.
+%% watch, and takes everything away again when no node watches any more.
 %%
 %% It must never need its watchers for that: they may be killed, cut off, or stopped in
 %% mid-sentence. So each is monitored, and each must be heard of now and then (a lease): a watcher
@@ -29,7 +29,7 @@
                 %% Has the files in its care.
                 writer = none :: none | {pid(), reference()}}).
 
-%% To write the files of the libraries, which takes some milliseconds. If not it goes on without.
+%% To write the files of the libraries, which takes some milliseconds. If not it continues without.
 -define(WRITE_MS, 1500).
 %% Looks at the dirty I/O pool, and how far apart: it may be full for a moment.
 -define(LOOKS, 5).
@@ -201,7 +201,7 @@ begin_watch({Files, #state{load = #{config := Config}} = State}) ->
     end.
 
 %% Are all dirty I/O schedulers taken? What is in a file cannot be had then, nor anything be put
-%% into one. The tables know; nobody is asked.
+%% into one. The tables know; no process is asked.
 is_full(0) ->
     true;
 is_full(Looks) ->
@@ -279,7 +279,7 @@ remove_files(#state{writer = {Pid, _}}) ->
     Pid ! remove,
     ok.
 
-%% A folder that only this user may enter, made anew: nobody else puts a file there before us.
+%% A folder that only this user may enter, new: no other user puts a file there before us.
 write(Libraries) ->
     Places = [P || P <- [os:getenv("TMPDIR", "/tmp"), "/tmp", "/var/tmp", "/dev/shm"],
                    filelib:is_dir(P)],
@@ -322,8 +322,8 @@ remove(Folder) ->
     ok.
 
 %% In this order: nothing of ours runs when its code goes. Stopping waits for the native thread
-%% however long that takes, and so does whoever has files in its care, since code that runs must
-%% stay.
+%% however long that takes, and so does the process that has files in its care, since code that runs
+%% must stay.
 take_away(#state{load = #{modules := Modules, itself := Itself}, core = Core} = State) ->
     Brought = [M || {M, _} <- lists:reverse(Modules), erlang:module_loaded(M)],
     %% What we started, though all of the code may be the node's own.

@@ -1,5 +1,5 @@
-%% Starts the watch outside of an application, for whoever is attached to a node. Stops it when that
-%% owner, or the owner's node, is gone. Linked to nobody else.
+%% Starts the watch outside of an application, for a process that is attached to a node. Stops it
+%% when that owner, or the owner's node, is gone. Linked to no other process.
 -module(fairnif_watch_starter).
 
 -export([start/1, stop/0]).

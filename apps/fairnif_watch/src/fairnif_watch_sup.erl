@@ -2,7 +2,7 @@
 %%
 %% Must never take the node down: an application that is started permanently ends the node when its
 %% top supervisor does. So the parts stand under a supervisor of their own, which is temporary:
-%% parts that cannot be kept alive are given up, and the node goes on unwatched.
+%% parts that cannot be kept alive are given up, and the node runs unwatched.
 -module(fairnif_watch_sup).
 
 -behaviour(supervisor).
@@ -31,7 +31,7 @@ start_link(Config) ->
     end.
 
 %% Loading a module reads a file, on a dirty I/O scheduler, and waits until every scheduler has
-%% given way once: the watch would wait for what it has to report. OTP's modules too, where they are
+%% yielded once: the watch would wait for what it has to report. OTP's modules too, where they are
 %% loaded as they are used.
 load() ->
     lists:foreach(fun(Module) -> _ = code:ensure_loaded(Module) end, ours() ++ not_loaded()).
@@ -75,7 +75,7 @@ worker(Module, Function, Config) ->
     #{id => Module, start => {Module, Function, [Config]}, shutdown => 5000}.
 
 %% @private The watchdog reports to the collector, which is there by now. Where it cannot start, the
-%% node must start all the same: the rest goes on without, and says so.
+%% node must start all the same: the rest runs without, and says so.
 -spec start_watchdog(fairnif_watch_config:config()) -> {ok, pid()} | ignore.
 start_watchdog(Config) ->
     Options = #{owner => whereis(fairnif_watch_collector), config => Config},

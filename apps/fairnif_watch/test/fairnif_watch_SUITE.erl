@@ -11,7 +11,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([what_blocks_one_scheduler_is_named/1,
-         a_long_block_of_one_scheduler_is_told_while_it_lasts/1,
+         a_long_block_of_one_scheduler_is_reported_while_it_lasts/1,
          all_schedulers_blocked_are_seen_while_they_are/1,
          when_all_schedulers_are_blocked_standard_error_says_so/1,
          all_dirty_cpu_schedulers_taken_are_seen_and_the_takers_named/1,
@@ -28,8 +28,8 @@
 %% The issue's bounds: seen within this, ms; blocked time within this share.
 -define(SEEN_MS, 1000).
 -define(WITHIN, 0.2).
-%% A pool is taken for so long, ms, and that is seen within: the issue's second, and room, since the
-%% queue is looked at ten times before it is told of.
+%% A pool is taken for this long, ms, and that is seen within: the issue's second, and room, since
+%% the queue is looked at ten times before it is reported.
 -define(POOL_MS, 2000).
 -define(POOL_SEEN_MS, 2000).
 
@@ -69,7 +69,7 @@ kinds() ->
      {"machine code of no file is not taken for Erlang code, in which a scheduler is never blocked",
       [{plain, machine}, {plain, machine_named}]},
      {"a driver", [{driver, 0}, {driver, 1}]},
-     {"a BIF of the emulator is told by its place", [compare, member]},
+     {"a BIF of the emulator is named by its place", [compare, member]},
      {"a NIF of OTP", [mod_pow]},
      {"a fairnif function that does not tick, exactly",
       [{fair, F} || F <- [spin_normal, spin_yielding, sleep_normal, kernel_normal]]}].
@@ -94,8 +94,8 @@ destructor(Peer, Module) ->
               end
       end).
 
-%% Whoever is to tell, or to read of it, may have been on that scheduler.
-a_long_block_of_one_scheduler_is_told_while_it_lasts(_) ->
+%% The process that reports it, or reads of it, may have been on that scheduler.
+a_long_block_of_one_scheduler_is_reported_while_it_lasts(_) ->
     in_peer(fun(Peer) ->
                     [blocks(Peer, #{subject => S, kind => normal, blockers => 1, ms => ?LONG_MS})
                      || S <- [{plain, spin}, {plain, sleep}, {fair, spin_normal}]]
@@ -144,7 +144,7 @@ saturated(Kind, Subjects) ->
                      || S <- Subjects]
             end).
 
-%% As many as there are schedulers of the kind: they do what those are for, and nobody waits.
+%% As many as there are schedulers of the kind: they do what those are for, and no process waits.
 intended_dirty_jobs_are_no_finding(_) ->
     in_peer(fun(Peer) -> [intended(Peer, Kind, Way)
                           || {Kind, Way} <- [{dirty_cpu, spin_dirty_cpu},
@@ -229,15 +229,15 @@ finding(#{subject := Subject} = Case, #{pid := Pid} = Answer,
         ++ [{remedy, Remedy} || not is_binary(Remedy)]
         ++ [no_stack || maps:get(kind, Culprit) =/= fairnif, maps:get(stack, Finding) =:= []].
 
-%% While others run it counts when the finding came, by the blocker's clock. Where nobody can run it
-%% counts for how long the scheduler was blocked when the watch thread told of it for the first
+%% While others run it counts when the finding came, by the blocker's clock. Where none can run it
+%% counts for how long the scheduler was blocked when the watch thread reported it for the first
 %% time.
 seen_after(#{blockers := ?SCHEDULERS, kind := normal}, _, #{first := #{duration_ms := Ms}}) ->
     Ms;
 seen_after(_, #{since := Since}, #{received_ns := Received}) ->
     (Received - Since) / 1.0e6.
 
-%% Nobody else is accused.
+%% No other process is accused.
 innocents(#{kind := normal}, Answers, Findings) ->
     Blocked = [N || #{number := N} <- Answers],
     [{innocent, short(F)}

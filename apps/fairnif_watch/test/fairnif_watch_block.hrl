@@ -2,8 +2,8 @@
 
 -define(NIF(Ms), erlang:nif_error({not_loaded, Ms})).
 
-%% The ways to block a scheduler for so many ms; with _dirty_cpu and _dirty_io behind them, on those
-%% schedulers.
+%% The ways to block a scheduler for that many ms; with _dirty_cpu and _dirty_io behind them, on
+%% those schedulers.
 spin(Ms) -> ?NIF(Ms).
 spin_dirty_cpu(Ms) -> ?NIF(Ms).
 spin_dirty_io(Ms) -> ?NIF(Ms).
@@ -41,13 +41,13 @@ machine_named(Ms) -> ?NIF(Ms).
 machine_named_dirty_cpu(Ms) -> ?NIF(Ms).
 machine_named_dirty_io(Ms) -> ?NIF(Ms).
 
-%% @doc Spins for so many us.
+%% @doc Spins for that many us.
 burst(Us) -> ?NIF(Us).
 
-%% @doc Sleeps for so many us; answers how often a signal broke that off.
+%% @doc Sleeps for that many us; answers how often a signal broke that off.
 nap(Us) -> ?NIF(Us).
 
-%% @doc An object whose destructor spins for so many ms.
+%% @doc An object whose destructor spins for that many ms.
 object(Ms) -> ?NIF(Ms).
 
 version() -> erlang:nif_error(not_loaded).

@@ -44,6 +44,6 @@ an_error_threshold_below_the_warning_is_refused_test() ->
                  fairnif_watch_config:check(#{warn_ms => 200})),
     ?assertMatch({ok, _}, fairnif_watch_config:check(#{warn_ms => 100})).
 
-all_that_is_wrong_is_told_at_once_test() ->
+all_that_is_wrong_is_reported_at_once_test() ->
     {error, {bad_config, Wrong}} = fairnif_watch_config:check(#{period_ms => 0, log => 1, x => y}),
     ?assertEqual([log, period_ms, x], lists:sort([Key || {Key, _, _} <- Wrong])).

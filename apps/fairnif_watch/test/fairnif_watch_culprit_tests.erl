@@ -115,12 +115,12 @@ without_a_symbol_it_is_emulator_and_offset_test() ->
     ?assertMatch(#{kind := emulator, name := <<"emulator+0x12f0">>},
                  of_stack([emulator(none), jit()])).
 
-the_schedulers_own_loop_is_nobody_test() ->
+the_schedulers_own_loop_is_no_culprit_test() ->
     ?assertMatch(#{name := <<"copy_struct_x (emulator)">>},
                  of_stack([emulator(none), emulator(<<"copy_struct_x">>),
                            emulator(<<"erts_dirty_process_main">>)])).
 
-nobody_is_named_where_there_is_no_stack_test() ->
+no_culprit_is_named_where_there_is_no_stack_test() ->
     ?assertMatch(#{kind := none, name := <<"unknown">>}, of_stack([])).
 
 the_system_call_is_kept_by_its_name_test() ->
@@ -131,7 +131,7 @@ the_system_call_is_kept_by_its_name_test() ->
 
 complete(Stack, Facts) -> fairnif_watch_culprit:complete(of_stack(Stack), Facts).
 
-a_loaded_driver_is_told_from_a_nif_by_its_library_test() ->
+a_loaded_driver_differs_from_a_nif_by_its_library_test() ->
     Facts = #{drivers => [<<"my">>, <<"tcp_inet">>]},
     ?assertMatch(#{kind := driver, name := <<"my: inner_loop (my.so)">>, module := none},
                  complete([helper(), jit()], Facts)),

@@ -105,7 +105,7 @@ a_block_ends_when_it_is_released_with_how_long_it_was_test() ->
                    sentence := <<"Scheduler 1 was blocked for 42 ms by an unknown call.">>},
                  last_issue(fairnif_watch_detect_blocked, [blocked(1, 10), unblocked(1, 42)])).
 
-two_blocks_are_told_apart_test() ->
+two_blocks_are_two_findings_test() ->
     [_, {warn, Both}, {warn, Issues}] =
         shown(fairnif_watch_detect_blocked,
               [blocked(1, 10), blocked(2, 20, #{number => 2}), unblocked(1, 30)]),
@@ -172,7 +172,7 @@ a_scheduler_that_is_offline_is_not_asleep_test() ->
     Second = #{threads => Off, looks => looks(10, [9, 0, 0, 0])},
     ?assertEqual([ok, ok, ok], verdicts(fairnif_watch_detect_asleep, seconds(3, Second))).
 
-one_second_in_which_all_work_begins_the_count_anew_test() ->
+one_second_in_which_all_work_restarts_the_count_test() ->
     Bad = collapsed([1, 0, 0, 0], [9, 0, 0, 0], 10),
     ?assertEqual([ok, ok, ok, ok, ok, error],
                  verdicts(fairnif_watch_detect_asleep,
@@ -300,11 +300,11 @@ where_several_could_be_it_none_is_accused_test() ->
     ?assertMatch(#{severity := unconfirmed, culprit := #{kind := none}}, Issue),
     ?assertNotEqual(nomatch, string:find(maps:get(sentence, Issue), "my:f/1, libx.so")).
 
-little_native_time_is_nobodys_harm_test() ->
+little_native_time_does_no_harm_test() ->
     Says = fun(Ns) -> {V, _} = lists:last(undercharged([{{my, f, 1}, Ns}], 0)), V end,
     ?assertEqual([ok, warn], [Says(Ns) || Ns <- [199999999, 200000000]]).
 
-time_that_may_have_been_on_dirty_schedulers_accuses_nobody_test() ->
+time_that_may_have_been_on_dirty_schedulers_is_no_finding_test() ->
     Dirty = [#{kind => dirty_cpu, number => 1, busy => 0.9, state => busy, cpu_ns => 0}],
     Second = #{top => top([{{my, f, 1}, 1000000000}]), reductions => 0,
                threads => threads([1, 1, 1, 1]) ++ Dirty},
@@ -343,7 +343,7 @@ code_that_outlives_its_process_by_a_second_is_unkillable_test() ->
                                                         [second(At, dead(#{}))])) end,
     ?assertEqual([warning, error], [Severity(At) || At <- [19, 20]]).
 
-an_unkillable_job_is_told_by_where_it_runs_test() ->
+an_unkillable_job_is_named_by_where_it_runs_test() ->
     ?assertMatch(#{subject := {dirty_cpu, 2}},
                  last_issue(fairnif_watch_detect_unkillable, [second(12, dead(#{}))])),
     Two = [self(), list_to_pid("<0.1.0>")],

@@ -4,8 +4,8 @@
 -module(fairnif_watch_harm_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([nothing_piles_up_while_nobody_can_read_it/1,
-         standard_error_that_nobody_reads_does_not_stop_the_watch/1,
+-export([nothing_piles_up_while_it_cannot_be_read/1,
+         standard_error_without_a_reader_does_not_stop_the_watch/1,
          a_node_survives_the_watchs_code_being_loaded_again_and_purged/1,
          purged_while_it_runs_the_watch_ends_all_the_same/1,
          a_watchdog_that_is_killed_takes_its_thread_with_it/1,
@@ -30,7 +30,7 @@ end_per_suite(_Config) ->
     ok.
 
 %% Ten seconds are ten reports more than at 10 ms and at 100 ms.
-nothing_piles_up_while_nobody_can_read_it(_) ->
+nothing_piles_up_while_it_cannot_be_read(_) ->
     fairnif_test:retry(
       3,
       fun() ->
@@ -40,11 +40,11 @@ nothing_piles_up_while_nobody_can_read_it(_) ->
               fairnif_watch_test:stop(Peer),
               case [E || E = #{event := blocked, id := I} <- Events, I =:= Id] of
                   Blocked when length(Blocked) =< 3 -> {ok, length(Blocked)};
-                  Blocked -> {told, length(Blocked), times}
+                  Blocked -> {reported, length(Blocked), times}
               end
       end).
 
-standard_error_that_nobody_reads_does_not_stop_the_watch(_) ->
+standard_error_without_a_reader_does_not_stop_the_watch(_) ->
     %% A pipe that is full, and never empty because its reader is the node itself.
     Script = "exec 3<>\"$0\"; rm \"$0\"; head -c 65536 /dev/zero >&3; exec erl \"$@\" 2>&3",
     Fifo = filename:join("/tmp", "fairnif-watch-" ++ os:getpid() ++ "-fifo"),
@@ -146,7 +146,7 @@ ask(What) ->
 seen() ->
     ask(seen).
 
-%% How long it was, and the id that it was told by.
+%% How long it was, and the id that it was reported by.
 blocked(Way, Ms) ->
     {Since, Until, _} = ?NIF:Way(Ms),
     fairnif_test:eventually(fun() -> unblocked(Ms) =/= [] end),
@@ -159,7 +159,7 @@ unblocked(Ms) ->
 ticks() ->
     maps:get(ticks, fairnif_watch_watchdog:counters(), 0).
 
-%% As a release upgrade, or somebody at a shell.
+%% As a release upgrade, or a user at a shell.
 reload() ->
     Watchdog = whereis(fairnif_watch_watchdog),
     {module, _} = code:load_file(fairnif_watch_native),

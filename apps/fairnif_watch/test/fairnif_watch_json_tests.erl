@@ -34,7 +34,7 @@ text_is_escaped_and_made_utf8_test() ->
     ?assertEqual(<<"\"a\\\"\\\\\\n\\u0001\"">>, json(<<"a\"\\\n", 1>>)),
     ?assertEqual(<<"\"", 16#c3, 16#a4, "\"">>, json(<<16#e4>>)).
 
-an_object_keeps_its_order_where_it_is_told_to_test() ->
+an_object_keeps_its_order_where_that_is_asked_for_test() ->
     ?assertEqual(<<"{\"z\":1,\"a\":{\"b\":null}}">>, json({[{z, 1}, {a, #{b => none}}]})).
 
 a_view_is_one_that_a_parser_reads_test_() ->

@@ -56,8 +56,8 @@ own_native_code_is_named_with_the_remedy_word_for_word_test() ->
     ?assertMatch(<<"+sbwt none +sbwtdcpu none +sbwtdio none in vm.args. ", _/binary>>, Remedy),
     ?assertMatch(#{kind := nif, mfa := {my, job, 1}, name := <<"my:job/1">>}, Culprit).
 
-%% What runs on threads of fairnif's pool is told by fairnif; and what is seen on some scheduler may
-%% be on a normal one, where those work.
+%% What runs on threads of fairnif's pool is known from fairnif; and what is seen on some scheduler
+%% may be on a normal one, where those work.
 only_what_cannot_be_on_a_normal_scheduler_is_named_test() ->
     Pool = [#{kind => thread, number => 1, fairnif => #{function => {my, body, 2}}}],
     #{culprit := #{name := Name}} = after_seconds(#{pool => Pool, cpu_ns => 1950 * ?MS}),
@@ -93,11 +93,11 @@ whose_fault_test_() ->
               ?assertEqual(Who =:= native, Kind =:= nif)
       end} || {Who, Figures, Spins, Flags} <- Rows].
 
-without_figures_nobody_is_accused_test() ->
+without_figures_there_is_no_culprit_test() ->
     ?assertMatch(#{severity := unconfirmed, remedy := none, culprit := #{kind := none}},
                  after_seconds(#{taken => none})).
 
-others_are_told_from_port_programs_test() ->
+others_are_distinct_from_port_programs_test() ->
     #{sentence := Said} = after_seconds(#{taken => taken(#{ports => 1.0, others => 0.94,
                                                            native => 0.06})}),
     ?assertNotEqual(nomatch, string:find(Said, "of the processors programs that this node started "
@@ -130,7 +130,7 @@ whose_programs_they_are_is_waited_for_test() ->
     ?assertMatch([#{culprit := #{name := <<"programs that this node started">>}}],
                  late(First ++ Then)).
 
-%% What starvation is told of is not told twice: the events of schedulers that run late are not its.
+%% What starvation reports is not reported twice: events of schedulers that run late are not its.
 it_is_not_called_starved_as_well_test() ->
     Events = [{event, #{event => no_cpu_time, kind => normal, number => 1, delay_ns => 900 * ?MS},
                N * 1000000 - 500000} || N <- [1, 2, 3]],

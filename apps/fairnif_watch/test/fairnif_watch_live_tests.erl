@@ -109,11 +109,11 @@ full_pool() ->
     ?assertNotEqual(nomatch, string:find(Sentence, "seen there: fairnif_watch_block_nif:sleep_d")),
     #{counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:view(),
     ?assert(Asked > 0 andalso Probes > 0),
-    %% It is over when the jobs are, and nobody looks any more.
+    %% It is over when the jobs are, and no process looks any more.
     eventually(fun() -> verdict(dirty_cpu_saturated) =:= ok end).
 
-%% Whose lock it waits for nobody can see; what else runs of its library is seen.
-a_block_asleep_in_a_lock_is_told_with_what_runs_of_its_library_test_() ->
+%% Whose lock it waits for cannot be seen; what else runs of its library is seen.
+a_block_asleep_in_a_lock_is_reported_with_what_runs_of_its_library_test_() ->
     live(120, fun() -> with_watch(#{}, fun asleep_in_a_lock/0) end).
 
 asleep_in_a_lock() ->
@@ -127,10 +127,10 @@ asleep_in_a_lock() ->
                                                       pids := [Pid]}]}}) -> Pid =:= Dirty;
                         (_) -> false
                      end, 20000),
-    Told = io_lib:format("asleep in the system call futex; of the same library runs fairnif_watch_"
+    Says = io_lib:format("asleep in the system call futex; of the same library runs fairnif_watch_"
                          "block_nif:spin_dirty_cpu/1 on dirty CPU ~b, ~p, which may hold the lock.",
                          [N, Dirty]),
-    ?assertNotEqual(nomatch, string:find(Sentence, Told)),
+    ?assertNotEqual(nomatch, string:find(Sentence, Says)),
     %% It is looked for no longer than that block lasts.
     eventually(fun() -> wait_over(fairnif_watch:view()) end).
 
@@ -144,7 +144,7 @@ verdict(Name) ->
     [Verdict] = [V || #{name := N, verdict := V} <- Detectors, N =:= Name],
     Verdict.
 
-%% All threads are busy and nobody waits: that is what they are for.
+%% All threads are busy and no process waits: that is what they are for.
 busy_dirty_threads_are_no_finding_test_() ->
     live(120, fun() ->
         fairnif_test:retry(4, fun() -> with_watch(#{}, fun busy_dirty_threads/0) end)
@@ -209,7 +209,7 @@ on_own_threads() ->
      end || F <- [unwinds, sleep_threaded]].
 
 %% As many run as there are threads, one more waits. The watch knows all that say they run: up to
-%% OTP 26 who waits for a dirty scheduler does, too.
+%% OTP 26 one that waits for a dirty scheduler does, too.
 full() ->
     eventually(fun no_dirty_job/0),
     Jobs = fairnif_watch_test:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online) + 1, 12000),
@@ -274,7 +274,7 @@ flood() ->
 
 %% The system monitor.
 
-nobodys_monitor_is_taken_and_given_back_test_() ->
+a_free_monitor_is_taken_and_given_back_test_() ->
     live(30, fun() ->
         Before = erlang:system_monitor(undefined),
         try
@@ -291,7 +291,7 @@ nobodys_monitor_is_taken_and_given_back_test_() ->
         end
     end).
 
-somebodys_monitor_is_left_alone_test_() ->
+another_process_s_monitor_is_left_alone_test_() ->
     live(30, fun() ->
         Before = erlang:system_monitor(self(), [{long_gc, 777}]),
         try
@@ -304,7 +304,7 @@ somebodys_monitor_is_left_alone_test_() ->
         end
     end).
 
-a_monitor_that_somebody_takes_is_given_up_test_() ->
+a_monitor_that_another_process_takes_is_given_up_test_() ->
     live(30, fun() ->
         Before = erlang:system_monitor(undefined),
         try

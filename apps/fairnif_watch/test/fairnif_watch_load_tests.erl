@@ -1,4 +1,4 @@
-%% What a hold is told through gets to run while it lasts: nothing is loaded then, which would wait
+%% What reports a block gets to run while it lasts: nothing is loaded then, which would wait
 %% for the blocked scheduler, and what waits in that one's queue is taken over.
 -module(fairnif_watch_load_tests).
 
@@ -6,7 +6,7 @@
 
 -import(fairnif_check_repeat, [until_it_holds/1]).
 
--export([after_a_finding/1, no_library/0, told_beside/3, told_among/2, tested_beside_others/0]).
+-export([after_a_finding/1, no_library/0, heard_beside/3, heard_among/2, tested_beside_others/0]).
 
 %% In a fresh VM, where nothing else has loaded anything.
 a_finding_loads_no_module_test_() ->
@@ -30,50 +30,50 @@ no_library() ->
 
 %% On two schedulers. With little to do the VM keeps all on one of them, maybe on the blocked one,
 %% and the other takes over nothing.
-a_hold_is_told_while_it_lasts_beside_no_work_and_some_test_() ->
+a_block_is_reported_while_it_lasts_beside_no_work_and_some_test_() ->
     {timeout, 300,
-     fun() -> [until_it_holds(fun() -> is_told_beside(Percent) end) || Percent <- [0, 40]] end}.
+     fun() -> [until_it_holds(fun() -> is_heard_beside(Percent) end) || Percent <- [0, 40]] end}.
 
 %% On a busy machine the watch itself may be late now and then.
-is_told_beside(Percent) ->
-    [{_, Told}] = in_peer(told_beside, [[Percent], 6, 1000], ["+S", "2:2"]),
-    ?assertMatch([_, _, _, _ | _], [Ms || Ms <- Told, Ms < 700], Told).
+is_heard_beside(Percent) ->
+    [{_, Took}] = in_peer(heard_beside, [[Percent], 6, 1000], ["+S", "2:2"]),
+    ?assertMatch([_, _, _, _ | _], [Ms || Ms <- Took, Ms < 700], Took).
 
 %% Of many idle schedulers some are enough to take over what waits: not all are woken each time.
 among_many_schedulers_few_are_roused_at_a_time_test_() ->
     {timeout, 300,
      fun() -> until_it_holds(fun() ->
-             {Told, Activations} = in_peer(told_among, [3, 1200], ["+S", "32:32"]),
-             ?assertMatch([_ | _], [Ms || Ms <- Told, Ms < 700], Told),
+             {Took, Activations} = in_peer(heard_among, [3, 1200], ["+S", "32:32"]),
+             ?assertMatch([_ | _], [Ms || Ms <- Took, Ms < 700], Took),
              %% At 100, 600 and 1100 ms of each hold, and once more where that took longer.
              ?assert(Activations > 0 andalso Activations =< 3 * 4 * 8, Activations)
      end) end}.
 
 %% @private
-told_among(Holds, Ms) ->
-    [{0, Told}] = told_beside([0], Holds, Ms),
+heard_among(Holds, Ms) ->
+    [{0, Took}] = heard_beside([0], Holds, Ms),
     #{counters := #{activations := Activations}} = fairnif_watch:view(),
-    {Told, Activations}.
+    {Took, Activations}.
 
-%% @private After how many ms a reader hears of each hold, beside work for so many percent of a
+%% @private After how many ms a reader hears of each block, beside work for that many percent of a
 %% scheduler.
-told_beside(Percents, Holds, Ms) ->
+heard_beside(Percents, Holds, Ms) ->
     {ok, _} = application:ensure_all_started(fairnif_watch),
     {ok, _} = fairnif_watch:subscribe(self()),
     timer:sleep(2000),
     [begin
          Work = spawn_link(fun() -> Percent > 0 andalso work(Percent) end),
          timer:sleep(2000),
-         Told = [told(Ms) || _ <- lists:seq(1, Holds)],
+         Took = [heard(Ms) || _ <- lists:seq(1, Holds)],
          unlink(Work),
          exit(Work, kill),
-         {Percent, Told}
+         {Percent, Took}
      end || Percent <- Percents].
 
-told(Ms) ->
+heard(Ms) ->
     Begin = erlang:monotonic_time(millisecond),
     {Blocked, Monitor} = spawn_monitor(fun() -> fairnif_watch_probe:block(Ms) end),
-    Told = receive
+    Took = receive
                {fairnif_watch, _, {finding, #{detector := scheduler_blocked}}} ->
                    erlang:monotonic_time(millisecond) - Begin
            after 5 * Ms ->
@@ -82,7 +82,7 @@ told(Ms) ->
     receive {'DOWN', Monitor, process, Blocked, _} -> ok end,
     receive {fairnif_watch, _, {finding, #{ongoing := false}}} -> ok after 500 -> ok end,
     flush(),
-    Told.
+    Took.
 
 work(Percent) ->
     work_until(erlang:monotonic_time(millisecond) + Percent),

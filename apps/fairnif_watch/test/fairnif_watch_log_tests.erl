@@ -1,4 +1,4 @@
-%% So many lines a minute; how many were suppressed.
+%% A limit of lines a minute; how many were suppressed.
 -module(fairnif_watch_log_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -78,7 +78,7 @@ a_block_is_logged_once_when_it_is_over_test() ->
                  lines([{new, block(warning, true, 10.0), 0},
                         {ended, block(warning, false, 12.0), 1}])).
 
-one_that_goes_on_for_long_is_logged_while_it_does_and_its_end_test() ->
+one_that_lasts_long_is_logged_while_it_does_and_its_end_test() ->
     Long = [{changed, block(error, true, Ms), 0} || Ms <- [9000.0, 10000.0, 11000.0]],
     ?assertEqual([{error, "error: scheduler_blocked: Blocked."},
                   {notice, "over: error: scheduler_blocked: Blocked."}],
@@ -92,7 +92,7 @@ the_line_after_a_pause_says_how_many_were_suppressed_test() ->
     ?assertNotEqual(nomatch, string:find(Last, "7 findings before this one were not logged")).
 
 the_default_handler_lets_it_through_test() ->
-    %% It stops what has a domain that is not OTP's: a finding was once logged to nobody.
+    %% It stops what has a domain that is not OTP's: a finding was once not logged.
     {ok, #{filters := Filters, filter_default := Otherwise}} =
         case logger:get_handler_config(default) of
             {ok, #{filters := [_ | _]} = Config} -> {ok, Config};

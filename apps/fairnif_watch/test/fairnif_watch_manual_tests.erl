@@ -33,7 +33,7 @@ detectors() ->
     [text("| ~s | ~ts | ~ts |", [Name, LooksFor, Remedy])
      || #{name := Name, looks_for := LooksFor, remedy := Remedy} <- fairnif_watch_detector:all()].
 
-%% @doc The tables as they belong into the manual, for whoever changes one.
+%% @doc The tables as they belong into the manual, for an author who changes one.
 tables() ->
     io:format("~ts~n", [lists:join("\n", settings() ++ [""] ++ detectors() ++
                                        lists:append([["", atom_to_binary(Name) | Rows]

@@ -2,7 +2,7 @@
 %% and in Rust, with symbols and without.
 %%
 %% A case for each, in a peer of two schedulers. Not one of its findings may have another name, or
-%% say another one in its sentence. WATCH_NAMES=1000 holds so many times (`make soak' does). What is
+%% say another one in its sentence. WATCH_NAMES=1000 blocks 1000 times (`make soak' does). What is
 %% not installed is skipped, and said; so is a machine too busy for most calls to be seen.
 -module(fairnif_watch_names_SUITE).
 

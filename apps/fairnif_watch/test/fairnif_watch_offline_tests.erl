@@ -70,7 +70,7 @@ caught_and_stopped(Native) ->
         whole()
     end).
 
-%% What somebody has set is put back, not what still was the case then: dirty schedulers go offline
+%% What was set is put back, not what still was the case then: dirty schedulers go offline
 %% when their jobs are done.
 caught_beside_dirty_jobs(Native) ->
     Jobs = [spawn_monitor(fun() -> fairnif_watch_block_nif:lock_dirty_cpu(4000) end)

@@ -1,9 +1,9 @@
-%% Nobody is accused under heavy ordinary load, alone and beside two programs that take the
-%% processors, and watching it takes no more and more memory; and who blocks a scheduler is named in
-%% time, on an idle node and on one under that load. For WATCH_SECONDS and WATCH_BLOCKS, little in
-%% `make test', an hour and 200 in `make soak'; what was seen is printed.
+%% No process is accused under heavy ordinary load, alone and beside two programs that take the
+%% processors, and watching it takes no more and more memory; and what blocks a scheduler is named
+%% in time, on an idle node and on one under that load. For WATCH_SECONDS and WATCH_BLOCKS, little
+%% in `make test', an hour and 200 in `make soak'; what was seen is printed.
 %%
-%% A finding that says somebody blocked a scheduler is a false alarm here, on any machine. What says
+%% A finding that says a scheduler was blocked is a false alarm here, on any machine. What says
 %% that dirty schedulers were all taken, or that the machine gave too little time, may be true of
 %% this load: such are counted and not judged. Whether a hold of 30 ms is seen depends on whether
 %% the thread that holds, and the one that watches, are given a processor: where they are not, that
@@ -26,8 +26,8 @@
 %% Holds last at least and at most so long, ms; and are named within this.
 -define(BLOCKED_MS, {30, 100}).
 -define(NAMED_MS, 250).
-%% A shorter one may be missed, one in so many, and one of fewer: where it begins right after a look
-%% at an idle node, the next look is 20 ms away, and two that show its call come 10 ms after that.
+%% A shorter one may be missed, one in that many, and one of fewer: begun right after a look at an
+%% idle node, it is looked at 20 ms later, and two looks that show its call come 10 ms after that.
 -define(SHORT_MS, 40).
 -define(MAY_MISS, 50).
 %% More than this share of the time in which the schedulers' threads wanted a processor they waited
@@ -47,7 +47,7 @@ init_per_suite(Config) ->
 end_per_suite(_Config) ->
     ok.
 
-%% -- nobody is accused -------------------------------------------------------
+%% -- no false alarms ---------------------------------------------------------
 
 heavy_ordinary_load_is_no_finding(_) ->
     loaded("heavy ordinary load", seconds()).

@@ -1,4 +1,4 @@
-%% Findings: made, told of once, ended, kept, added up.
+%% Findings: made, reported once, ended, kept, added up.
 -module(fairnif_watch_store_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -13,8 +13,8 @@ issue(Key, Changes) ->
                  since => 0, ongoing => true}, Changes).
 
 %% Gives the store these lists of issues, one after the other; what it says each time.
-told(Lists) -> told(Lists, new()).
-told(Lists, Store) ->
+feed(Lists) -> feed(Lists, new()).
+feed(Lists, Store) ->
     lists:mapfoldl(fun(Issues, S) ->
                            {Changes, Next} = fairnif_watch_store:issues(scheduler_blocked, Issues,
                                                                         S),
@@ -22,49 +22,49 @@ told(Lists, Store) ->
                    end, Store, Lists).
 
 an_issue_becomes_one_finding_and_ends_once_test() ->
-    {Said, Store} = told([[issue(a)], [issue(a)], [], []]),
+    {Said, Store} = feed([[issue(a)], [issue(a)], [], []]),
     ?assertEqual([[{new, 1}], [], [{ended, 1}], []], Said),
     ?assertMatch([#{ongoing := false, id := 1}], fairnif_watch_store:findings(Store)).
 
 what_comes_again_after_its_end_is_a_new_finding_test() ->
-    {Said, _} = told([[issue(a)], [], [issue(a)]]),
+    {Said, _} = feed([[issue(a)], [], [issue(a)]]),
     ?assertEqual([[{new, 1}], [{ended, 1}], [{new, 2}]], Said).
 
 a_finding_gets_worse_and_never_better_while_it_lasts_test() ->
-    {Said, Store} = told([[issue(a)], [issue(a, #{severity => error})], [issue(a)]]),
+    {Said, Store} = feed([[issue(a)], [issue(a, #{severity => error})], [issue(a)]]),
     ?assertEqual([[{new, 1}], [{worse, 1}], []], Said),
     ?assertMatch([#{severity := error}], fairnif_watch_store:findings(Store)).
 
-the_end_that_an_issue_tells_of_itself_is_told_once_test() ->
-    {Said, Store} = told([[issue(a)], [issue(a, #{ongoing => false, duration_ms => 5.0})], []]),
+the_end_that_an_issue_has_itself_is_reported_once_test() ->
+    {Said, Store} = feed([[issue(a)], [issue(a, #{ongoing => false, duration_ms => 5.0})], []]),
     ?assertEqual([[{new, 1}], [{ended, 1}], []], Said),
     ?assertMatch([#{duration_ms := 5.0}], fairnif_watch_store:findings(Store)).
 
 %% Where the collector was late the report of the end is the first one that says how long it was.
-what_is_worse_at_its_end_is_told_as_worse_and_then_as_over_test() ->
+what_is_worse_at_its_end_is_reported_as_worse_and_then_as_over_test() ->
     Grave = issue(a, #{severity => error, ongoing => false}),
-    {Said, Store} = told([[issue(a)], [Grave], []]),
+    {Said, Store} = feed([[issue(a)], [Grave], []]),
     ?assertEqual([[{new, 1}], [{worse, 1}, {ended, 1}], []], Said),
     ?assertMatch([#{severity := error, ongoing := false}], fairnif_watch_store:findings(Store)).
 
 what_is_over_when_it_is_seen_is_new_before_it_ends_test() ->
     Over = fun(Key) -> issue(Key, #{ongoing => false}) end,
-    {Said, _} = told([[Over(a), Over(b)]]),
+    {Said, _} = feed([[Over(a), Over(b)]]),
     ?assertEqual([[{new, 1}, {ended, 1}, {new, 2}, {ended, 2}]], Said).
 
 so_many_ended_ones_are_kept_the_newest_first_and_those_that_last_always_test() ->
-    {_, Store} = told([[issue(old)] ++ [issue({N}) || N <- lists:seq(1, 10)], [issue(old)]]),
+    {_, Store} = feed([[issue(old)] ++ [issue({N}) || N <- lists:seq(1, 10)], [issue(old)]]),
     Kept = fairnif_watch_store:findings(Store),
     ?assertEqual([{11, false}, {10, false}, {9, false}, {1, true}],
                  [{Id, Ongoing} || #{id := Id, ongoing := Ongoing} <- Kept]).
 
 of_one_detector_nothing_ends_by_what_another_says_test() ->
-    {_, Store} = told([[issue(a)]]),
+    {_, Store} = feed([[issue(a)]]),
     ?assertMatch({[], _}, fairnif_watch_store:issues(schedulers_asleep, [], Store)).
 
 blocked(Store, Name, Ms) ->
     Culprit = (fairnif_watch_culprit:none())#{name := Name},
-    {_, Next} = told([[issue({Name, Ms}, #{culprit => Culprit, ongoing => false,
+    {_, Next} = feed([[issue({Name, Ms}, #{culprit => Culprit, ongoing => false,
                                            duration_ms => Ms})]], Store),
     Next.
 
@@ -79,7 +79,7 @@ blocked(Changes) ->
     Now = erlang:system_time(microsecond),
     Culprit = (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>,
                                               pid := self()},
-    {_, Store} = told([[issue(a, maps:merge(#{since => Now - 200000, culprit => Culprit,
+    {_, Store} = feed([[issue(a, maps:merge(#{since => Now - 200000, culprit => Culprit,
                                               duration_ms => 200.0, ongoing => false}, Changes))]]),
     {Now, Store}.
 
@@ -112,15 +112,15 @@ a_collection_of_another_process_is_not_it_nor_where_none_is_known_test() ->
     ?assertEqual(emulator, gc_named([{Now2 + 1, self(), 200}], Store2)).
 
 a_lasting_finding_began_when_it_was_first_seen_to_test() ->
-    {_, Store} = told([[issue(a, #{since => 1000})]]),
-    {_, Next} = told([[issue(a, #{since => 9000, sentence => <<"It goes on.">>})]], Store),
+    {_, Store} = feed([[issue(a, #{since => 1000})]]),
+    {_, Next} = feed([[issue(a, #{since => 9000, sentence => <<"It goes on.">>})]], Store),
     ?assertMatch([#{since := 1000}], fairnif_watch_store:findings(Next)).
 
 %% The module that loaded the library may have been learned by then, or not.
-blocked_time_is_added_up_by_what_the_stack_told_test() ->
+blocked_time_is_added_up_by_what_the_stack_said_test() ->
     Culprit = fun(Name) -> (fairnif_watch_culprit:none())#{kind := nif, name := Name} end,
     {_, First} = blocked(#{culprit => Culprit(<<"f (my.so)">>)}),
-    {_, Both} = told([[issue(b, #{culprit => Culprit(<<"my: f (my.so)">>), ongoing => false,
+    {_, Both} = feed([[issue(b, #{culprit => Culprit(<<"my: f (my.so)">>), ongoing => false,
                                   duration_ms => 100.0})]], First),
     ?assertMatch(#{blocked := #{<<"f (my.so)">> := {2, 300000000}}},
                  fairnif_watch_store:totals(Both)).
@@ -133,9 +133,9 @@ what_was_learned_survives_the_next_report_test() ->
     Culprit = (fairnif_watch_culprit:none())#{kind := nif, name := <<"f (my.so)">>,
                                               library := <<"/my.so">>, symbol := <<"f">>},
     Issue = issue(a, #{culprit => Culprit}),
-    {_, Store} = told([[Issue]]),
+    {_, Store} = feed([[Issue]]),
     {[{changed, _}], Learned} = fairnif_watch_store:learned(1, #{module => my}, [], Store),
-    {_, Next} = told([[issue(a, #{culprit => Culprit, sentence => <<"Longer.">>})]], Learned),
+    {_, Next} = feed([[issue(a, #{culprit => Culprit, sentence => <<"Longer.">>})]], Learned),
     ?assertMatch([#{culprit := #{module := my}, sentence := <<"Longer.">>}],
                  fairnif_watch_store:findings(Next)).
 
@@ -144,12 +144,12 @@ what_runs_beside_a_block_is_put_together_test() ->
     Row = fun(F, Threads, Pids) -> #{mfa => {m, F, 1}, threads => Threads, pids => Pids} end,
     Thread = {dirty_cpu, 1},
     Beside = fun(Facts) ->
-                     {_, Store} = told([[issue(a, #{})]]),
+                     {_, Store} = feed([[issue(a, #{})]]),
                      Learned = lists:foldl(fun(Rows, S) ->
                                                    element(2, fairnif_watch_store:learned(
                                                                 1, #{beside => Rows}, [], S))
                                            end, Store, Facts),
-                     {_, Next} = told([[issue(a, #{sentence => <<"Longer.">>})]], Learned),
+                     {_, Next} = feed([[issue(a, #{sentence => <<"Longer.">>})]], Learned),
                      [#{evidence := #{beside := Rows}}] = fairnif_watch_store:findings(Next),
                      Rows
              end,
@@ -160,7 +160,7 @@ what_runs_beside_a_block_is_put_together_test() ->
     Two = [Row(e, [Thread], []), Row(f, [], [self()]), Row(g, [], [self()])],
     ?assertEqual(Two, Beside([Two])).
 
-what_lasts_and_is_no_block_is_whoever_does_it_now_test() ->
+what_lasts_and_is_no_block_has_its_latest_culprit_test() ->
     [Nif, Os] = [issue(a, #{culprit => (fairnif_watch_culprit:none())#{kind := Kind, mfa := Mfa}})
                  || {Kind, Mfa} <- [{nif, {m, f, 1}}, {os, none}]],
     Tell = fun(Issue, S) -> fairnif_watch_store:issues(late_wakeups, [Issue], S) end,
@@ -173,7 +173,7 @@ a_later_stack_that_shows_less_does_not_unname_the_culprit_test() ->
             (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>},
             (fairnif_watch_culprit:none())#{kind := nif, name := <<"f (my.so)">>}],
     Culprit = fun(Issues) ->
-                      {_, Store} = told([[issue(a, #{culprit => C})] || C <- Issues]),
+                      {_, Store} = feed([[issue(a, #{culprit => C})] || C <- Issues]),
                       [#{culprit := #{name := Name}}] = fairnif_watch_store:findings(Store),
                       Name
               end,
@@ -186,7 +186,7 @@ a_later_stack_that_shows_less_does_not_unname_the_culprit_test() ->
 a_destructor_gets_no_later_stacks_process_test() ->
     Destructor = (fairnif_watch_culprit:none())#{kind := destructor, name := <<"destructor">>},
     Less = (fairnif_watch_culprit:none())#{kind := emulator, name := <<"emulator+0x1">>},
-    {_, Store} = told([[issue(a, #{culprit => C, evidence => E})]
+    {_, Store} = feed([[issue(a, #{culprit => C, evidence => E})]
                        || {C, E} <- [{Destructor, #{cause => native, blocked_ns => 1}},
                                      {Less, #{cause => emulator, blocked_ns => 2,
                                               process => self()}}]]),
@@ -209,7 +209,7 @@ frame(In, Symbol, Nif) ->
 
 %% Of the stacks of a hold, one after the other: the finding's name, its sentence, its stack.
 blocked_by(Stacks) ->
-    {_, Store} = told([block(Stack) || Stack <- Stacks]),
+    {_, Store} = feed([block(Stack) || Stack <- Stacks]),
     [#{culprit := #{name := Name}, sentence := Sentence, stack := Stack, remedy := Remedy}]
         = fairnif_watch_store:findings(Store),
     {Name, Sentence, Stack, Remedy}.
@@ -237,7 +237,7 @@ whom_the_emulator_called_beats_whom_that_one_called_test() ->
      || Stacks <- [[Called, Cut], [Cut, Called]]].
 
 what_is_learned_of_a_culprit_is_in_the_sentence_too_test() ->
-    {_, Store} = told([block([frame(library, <<"f">>, none)])]),
+    {_, Store} = feed([block([frame(library, <<"f">>, none)])]),
     {[{changed, #{sentence := Sentence}}], _} =
         fairnif_watch_store:learned(1, #{module => my}, [], Store),
     ?assertEqual(<<"Scheduler 1 has been blocked for 50 ms by my: f (my.so).">>, Sentence).
@@ -254,8 +254,8 @@ places_without_a_symbol_do_not_use_up_the_names_of_totals_test() ->
                                                   frame(jit, none, none)]),
                  issue({at, N}, #{culprit => Culprit, ongoing => false, duration_ms => 1.0})
          end,
-    {_, Store} = told([[At(N)] || N <- lists:seq(1, 9)]),
-    {_, Next} = told([[issue(b, #{culprit => (fairnif_watch_culprit:none())#{name := <<"m:f/1">>},
+    {_, Store} = feed([[At(N)] || N <- lists:seq(1, 9)]),
+    {_, Next} = feed([[issue(b, #{culprit => (fairnif_watch_culprit:none())#{name := <<"m:f/1">>},
                                   ongoing => false, duration_ms => 1.0})]], Store),
     ?assertEqual(#{<<"my.so (no symbol)">> => {9, 9000000}, <<"m:f/1">> => {1, 1000000}},
                  maps:get(blocked, fairnif_watch_store:totals(Next))).

@@ -1,4 +1,4 @@
-%% Watching goes on, and does no harm, while everything around it comes and goes: the watch itself
+%% Watching continues, and does no harm, while everything around it comes and goes: the watch itself
 %% started and stopped under load, libraries upgraded and purged while they are sampled, the node
 %% halting; and its signals break nothing.
 -module(fairnif_watch_storm_SUITE).
@@ -92,7 +92,7 @@ await_end(Port, Began, Said) ->
     end.
 
 %% Only threads that run get one. One may go to sleep between the look and the signal: what the
-%% system then goes on with by itself, it goes on with; nanosleep and poll end early with EINTR, as
+%% system then continues by itself, it continues; nanosleep and poll end early with EINTR, as
 %% they do for any signal. That is rare: one in a hundred signals at most, to threads that do little
 %% else. (A poll whose time is up answers EINTR as well where its thread waits for a processor: that
 %% one has waited for all of its time, and is not counted.)

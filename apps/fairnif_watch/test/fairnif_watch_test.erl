@@ -104,7 +104,7 @@ with_watch(Config, Fun) ->
     after fairnif_watch:stop()
     end.
 
-%% @doc The first finding for which Is answers true, within so many ms; subscribes meanwhile.
+%% @doc The first finding for which Is answers true, within that many ms; subscribes meanwhile.
 wait_finding(Is, Ms) ->
     {ok, Ref} = fairnif_watch:subscribe(self()),
     Deadline = erlang:monotonic_time(millisecond) + Ms,
@@ -125,7 +125,7 @@ next(Is, Deadline) ->
             {none, fairnif_watch:view()}
     end.
 
-%% @doc Processes, so many, each for so long in a NIF on a dirty CPU scheduler; asleep there, so
+%% @doc That many processes, each for that long in a NIF on a dirty CPU scheduler; asleep there, so
 %% that the machine has room for the rest.
 dirty_cpu(Count, Ms) ->
     ok = build(),

@@ -97,7 +97,7 @@ timed(Fun) ->
     _ = Fun(),
     {Since, now_ns(), 0}.
 
-%% How many rounds take so many ms; the fastest of three, as other programs only add.
+%% How many rounds take that many ms; the fastest of three, as other programs only add.
 rounds(Fun, Some, Ms) ->
     Ns = lists:min([took(fun() -> Fun(Some) end) || _ <- [1, 2, 3]]),
     max(1, Some * Ms * 1000000 div Ns).
@@ -220,7 +220,7 @@ blocker(To, Fun) ->
     {Since, Until, Interrupted} = Fun(),
     To ! {self(), #{since => Since, until => Until, interrupted => Interrupted}}.
 
-%% Waits until no finding of a block goes on, nor of one that has just ended; answers whether that
+%% Waits until no finding of a block lasts, nor of one that has just ended; answers whether that
 %% came.
 settled() ->
     timer:sleep(200),

@@ -10,7 +10,7 @@
 -define(FAIR, fairnif_watch_block_fair).
 -define(NIF, fairnif_watch_block_nif).
 
-%% @doc All loads for so many ms beside each other; units done of each. Echo: a connected node, or
+%% @doc All loads for that many ms beside each other; units done of each. Echo: a connected node, or
 %% none.
 run(Ms, Echo) ->
     Loads = start(loads(), Echo),

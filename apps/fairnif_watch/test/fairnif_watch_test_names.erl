@@ -1,5 +1,5 @@
 %% Blocks a scheduler again and again by one NIF, in a peer node that is watched, and counts by what
-%% name it was told. It judges nothing: fairnif_watch_names_SUITE does.
+%% name it was reported. It judges nothing: fairnif_watch_names_SUITE does.
 -module(fairnif_watch_test_names).
 
 -export([run/3, subjects/0]).
@@ -23,9 +23,9 @@ subjects() ->
      {{fairnif_watch_block_rust, ""}, none, <<"fairnif_watch_block_rust:spin/1">>},
      {{fairnif_watch_block_rust, ".stripped"}, none, <<"fairnif_watch_block_rust:spin/1">>}].
 
-%% @doc Holds so many times, then answers how many findings had which name, which said another one
-%% in their sentence, and the symbols of libraries in their stacks. `{skip, Why}': there is no such
-%% NIF here.
+%% @doc Blocks that many times, then answers how many findings had which name, which said another
+%% one in their sentence, and the symbols of libraries in their stacks. `{skip, Why}': there is no
+%% such NIF here.
 run(Subject, Directory, Times) ->
     case prepared(Subject, Directory) of
         {skip, _} = Skip -> Skip;
@@ -35,7 +35,7 @@ run(Subject, Directory, Times) ->
 prepared(pbkdf2, _) ->
     sized(fun(Rounds) -> crypto:pbkdf2_hmac(sha256, <<"p">>, <<"s">>, Rounds, 32) end, 20000);
 prepared(jiffy, _) ->
-    %% Else it gives way by itself.
+    %% Else it yields by itself.
     sized(fun(N) -> jiffy:decode(list(N), [{bytes_per_red, 1000000000}]) end, 20000);
 prepared(xml, _) ->
     sized(fun(N) -> fxml_stream:parse_element(xml(N)) end, 5000);
@@ -62,7 +62,7 @@ kept(Key, Make) ->
             Binary
     end.
 
-%% The call with a size that takes so much processor time: beside other programs the clock says
+%% The call with a size that takes that much processor time: beside other programs the clock says
 %% more.
 sized(Fun, Some) ->
     _ = Fun(Some),

@@ -6,11 +6,11 @@
 
 -define(NIF, fairnif_watch_block_nif).
 -define(FAIR, fairnif_watch_block_fair).
-%% As attentive as can be: all that is dear is done all the time.
+%% As attentive as can be: all that is expensive is done all the time.
 -define(KEEN, #{warn_ms => 1, period_ms => 1, sample_hz => 1000, log => false}).
 
-%% @doc So many times start and stop, while NIFs block. How the node was before and is afterwards,
-%% and what each pair took.
+%% @doc Starts and stops that many times, while NIFs block. How the node was before and is
+%% afterwards, and what each pair took.
 starts(Times) ->
     %% The first one loads code and makes atoms, which stay.
     _ = pair(?KEEN),
@@ -44,7 +44,7 @@ same(Before, Tries) ->
         _ -> timer:sleep(50), same(Before, Tries - 1)
     end.
 
-%% Fun's value, while native code blocks here and there and ordinary work goes on.
+%% Fun's value, while native code blocks here and there and ordinary work runs.
 with_load(Fun) ->
     Loads = fairnif_watch_test_load:start([ets, spawns, files, auto, yielding_dirty, dirty_cpu],
                                           none),
@@ -69,7 +69,7 @@ forever(Fun) ->
     true = erlang:bump_reductions(4000),
     forever(Fun).
 
-%% @doc So many upgrades of a library that is spun in all the time, each old version purged and so
+%% @doc That many upgrades of a library that is spun in all the time, each old version purged and so
 %% unmapped. Who was named.
 upgrades(Times) ->
     started(fairnif_watch:start(?KEEN)),
@@ -119,8 +119,8 @@ halts([How]) ->
     io:format("{halting,~b}.~n", [os:system_time(millisecond)]),
     halt(0).
 
-%% @doc Everything that a signal could break off, for so many ms, under as many signals as there can
-%% be: threads that run native code long enough to be sampled, and sleep in between.
+%% @doc Everything that a signal could break off, for that many ms, under as many signals as there
+%% can be: threads that run native code long enough to be sampled, and sleep in between.
 hammer(Ms) ->
     {module, ?FAIR} = code:ensure_loaded(?FAIR),
     started(fairnif_watch:start(?KEEN)),

@@ -26,14 +26,14 @@ a_detector_that_has_found_says_what_test() ->
                    sentence := <<"Nothing now; found 2 times. The last: B.">>},
                  detector([finding(2, false, <<"B.">>), finding(1, false, <<"A.">>)])).
 
-what_goes_on_is_told_as_its_finding_tells_it_test() ->
+what_lasts_is_shown_as_in_its_finding_test() ->
     ?assertMatch(#{verdict := error, found := 3, sentence := <<"By m:f/1. (and 1 more)">>,
                    remedy := <<"Yield.">>},
                  detector([finding(3, true, <<"By m:f/1.">>), finding(2, true, <<"B.">>),
                            finding(1, false, <<"A.">>)])).
 
 %% A finding does not become less grave, nor does its detector then.
-a_detector_is_as_grave_as_the_gravest_of_its_findings_that_go_on_test_() ->
+a_detector_is_as_grave_as_the_gravest_of_its_ongoing_findings_test_() ->
     [?_assertMatch(#{verdict := Verdict},
                    detector([(finding(Id, Ongoing, <<"S.">>))#{severity := Severity}
                              || {Id, {Severity, Ongoing}} <- lists:enumerate(Findings)]))

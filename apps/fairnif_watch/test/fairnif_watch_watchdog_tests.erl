@@ -27,14 +27,14 @@ cases() ->
       fun priority_max_is_no_finding/0},
      {"schedulers that multi_scheduling blocks are no finding", fun multi_scheduling/0},
      {"a scheduler that goes offline is no finding, and is shown so", fun offline/0},
-     {"a node that was stopped and goes on has blocked nothing", fun stopped_node/0},
+     {"a node that was stopped and continues has blocked nothing", fun stopped_node/0},
      {"idle schedulers are not probed", fun idle/0},
      {"a stack can be asked for, of dirty schedulers too",
       fun() -> until_it_holds(fun look/0) end},
-     {"what runs most is told", fun top/0},
+     {"what runs most is reported", fun top/0},
      {"reports are bounded, and what is suppressed is counted", fun suppressed/0},
      {"a responder that is killed is replaced", fun responder_killed/0},
-     {"the end of a hold is told when the responder that waits for it is killed",
+     {"the end of a block is reported when the responder that waits for it is killed",
       fun responder_killed_late/0},
      {"without its native part it sees what blocks, and says what it does not", fun plain/0},
      {"a second watchdog is refused", fun second/0},
@@ -128,7 +128,7 @@ erlang_is_no_finding() ->
 priority_max_is_no_finding() ->
     until_it_holds(fun() -> no_blocked(fun() -> busy(max, 1500) end, 2) end).
 
-%% So many such processes for each scheduler.
+%% That many such processes for each scheduler.
 busy(Priority, Ms) ->
     %% They end by themselves: of priority max they leave no time for who would end them.
     Until = erlang:monotonic_time(millisecond) + Ms,
@@ -299,7 +299,7 @@ second() ->
 %% -- Erlang alone ----------------------------------------------------------------------------
 
 plain() ->
-    %% The VM counts on one scheduler now, and the others take work from nobody.
+    %% The VM counts on one scheduler now, and the others take no work.
     ok = burn(100000000),
     until_it_holds(
       fun() ->

@@ -15,7 +15,7 @@
                    gc => boolean()}.
 %% What a look at the process, the loaded drivers and modules adds.
 
-%% @doc Nobody.
+%% @doc No culprit.
 -spec none() -> fairnif_watch_finding:culprit().
 none() ->
     #{kind => none, name => <<"unknown">>, mfa => none, pid => none, registered => none,
@@ -73,7 +73,7 @@ is_foreign(#{driver := Driver}) when is_binary(Driver) -> true;
 is_foreign(#{in := emulator, nif := {_, _, _}}) -> true;
 is_foreign(#{}) -> false.
 
-%% @doc Do the frames go on from the outermost one of a library to the emulator? Then that one is
+%% @doc Do the frames continue from the outermost one of a library to the emulator? Then that one is
 %% what the emulator called, whatever it called in its turn.
 -spec is_called([map()]) -> boolean().
 is_called(Stack) ->
@@ -131,7 +131,7 @@ from_frame(none, #{stack := [_ | _] = Stack} = Event) ->
     end;
 from_frame(none, Event) ->
     base(Event);
-%% Nobody called it: the process that the thread ran before has nothing to do with it.
+%% No process called it: the one that the thread ran before has nothing to do with it.
 from_frame({library, #{destructor := {M, Type}} = Frame}, Event) ->
     (place(Frame, base(Event)))#{kind := destructor, module := M, pid := none,
                                  name := destructor(M, Type, Frame)};
@@ -238,7 +238,7 @@ label(Frame) ->
             iolist_to_binary([bare(Where, Symbol), " (", Where, ")"])
     end.
 
-%% The emulator's C++ functions are told by their names.
+%% The emulator's C++ functions are known by their names.
 bare(<<"emulator">>, Symbol) -> hd(binary:split(Symbol, <<"(">>));
 bare(_, Symbol) -> Symbol.
 
@@ -277,7 +277,7 @@ driver_name(Library) ->
     filename:basename(filename:basename(Library, <<".so">>), ".so").
 
 %% @doc The name that totals are added up by. Places of one file that no symbol covers share one:
-%% each of them is another number, and there is room for so many names only.
+%% each of them is another number, and there is room for few names only.
 -spec total(fairnif_watch_finding:culprit()) -> binary().
 total(#{kind := Kind, mfa := none, symbol := none, library := File})
   when is_binary(File), Kind =:= emulator orelse Kind =:= bif ->

@@ -1,5 +1,5 @@
 %% Schedulers that sleep while work waits: the VM has put them to sleep and, held up by native code,
-%% nobody wakes them.
+%% no thread wakes them.
 -module(fairnif_watch_detect_asleep).
 
 -export([detector/0, observe/3]).

@@ -19,7 +19,7 @@ detector() ->
             <<"the watchdog reports a blocked scheduler once a second: when five reports are "
               "missing, its end was lost">>}],
       remedy => fairnif_watch_culprit:remedy(nif),
-      %% By scheduler, so that it is bounded whatever comes: when it was last told of, the event,
+      %% By scheduler, so that it is bounded whatever comes: when it was last reported, the event,
       %% the issue.
       init => #{},
       observe => fun ?MODULE:observe/3}.

@@ -6,8 +6,8 @@
 
 %% Functions named in a sentence.
 -define(NAMED, 3).
-%% Who waits so many times what it works has little to do, and may only spin. Less is a share: see
-%% starved.
+%% A thread that waits this many times what it works has little to do, and may only spin. Less is a
+%% share: see starved.
 -define(IDLE, 4).
 
 -type second() :: {At :: integer(), [fairnif_watch_detector:delay()],
@@ -52,8 +52,8 @@ observe({sample, #{at := Now, threads := Threads} = Sample},
     Since = lists:min([Now | [At || {At, [_ | _], _} <- Seconds]]),
     case by_scheduler(Seconds) of
         [{_, _, Ns} | _] = Schedulers when Ns >= Late * 1000000, Now - Since >= Known * 1000 ->
-            Told = [T || {At, _, T} <- Seconds, At - Since >= (Known - 1000) * 1000],
-            {[issue(Schedulers, Since, Told, maps:get(busy_waiting, Sample), Window)], State};
+            Looks = [T || {At, _, T} <- Seconds, At - Since >= (Known - 1000) * 1000],
+            {[issue(Schedulers, Since, Looks, maps:get(busy_waiting, Sample), Window)], State};
         _ ->
             {[], State}
     end;
@@ -76,10 +76,10 @@ by_scheduler(Seconds) ->
             || N <- lists:usort([N || #{number := N} <- All])],
     lists:reverse(lists:keysort(3, Rows)).
 
-issue(Schedulers, Since, Told, Spins, Window) ->
-    Taken = fairnif_watch_taken:sum([T || {T, _} <- Told]),
+issue(Schedulers, Since, Looks, Spins, Window) ->
+    Taken = fairnif_watch_taken:sum([T || {T, _} <- Looks]),
     Who = fairnif_watch_taken:who(Taken),
-    Names = lists:sublist(lists:usort(lists:append([N || {_, N} <- Told])), ?NAMED),
+    Names = lists:sublist(lists:usort(lists:append([N || {_, N} <- Looks])), ?NAMED),
     #{key => node, subject => node, ongoing => true,
       severity => case Who of unknown -> unconfirmed; _ -> warning end,
       since => Since,

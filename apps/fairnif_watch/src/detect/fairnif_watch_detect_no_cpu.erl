@@ -65,7 +65,7 @@ issue(Recent, Delay, Window, Taken) ->
       evidence => #{delay_ns => Delay, throttled_ns => Throttled, stolen_ns => Stolen,
                     schedulers => lists:usort([S || {_, S, _, _, _} <- Recent])}}.
 
-%% Throttling and theft are told apart from the delay only roughly, so: what makes up half of it.
+%% Throttling and theft are separated from the delay only roughly, so: what makes up half of it.
 who(Delay, Throttled, _, _) when 2 * Throttled >= Delay ->
     <<"the control group's quota is used up">>;
 who(Delay, _, Stolen, _) when 2 * Stolen >= Delay -> <<"the hypervisor gave it to others">>;

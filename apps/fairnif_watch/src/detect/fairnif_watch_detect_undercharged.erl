@@ -3,7 +3,7 @@
 %%
 %% What one function is charged cannot be read. But all of the node's reductions are known, and so
 %% is how much of its time is native: if all reductions together would not pay for that, too few
-%% were charged, whoever got which.
+%% were charged, in whichever call.
 -module(fairnif_watch_detect_undercharged).
 
 -export([detector/0, observe/3]).

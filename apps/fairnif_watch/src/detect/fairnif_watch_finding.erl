@@ -1,4 +1,4 @@
-%% What a finding is, and the words of one. Pure: asks nobody anything.
+%% What a finding is, and the words of one. Pure.
 -module(fairnif_watch_finding).
 
 -export([new/3, update/3, worded/1, blocked/1, finish/2, ms/1, line/1]).
@@ -57,7 +57,7 @@ update(Finding, Issue, Now) ->
     worded(Merged#{severity => Severity, evidence => kept(Finding, Merged), at => Now,
                    since => min(maps:get(since, Finding, Since), Since)}).
 
-%% The rest is told anew each time.
+%% The rest is reported again each time.
 kept(#{evidence := Before}, #{evidence := Evidence}) ->
     maps:merge(maps:with([beside], Before), Evidence).
 

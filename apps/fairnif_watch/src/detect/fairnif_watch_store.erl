@@ -46,7 +46,7 @@ issue(Detector, #{key := Key, ongoing := Ongoing} = Issue, #store{open = Open} =
             Old = maps:get(Id, Store#store.findings),
             New = fairnif_watch_finding:update(Old, Issue, erlang:system_time(microsecond)),
             case {change(Old, New), Ongoing} of
-                %% Whoever is told of what is grave only must not hear of its end alone.
+                %% A reader of errors only must not hear of the end alone.
                 {worse, false} ->
                     {[{worse, New}, {ended, New}], close(Detector, Key, New, Store)};
                 {_, false} -> {[{ended, New}], close(Detector, Key, New, Store)};
@@ -95,9 +95,9 @@ drop(#store{kept = Kept, ended = Ended, findings = Findings} = Store) ->
             Store
     end.
 
-%% Time for which normal schedulers were blocked, by culprit: by what the stack told, since what is
-%% learned later (the module before a colon) may come or not. Who comes when there are `named'
-%% already is "other", for good: totals must never fall.
+%% Time for which normal schedulers were blocked, by culprit: by what the stack says, since what is
+%% learned later (the module before a colon) may come or not. A culprit that comes when there are
+%% `named' already is "other" from then on: totals must never fall.
 total(#{detector := scheduler_blocked, culprit := Culprit, duration_ms := Ms},
       #store{blocked = Blocked, named = Named} = Store) when is_float(Ms) ->
     Name = fairnif_watch_culprit:total(Culprit),
@@ -154,18 +154,18 @@ joined(Rows) ->
         {_, Asked} -> Whole ++ Seen ++ Asked
     end.
 
-%% @doc The findings of which it may be learned yet that they were collections: that is told of when
-%% those are over, and may come later than all else.
+%% @doc The findings of which it may be learned yet that they were collections: those are reported
+%% when they are over, which may come later than all else.
 -spec unlearned(store()) -> [pos_integer()].
 unlearned(#store{findings = Findings}) ->
     [Id || {Id, #{detector := scheduler_blocked, culprit := #{kind := Kind, mfa := none}}}
                <- maps:to_list(Findings), Kind =:= emulator orelse Kind =:= bif].
 
 %% Was that a collection? One of that process, that lies within the block and took most of it.
-collected(#{detector := scheduler_blocked, since := Since, at := At, duration_ms := Held,
-            culprit := #{pid := Pid}}, Collections) when is_float(Held), is_pid(Pid) ->
+collected(#{detector := scheduler_blocked, since := Since, at := At, duration_ms := Blocked,
+            culprit := #{pid := Pid}}, Collections) when is_float(Blocked), is_pid(Pid) ->
     lists:any(fun({End, Who, Ms}) ->
-                      Who =:= Pid andalso Ms >= Held / 2
+                      Who =:= Pid andalso Ms >= Blocked / 2
                           andalso End - Ms * 1000 >= Since - 10000 andalso End =< At + 1000000
               end, Collections);
 collected(_, _) ->

@@ -16,7 +16,7 @@
 -type busy_waiting() :: on | off | unknown.
 -type who() :: native | ports | others | several | quota | hypervisor | unknown.
 
-%% Who has this part of the processors, and so many times what the rest has, is who has them.
+%% One that has this part of the processors, and this many times what the rest has, has them.
 -define(MUCH, 0.5).
 -define(TIMES, 2).
 %% The same where it is not known on which processors the others are.
@@ -58,7 +58,7 @@ sum(Seconds) ->
                         [native, ports, others, hypervisor])
     end.
 
-%% @doc Who it is. Nobody is accused of less than half.
+%% @doc Who it is. Less than half is no accusation.
 -spec who(taken()) -> who().
 who(none) ->
     unknown;

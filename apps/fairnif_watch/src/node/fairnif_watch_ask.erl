@@ -14,7 +14,7 @@
 
 -opaque asks() :: #{reference() => {pid(), Since :: integer()}}.
 
-%% @doc Nobody is being asked.
+%% @doc No process is being asked.
 -spec new() -> asks().
 new() -> #{}.
 
@@ -35,7 +35,7 @@ start(_, _, Asks) ->
 down(Ref, Asks) ->
     maps:remove(Ref, Asks).
 
-%% @doc Kills what has waited for two seconds; the caller is told by `timeout' in place of facts.
+%% @doc Kills what has waited for two seconds; its caller gets `timeout' in place of facts.
 -spec expire(asks()) -> ok.
 expire(Asks) ->
     Late = erlang:monotonic_time(millisecond) - ?TIMEOUT_MS,

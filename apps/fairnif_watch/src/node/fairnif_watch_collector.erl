@@ -7,7 +7,7 @@
 %% fairnif_watch_dirty looks for dirty jobs.
 %%
 %% Runs at priority high: it is wanted most when run queues are long, and works for well under a
-%% millisecond each second. It must not be bound to a scheduler: where that one is blocked nobody
+%% millisecond each second. It must not be bound to a scheduler: where that one is blocked no other
 %% could take it over.
 -module(fairnif_watch_collector).
 
@@ -17,7 +17,7 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 1000).
-%% Between two looks while something waits: whether it waits all the time cannot be told from one.
+%% Between two looks while something waits: whether it waits all the time cannot be seen from one.
 -define(LOOK_MS, 100).
 %% Between two looks while nothing does.
 -define(IDLE_LOOK_MS, 500).
@@ -153,7 +153,7 @@ handle_info({fairnif_watch_sysmon, long_gc, Pid, Ms}, #state{collections = Known
 handle_info({fairnif_watch_asked, _, _} = Answer, State) ->
     {noreply, asked(Answer, State)};
 handle_info({fairnif_watch_pools, Message}, #state{pools = Pools} = State) ->
-    {noreply, beside(State#state{pools = fairnif_watch_pools:told(Message, Pools)})};
+    {noreply, beside(State#state{pools = fairnif_watch_pools:handle(Message, Pools)})};
 handle_info({'DOWN', Ref, process, _, Why}, #state{subscribers = Subscribers} = State) ->
     case maps:is_key(Ref, Subscribers) of
         true ->
@@ -198,7 +198,7 @@ overdue(#state{due = Due} = State) ->
 
 tick(#state{tick_at = Last} = State) ->
     Now = erlang:monotonic_time(millisecond),
-    %% Late by more than a second: go on from here instead of catching up.
+    %% Late by more than a second: continue from here instead of catching up.
     Next = max(min(Last + 2 * ?TICK_MS, Now + ?TICK_MS), Now + ?TICK_MS div 2),
     _ = erlang:send_after(Next, self(), {tick, Next}, [{abs, true}]),
     Looked = look(State),
@@ -263,14 +263,14 @@ issues(Name, Issues, #state{store = Store} = State) ->
     changed(Changes, State#state{store = NextStore}).
 
 changed(Changes, State) ->
-    lists:foldl(fun({What, Finding}, S) -> told(What, Finding, S) end, State, Changes).
+    lists:foldl(fun({What, Finding}, S) -> announce(What, Finding, S) end, State, Changes).
 
-told(What, Finding, State) ->
+announce(What, Finding, State) ->
     count(case What of new -> findings; _ -> findings_changed end, 1, State),
     tell({finding, Finding}, State),
     out(What, Finding, await(Finding, ask(What, Finding, State))).
 
-%% Who sleeps in a lock of a library waits for whoever has it.
+%% A thread that sleeps in a lock of a library waits for its owner.
 await(#{id := Id, detector := scheduler_blocked, ongoing := Ongoing, culprit := Culprit},
       #state{pools = Pools} = State) ->
     Module = case Culprit of

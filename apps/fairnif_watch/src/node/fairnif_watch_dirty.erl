@@ -1,5 +1,5 @@
-%% Looks for the processes that run on dirty schedulers, while a pool is full: so many processes a
-%% second and no more.
+%% Looks for the processes that run on dirty schedulers, while a pool is full: up to N processes a
+%% second.
 %%
 %% Asking a process may take as long as it is blocked, so others ask, and those that get no answer
 %% are killed. A process that says it is running a NIF, twice, is one: one that runs on a normal
@@ -135,7 +135,7 @@ answers(Asker, Ref, [Pid | Rest], State) ->
 flush(Asker) ->
     receive {Asker, _, _} -> flush(Asker) after 0 -> ok end.
 
-%% Told each time, so that the collector knows it goes on.
+%% Sent each time, so that the collector knows it still runs.
 answer(Pid, none, #{found := Found, collector := Collector} = State) ->
     case lists:member(Pid, Found) of
         true ->

@@ -1,7 +1,7 @@
-%% Findings as Logger reports, so many a minute and no more.
+%% Findings as Logger reports, up to N a minute.
 %%
 %% A blocked scheduler is logged once, when it is over: with how long it was, and the best that is
-%% known of who it was. Where it goes on for long that is logged as well, and `over' at its end. Of
+%% known of who it was. Where it lasts long that is logged as well, and `over' at its end. Of
 %% anything else is logged what is new, what has become worse, and what errors have ended. Handlers
 %% run in the calling process: never call this in the collector.
 -module(fairnif_watch_log).
@@ -10,24 +10,24 @@
 
 -export_type([limit/0]).
 
-%% A block that goes on for so long is not waited for.
+%% A block that lasts this long is not waited for.
 -define(LONG_MS, 10000).
 
 -record(limit, {per_minute :: non_neg_integer(),
                 since = undefined :: undefined | integer(),
                 used = 0 :: non_neg_integer(),
                 suppressed = 0 :: non_neg_integer(),
-                %% Blocks that go on and were logged.
+                %% Blocks that last and were logged.
                 long = [] :: [pos_integer()]}).
 
 -opaque limit() :: #limit{}.
 
-%% @doc So many lines a minute.
+%% @doc That many lines a minute.
 -spec new(non_neg_integer()) -> limit().
 new(PerMinute) ->
     #limit{per_minute = PerMinute}.
 
-%% @doc May a line be logged at `NowMs'? `{yes, Suppressed, _}': yes, and so many were suppressed
+%% @doc May a line be logged at `NowMs'? `{yes, Suppressed, _}': yes, and that many were suppressed
 %% since the last one.
 -spec allow(NowMs :: integer(), limit()) -> {yes, non_neg_integer(), limit()} | {no, limit()}.
 allow(Now, #limit{since = Since} = Limit) when Since =:= undefined; Now - Since >= 60000 ->

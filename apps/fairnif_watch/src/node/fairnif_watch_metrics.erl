@@ -2,7 +2,7 @@
 %%
 %% Where prometheus.erl has a name for the same thing it is used; ours begin with `fairnif_watch_'
 %% and have base units (seconds, ratios). Never a pid as a label, and no more functions than
-%% `metrics_functions': a time series is for ever in somebody's database.
+%% `metrics_functions': a time series is for ever in a database.
 -module(fairnif_watch_metrics).
 
 -export([text/0, text/1, families/0]).
@@ -212,7 +212,7 @@ functions() ->
 label(#{function := {File, <<"0x", _/binary>>}}) -> fairnif_watch_culprit:unlabelled(File);
 label(#{label := Label}) -> Label.
 
-%% The first so many by value, the rest together.
+%% The first `Most' by value, the rest together.
 capped(Rows, Most) ->
     Sums = maps:to_list(lists:foldl(fun({Label, Value}, Acc) ->
                                             maps:update_with(Label, fun(V) -> V + Value end, Value,
@@ -227,7 +227,7 @@ capped(Rows, Most) ->
                More -> [{[{function, <<"other">>}], lists:sum([Value || {_, Value} <- More])}]
            end.
 
-%% The list of counters, whoever counts them.
+%% The list of counters, wherever they are counted.
 counted() ->
     [{fairnif_watch_counters:metric(Row), Type, list_to_binary(Help),
       fun(#{view := #{counters := Counters}}) ->

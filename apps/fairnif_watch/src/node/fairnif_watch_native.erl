@@ -1,7 +1,7 @@
 %% @doc The watchdog's native part: stubs of the NIFs in `priv/fairnif_watch.so'.
 %%
 %% There is no `-on_load': the module may come to a node as bare code, with the library at a path
-%% that only the watchdog knows.  {@link load/1} is called before anything else.  Nobody but
+%% that only the watchdog knows.  {@link load/1} is called before anything else.  Only
 %% {@link fairnif_watch_watchdog} calls the rest; {@link demangle/1} is fairnif_watch_symbol's.
 -module(fairnif_watch_native).
 

@@ -1,7 +1,7 @@
 %% @doc The watch without its native part: the watchdog process itself probes the responders.
 %%
 %% It probes only schedulers that have something to do, by `statistics(active_tasks_all)', which
-%% waits for nobody: an idle one is never woken, but for the two whose clocks it needs, since timers
+%% never waits: an idle one is never woken, but for the two whose clocks it needs, since timers
 %% stand still with their scheduler. It cannot see what runs there, nor a dirty scheduler, nor
 %% anything while all normal schedulers are blocked.
 -module(fairnif_watch_plain).
@@ -60,7 +60,7 @@ tick(Now, Watch = #watch{ticked = Before, period = Period}, Responders) ->
     Watch2 = offline(Online, Now, Watch1#watch{ticked = Now}),
     judge(Now, probe(Working, Responders, Now, Watch2)).
 
-%% Such a one holds nobody up.
+%% Such a one delays no process.
 offline(Online, Now, Watch = #watch{probed = Probed}) ->
     maps:fold(fun(N, #{n := K}, W) when N > Online -> reply(N, K, Now, W);
                  (_, _, W) -> W
@@ -126,7 +126,7 @@ tell(Event, N, Id, Begin, Blocked, #watch{owner = Owner}) ->
                stack_note => <<"no stack without the native part">>, native => false}},
     ok.
 
-%% @doc The schedulers that were told to be blocked and are, and since when.
+%% @doc The schedulers that were reported as blocked and are, and since when.
 -spec blocked(watch()) -> #{Scheduler :: pos_integer() => Since :: integer()}.
 blocked(#watch{probed = Probed}) ->
     maps:from_list([{N, Begin} || {N, #{id := Id, begin_at := Begin}} <- maps:to_list(Probed),

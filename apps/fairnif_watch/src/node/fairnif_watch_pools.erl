@@ -1,12 +1,12 @@
 %% What is known of the dirty pools beyond their queues: how long a job waits, measured by one that
-%% does nothing; who occupies them; which of those has died while its code goes on; and which may
+%% does nothing; who occupies them; which of those has died while its code runs; and which may
 %% have what a blocked scheduler waits for.
 %%
-%% Part of the collector: never waits. Starts processes only while a pool is full or somebody waits
+%% Part of the collector: never waits. Starts processes only while a pool is full or a process waits
 %% for what a job may have, and ends them then.
 -module(fairnif_watch_pools).
 
--export([new/1, sample/2, add/2, told/2, looked/2, down/4, await/3, beside/1, stop/1]).
+-export([new/1, sample/2, add/2, handle/2, looked/2, down/4, await/3, beside/1, stop/1]).
 
 -export_type([pools/0]).
 
@@ -15,7 +15,7 @@
 -define(LOOKS, 8).
 %% What a look found holds for so long, us.
 -define(LOOKED_US, 3000000).
-%% A job not told of for so long, us, is over.
+%% A job not reported for this long, us, is over.
 -define(FORGET_US, 15000000).
 
 -record(pools, {search :: non_neg_integer(),
@@ -101,7 +101,7 @@ ran(Kind, erts_debug) ->
         end,
     erlang:monotonic_time(nanosecond).
 
-%% Goes on while somebody is dead and it is not known whether his code runs: it takes to know the
+%% Continues while one is dead and it is not known whether his code runs: it takes to know the
 %% living.
 search(#pools{full = [], dead = Dead, awaited = Awaited, searcher = {Pid, Ref}} = Pools)
   when map_size(Dead) =:= 0, map_size(Awaited) =:= 0 ->
@@ -155,8 +155,8 @@ remove(Pid, #pools{jobs = Jobs} = Pools) ->
     end.
 
 %% @doc A message of one of the processes started here.
--spec told(term(), pools()) -> pools().
-told({probed, Kind, Ms}, #pools{waits = Waits, probe = Probes} = Pools) ->
+-spec handle(term(), pools()) -> pools().
+handle({probed, Kind, Ms}, #pools{waits = Waits, probe = Probes} = Pools) ->
     case Probes of
         #{Kind := {_, Ref, _}} ->
             true = erlang:demonitor(Ref, [flush]),
@@ -165,20 +165,20 @@ told({probed, Kind, Ms}, #pools{waits = Waits, probe = Probes} = Pools) ->
         #{} ->
             Pools
     end;
-told({job, Pid, Job, At}, #pools{full = Full} = Pools) ->
+handle({job, Pid, Job, At}, #pools{full = Full} = Pools) ->
     Pool = case Full of [Kind] -> Kind; _ -> unknown end,
     case Pools#pools.jobs of
         #{Pid := #{kind := fairnif}} -> Pools;
         #{} -> job(Pid, Job#{pool => Pool, number => none, certain => false}, At, Pools)
     end;
-told({round, Began}, Pools) ->
+handle({round, Began}, Pools) ->
     Pools#pools{round = Began};
-told({no_job, Pid}, Pools) ->
+handle({no_job, Pid}, Pools) ->
     remove(Pid, Pools);
-told(_, Pools) ->
+handle(_, Pools) ->
     Pools.
 
-%% @doc A process that is monitored here has ended; its code may go on, unless it ended by itself.
+%% @doc A process that is monitored here has ended; its code may run on, unless it ended by itself.
 -spec down(reference(), Why :: term(), Now :: integer(), pools()) -> pools().
 down(Ref, _, _, #pools{searcher = {_, Ref}} = Pools) ->
     Pools#pools{searcher = none};
@@ -196,8 +196,8 @@ down(Ref, Why, Now, #pools{jobs = Jobs, dead = Dead, probe = Probes} = Pools) ->
             Pools#pools{probe = maps:filter(fun(_, {_, R, _}) -> R =/= Ref end, Probes)}
     end.
 
-%% Who was dead when his job was first seen died before it began, or soon after: a body that unwinds
-%% begins with his death.
+%% A caller dead when its job was first seen died before it began, or soon after: a body that
+%% unwinds begins with his death.
 died(noproc, #{since := Since}, Now) ->
     min(Now, (Since + erlang:time_offset(nanosecond)) div 1000);
 died(_, _, Now) ->
@@ -205,7 +205,7 @@ died(_, _, Now) ->
 
 %% Which of the dead may still run. A fairnif one says so itself. Which process a thread works for
 %% otherwise cannot be seen, only how many jobs run and who lives: while fewer run than live, less
-%% those that may be waiting, nobody dead does. (One that died waiting is in the queue, and so in
+%% those that may be waiting, no dead one does. (One that died waiting is in the queue, and so in
 %% its length, until its turn comes.)
 still(Threads, Pool, #{dirty_cpu := Cpu, dirty_io := Io},
       #pools{dead = Dead, jobs = Jobs} = Pools) ->
@@ -218,8 +218,8 @@ still(Threads, Pool, #{dirty_cpu := Cpu, dirty_io := Io},
           end,
     Pools#pools{dead = maps:filter(May, Dead), threads = Threads}.
 
-%% What is known of the dead, for the detector. Foreign ones of the same function cannot be told
-%% apart, so they are one. It is certain that it runs for one of them if more threads than there are
+%% What is known of the dead, for the detector. Foreign ones of the same function look the
+%% same, so they are one. It is certain that it runs for one of them if more threads than there are
 %% living processes in it show the function, are busy with it since before it was found, and all the
 %% living are known: the search has been round since.
 dead(#pools{dead = Dead} = Pools, At) ->
@@ -266,7 +266,7 @@ is_running(Pid, Threads) ->
                  (_) -> false
               end, Threads).
 
-%% Busy threads of the pools are looked at while somebody unexplained is dead, or somebody waits for
+%% Busy threads of the pools are looked at while an unexplained one is dead, or a process waits for
 %% what one may have.
 ask_looks(Threads, #pools{dead = Dead, awaited = Awaited}) ->
     case [Pid || {Pid, #{kind := nif}} <- maps:to_list(Dead)] of
@@ -343,7 +343,7 @@ add(#{at := At} = Sample, #pools{waits = Waits, probe = Probes, jobs = Jobs} = P
                                 || {Pid, Job} <- maps:to_list(Jobs), not is_probe(Job)],
                        dead => dead(Pools, At)}}.
 
-%% Our own: it waits as any job does, and nobody needs to be told.
+%% Our own: it waits as any job does, and needs no report.
 is_probe(#{mfa := {fairnif_watch_probe, _, _}}) -> true;
 is_probe(_) -> false.
 

@@ -27,7 +27,7 @@ load_from(Path) ->
     catch error:Reason -> {error, Reason}
     end.
 
-%% @doc Blocks the calling scheduler for so many milliseconds, 10,000 at most; answers how many ns
+%% @doc Blocks the calling scheduler for that many milliseconds, 10,000 at most; answers how many ns
 %% it was.
 -spec block(Ms :: non_neg_integer()) -> pos_integer().
 block(_Ms) -> erlang:nif_error(not_loaded).

@@ -10,8 +10,8 @@
 %% a scheduler that the VM counts on, where its own is not one, and that may be the blocked one.
 %% (What a foreign thread wakes does not: the VM cannot look at its migration paths there.)
 %%
-%% While another scheduler is blocked, who is to hear of it may wait in that one's queue. What idle
-%% schedulers are then told makes them look for work elsewhere: see `rouse' in watch.c. Without the
+%% While another scheduler is blocked, the process to notify may wait in that one's queue. What idle
+%% schedulers are then sent makes them look for work elsewhere: see `rouse' in watch.c. Without the
 %% native part the clocks see to it.
 -module(fairnif_watch_responder).
 
@@ -103,7 +103,7 @@ bind(Scheduler) ->
 flag() ->
     element(1, list_to_tuple([scheduler])).
 
-%% Where nothing runs there whoever asked is answered from anywhere.
+%% Where nothing runs there the asker is answered from anywhere.
 bind_to(Scheduler, Flag) ->
     case runs(Scheduler) of
         true -> process_flag(Flag, Scheduler);
@@ -148,9 +148,9 @@ finished(none) ->
 finished(User) ->
     receive {'DOWN', User, process, _, _} -> ok end.
 
-%% The VM keeps little work on few schedulers; the others take work from nobody, whoever waits.
-%% Which they are it decides anew by the reductions of the last two periods of 4,000,000 reductions:
-%% this uses them up in 1 to 3 ms. Half as many turns were not enough in one of three tries.
+%% The VM keeps little work on few schedulers; the others take no work, whatever waits. Which they
+%% are it decides again by the reductions of the last two periods of 4,000,000 reductions: this uses
+%% them up in 1 to 3 ms. Half as many turns were not enough in one of three tries.
 activate(Scheduler) ->
     case runs(Scheduler) of
         true ->

@@ -2,9 +2,9 @@
 %% those come and go.  Where there is no native part two clocks as well.
 %%
 %% A responder goes to its scheduler for each reply; without the native part it waits there too.  A
-%% scheduler that is taken offline then keeps it: it is bound, and nobody else may run it. It
-%% answers no signal any more, and whoever asks all processes (`code:purge/1') waits for it. Only
-%% that scheduler can let it go: so it is brought online for some milliseconds, and taken offline
+%% scheduler that is taken offline then keeps it: it is bound, and no other may run it.  It answers
+%% no signal any more, and a caller that asks all processes (`code:purge/1') waits for it.  Only
+%% that scheduler can release it: so it is brought online for some milliseconds, and taken offline
 %% again.
 -module(fairnif_watch_responders).
 
@@ -90,8 +90,8 @@ schedulers(Roles) ->
 by_scheduler(#responders{there = There}) ->
     maps:from_list([{N, Pid} || {{responder, N}, Pid} <- maps:to_list(There)]).
 
-%% @doc The caller is told that a process has ended. `false': it was none of these. One that
-%% somebody killed is made again by keep/1: not at once, since it could end again and again.
+%% @doc The caller is notified that a process has ended. `false': it was none of these. One that
+%% was killed is made again by keep/1: not at once, since it could end again and again.
 -spec ended(pid(), responders()) -> {true, responders()} | false.
 ended(Pid, Responders = #responders{there = There, leaving = Leaving}) ->
     Rest = maps:filter(fun(_, P) -> P =/= Pid end, There),
@@ -143,7 +143,7 @@ free(Pids, To) ->
     _ = await(Pids),
     case erlang:system_flag(schedulers_online, Before) of
         To -> dirty_online(Dirty);
-        Theirs -> erlang:system_flag(schedulers_online, Theirs)     % set meanwhile by somebody
+        Theirs -> erlang:system_flag(schedulers_online, Theirs)     % set meanwhile by others
     end,
     logger:notice("fairnif_watch: ~w schedulers were online for a moment, not ~w: a process of "
                   "ours was on one that was taken offline, and could run nowhere else",

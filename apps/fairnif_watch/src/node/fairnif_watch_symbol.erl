@@ -6,7 +6,7 @@
 
 -export([in_event/1, readable/1]).
 
-%% Bytes of a name; of a longer one less and less of what stands in brackets is told.
+%% Bytes of a name; of a longer one less and less of what stands in brackets is shown.
 -define(LONG, 160).
 %% Bytes of a path while it is put together: a reference back to an earlier part repeats it.
 -define(MOST, 4096).

@@ -1,11 +1,11 @@
-%% The node's system_monitor, where nobody else has it: says which block was a long collection.
+%% The node's system_monitor, where no other process has it: says which block was a long collection.
 %%
-%% There is one per node. Never takes it from anybody, gives it up when somebody else takes it, and
+%% There is one per node. Never takes it from another process, gives it up when one takes it, and
 %% leaves it as it was. long_schedule is not asked for: it names the wrong function.
 %%
 %% `erlang:system_monitor/2' stops all schedulers for a moment, and so waits, with all of them, for
 %% one that native code holds. So it is called only while the watch thread sees none blocked, and
-%% not at all to give the monitor up: the VM does that when its owner ends, and stops nobody.
+%% not at all to give the monitor up: the VM does that when its owner ends, and stops no process.
 -module(fairnif_watch_sysmon).
 
 -behaviour(gen_server).
@@ -13,7 +13,7 @@
 -export([start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% Collections at least so long are told.
+%% Collections at least this long are reported.
 -define(LONG_GC_MS, 10).
 %% Before the first look: the watch thread must have seen what there is.
 -define(FIRST_MS, 500).
@@ -65,7 +65,7 @@ is_calm() ->
             false
     end.
 
-%% Between the look and the taking somebody else may have come: then it is theirs again.
+%% Between the look and the taking another process may have come: then it is theirs again.
 take() ->
     case erlang:system_monitor() of
         undefined ->

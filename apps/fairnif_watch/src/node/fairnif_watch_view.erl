@@ -1,4 +1,4 @@
-%% The view of this node that everybody is shown: built from what is there, asks nobody anything.
+%% The view of this node that everybody is shown: built from what is there. Asks no process.
 -module(fairnif_watch_view).
 
 -export([make/1]).

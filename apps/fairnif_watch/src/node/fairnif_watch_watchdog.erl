@@ -140,7 +140,7 @@ look(Kind, Number, Ref) ->
 blind() ->
     lookup(blind, []).
 
-%% @doc Whether schedulers spin before they sleep: what the emulator was told. Whatever gave it its
+%% @doc Whether schedulers spin before they sleep: the emulator's flags. Whatever gave it its
 %% flags (vm.args, ERL_FLAGS), they stand on its command line.
 -spec busy_waiting() -> fairnif_watch_taken:busy_waiting().
 busy_waiting() ->
@@ -251,13 +251,13 @@ terminate(_Reason, #state{watch = Watch, responders = Responders, reaper = Reape
     Reaper ! {done, self()},
     receive {'DOWN', Monitor, process, _, _} -> ok end.
 
-%% Somebody may have purged the module: then the last term of the watch ends the thread.
+%% The module may have been purged: then the last term of the watch ends the thread.
 stop_thread(Watch) ->
     try fairnif_watch_native:stop(Watch)
     catch error:_ -> ok
     end.
 
-%% Made anew every second, and said once.
+%% Made again every second, and said once.
 said_once({no_responder, Scheduler, Why}, State = #state{unwatched = Said}) ->
     lists:member(Scheduler, Said)
         orelse logger:warning("fairnif_watch: scheduler ~b is not watched: ~0tp",
@@ -266,7 +266,7 @@ said_once({no_responder, Scheduler, Why}, State = #state{unwatched = Said}) ->
 said_once(_, State) ->
     State.
 
-%% What is blocked stands where threads/0 finds it, which asks nobody.
+%% What is blocked stands where threads/0 finds it, which asks no process.
 plain(Plain, State) ->
     true = ets:insert(?TABLE, {blocked, fairnif_watch_plain:blocked(Plain)}),
     State#state{watch = {plain, Plain}}.
@@ -352,7 +352,7 @@ load(Config) ->
         {error, _} = Error -> Error
     end.
 
-%% What the thread is told.
+%% What the thread is set to.
 defaults() ->
     {ok, All} = fairnif_watch_config:check(#{}),
     Settings = maps:with([period_ms, warn_ms, error_ms, sample_hz, emergency_ms, signals, native],

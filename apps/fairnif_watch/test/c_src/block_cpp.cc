@@ -1,5 +1,5 @@
 /*
- * block_cpp.cc - a plain NIF in C++ that works for so many rounds: in templates
+ * block_cpp.cc - a plain NIF in C++ that works for some rounds: in templates
  * and lambdas, behind a std::function, and an exception comes out of it.
  */
 #include <functional>

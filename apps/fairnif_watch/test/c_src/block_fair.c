@@ -72,7 +72,7 @@ static ERL_NIF_TERM call(fair_task *t)
     return answer(t, since);
 }
 
-/* Goes on until its caller dies, and takes so long to clean up. */
+/* Runs until its caller dies, and takes that long to clean up. */
 static ERL_NIF_TERM unwinds(fair_task *t)
 {
     struct way w;
@@ -85,7 +85,7 @@ static ERL_NIF_TERM unwinds(fair_task *t)
     return 0;
 }
 
-/* Ticks about once a microsecond, for so many ms of its own time. */
+/* Ticks about once a microsecond, for that many ms of its own time. */
 static ERL_NIF_TERM fair(fair_task *t)
 {
     ErlNifTime since = enif_monotonic_time(ERL_NIF_NSEC);

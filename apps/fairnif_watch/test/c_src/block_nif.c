@@ -97,7 +97,7 @@ static void block_dtor(ErlNifEnv *env, void *obj)
     *(volatile long *)obj = w.seed;
 }
 
-/* An object whose destructor takes so many ms. */
+/* An object whose destructor takes that many ms. */
 static ERL_NIF_TERM object(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     long ms, *obj;
@@ -121,14 +121,14 @@ static ERL_NIF_TERM tid(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 }
 
 /* The VM wants one where a type is taken over: docs/internals/nif.md. */
-static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
+static void ignore_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor *monitor)
 {
     (void)env, (void)obj, (void)pid, (void)monitor;
 }
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    ErlNifResourceTypeInit init = {.dtor = block_dtor, .down = nobody_down, .members = 3};
+    ErlNifResourceTypeInit init = {.dtor = block_dtor, .down = ignore_down, .members = 3};
 
     (void)priv, (void)info;
     type = enif_init_resource_type(env, "block_object", &init,

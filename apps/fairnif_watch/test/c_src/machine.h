@@ -39,8 +39,8 @@ static const unsigned machine_counts[] = {
 };
 #endif
 
-/* For so many ms.  Named: in a mapping that has the name of the emulator's own,
- * and without its process; else in an anonymous one.  0 or an errno. */
+/* For that many ms.  Named: in a mapping that has the name of the emulator's
+ * own, and without its process; else in an anonymous one. 0 or an errno. */
 static int machine_code(int named, long ms)
 {
     enum { SIZE = 4096 };

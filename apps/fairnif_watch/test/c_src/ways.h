@@ -119,7 +119,7 @@ static void way_deep(struct way *w)
     way_down(w, 64);
 }
 
-/* What is left to wait is told by nanosleep: a broken one is gone on with. */
+/* nanosleep says what is left to wait: an interrupted one is continued. */
 static void way_sleep(struct way *w)
 {
     struct timespec t = { w->ms / 1000, w->ms % 1000 * 1000000 };
@@ -244,7 +244,7 @@ static void way_vfork(struct way *w)
     way_reap(w, child);
 }
 
-/* Copies a buffer so many times, in one system call that no signal ends: 2 GiB at
+/* Copies a buffer many times, in one system call that no signal ends: 2 GiB at
  * most, so buffers are too large for caches. */
 enum { WAY_COPIED = 64 << 20, WAY_COPIES = 31 };
 
@@ -260,7 +260,7 @@ static void way_copy(struct way *w, struct way_copies *c, size_t times)
         w->failed = errno;
 }
 
-/* Works in the kernel, where no signal reaches it and nobody sees its stack. */
+/* Works in the kernel, where no signal reaches it and its stack is hidden. */
 static void way_kernel(struct way *w)
 {
     enum { TRIES = 3 };

@@ -1,4 +1,4 @@
-//! A plain NIF that works for so many rounds, of about a microsecond each.
+//! A plain NIF that works for that many rounds, of about a microsecond each.
 use std::hint::black_box;
 
 #[rustler::nif]
