@@ -13,14 +13,14 @@
          attaches_by_long_names/1, attaches_over_tls/1,
          says_why_there_is_no_connection/1, says_what_is_no_epmd/1,
          tells_a_node_that_refuses_from_one_that_does_not_finish/1,
-         refuses_options_that_have_no_effect/1, shows_the_cookie_to_nobody/1,
-         subscribes_where_the_application_runs/1, gives_way_to_the_application/1,
+         refuses_options_that_have_no_effect/1, never_shows_the_cookie/1,
+         subscribes_where_the_application_runs/1, is_replaced_by_the_application/1,
          two_watchers_share_what_is_brought/1,
-         brings_nothing_over_another_version/1, brings_no_native_part_when_told/1,
+         brings_nothing_over_another_version/1, brings_no_native_part_when_asked/1,
          one_look_keeps_to_its_schema/1, tests_the_watch_of_a_node/1,
          shows_a_screen_and_puts_the_terminal_back/1,
          puts_the_terminal_back_when_it_is_killed/1, writes_lines_where_no_terminal_is/1,
-         ends_quietly_where_nobody_reads/1]).
+         ends_quietly_without_a_reader/1]).
 
 -import(fairnif_watch_test_node, [node_up/0, node_up/1, paths/0, state/1, as_before/2, as_before/3,
                                   attached/1, is_attached/1, subscribers/1, signal/2, until/2,
@@ -68,7 +68,7 @@ leaves_what_a_node_had_loaded_itself(Config) ->
     %% Its own module keeps the library that it was given.
     as_before(Peer, Before, [mapped]).
 
-%% The code stays: nobody else knows that it was brought.
+%% The code stays: no other process knows that it was brought.
 ends_with_its_session(Config) ->
     {Peer, Node} = node_up(),
     #{threads := Threads, signals := Signals, system_monitor := Monitor} = state(Peer),
@@ -196,7 +196,7 @@ says_what_is_no_epmd(Config) ->
     true = exit(Closer, kill),
     ok = gen_tcp:close(Socket).
 
-%% A node greets whoever comes. What it makes of the answer shows whether it would have us.
+%% A node greets any client. What it makes of the answer shows whether it would have us.
 tells_a_node_that_refuses_from_one_that_does_not_finish(Config) ->
     at_once(
       fun({After, Status, Why}) ->
@@ -259,7 +259,7 @@ refuses_options_that_have_no_effect(Config) ->
                  {["--cookie", "c", "--cookie-file", "f"],
                   "`--cookie' contradicts `--cookie-file'"}]].
 
-shows_the_cookie_to_nobody(Config) ->
+never_shows_the_cookie(Config) ->
     {Peer, Node} = node_up(),
     [begin
          {Port, Os} = watching(Config, [Node | Args], Env),
@@ -298,7 +298,7 @@ subscribes_where_the_application_runs(Config) ->
                    N =:= 0
           end, "no subscriber").
 
-gives_way_to_the_application(Config) ->
+is_replaced_by_the_application(Config) ->
     {Peer, Node} = node_up(#{args => paths()}),
     {Port, Os} = watching(Config, [Node, "--seconds", "60"]),
     attached(Peer),
@@ -338,7 +338,7 @@ brings_nothing_over_another_version(Config) ->
     contains(Text, "another version of fairnif_watch"),
     as_before(Peer, Before).
 
-brings_no_native_part_when_told(Config) ->
+brings_no_native_part_when_asked(Config) ->
     {Peer, Node} = node_up(),
     %% Erlang alone cannot tell a scheduler that is starved from one that is blocked.
     {0, Text} = watch(Config, [Node, "--once", "--seconds", "1", "--erlang-only", "--warn", "2s"]),
@@ -416,7 +416,7 @@ writes_lines_where_no_terminal_is(Config) ->
     {match, _} = re:run(Text, "^20[^ ]+ " ++ atom_to_list(Node) ++ " up\n\\z").
 
 %% As before a pipe's other end that has gone.
-ends_quietly_where_nobody_reads(Config) ->
+ends_quietly_without_a_reader(Config) ->
     {_, Node} = node_up(),
     Script = "cd $0 && { $1 watch $2 nobody --seconds 5; echo \"was $?\" >&2; } | true",
     Folder = ?config(priv_dir, Config),

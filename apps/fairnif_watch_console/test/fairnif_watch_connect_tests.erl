@@ -14,7 +14,7 @@ a_name_without_a_host_is_of_this_machine_test() ->
     ?assertEqual({ok, list_to_atom("a@" ++ hd(string:split(Host, "."))), shortnames},
                  fairnif_watch_connect:node_name("a")).
 
-what_is_no_name_is_told_test_() ->
+what_is_no_name_is_reported_test_() ->
     [{Text, ?_assertMatch({error, _}, fairnif_watch_connect:node_name(Text))}
      || Text <- ["", "@b", "a@", "a@b@c", "a b@c", "a@b c", "a;b@c",
                  lists:duplicate(300, $a) ++ "@b"]].
@@ -30,7 +30,7 @@ a_cookie_is_the_first_line_of_its_file_test() ->
     end,
     ?assertMatch({error, _}, fairnif_watch_connect:cookie({file, File})).
 
-a_cookie_that_cannot_be_one_is_told_and_not_shown_test_() ->
+a_cookie_that_cannot_be_one_is_reported_and_not_shown_test_() ->
     [fun() ->
              {error, Text} = fairnif_watch_connect:cookie({text, Cookie}),
              ?assertEqual(nomatch, string:find(lists:flatten(Text), "xxx"))

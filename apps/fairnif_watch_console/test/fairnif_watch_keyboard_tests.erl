@@ -17,7 +17,7 @@ a_size_may_come_in_pieces_test() ->
     ?assertEqual({[{size, 24, 80}, up], <<>>},
                  fairnif_watch_keyboard:parse(<<Rest/binary, " 80\nk">>)).
 
-what_is_no_terminal_is_told_test() ->
+what_is_no_terminal_is_recognised_test() ->
     Port = fairnif_watch_keyboard:open("/dev/null"),
     receive {Port, {exit_status, Status}} -> ?assertEqual(1, Status)
     after 5000 -> error(timeout)

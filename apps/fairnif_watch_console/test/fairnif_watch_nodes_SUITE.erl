@@ -1,5 +1,5 @@
 %% The cluster's view of nodes that hang, leave and are replaced, that cannot load what is brought,
-%% or are still starting: from this node, so that what goes on inside can be looked at.
+%% or are still starting: from this node, so that what happens inside can be looked at.
 -module(fairnif_watch_nodes_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -8,13 +8,13 @@
 -export([all/0, suite/0, end_per_testcase/2]).
 
 -export([leaves_it_so_when_nothing_is_heard_of_the_watcher/1,
-         goes_on_without_a_native_part_that_cannot_be_loaded/1,
+         works_without_a_native_part_that_cannot_be_loaded/1,
          takes_back_what_a_node_cannot_load/1,
-         a_node_that_hangs_goes_and_is_replaced_is_told/1,
+         a_node_that_hangs_goes_and_is_replaced_is_reported/1,
          waits_for_a_node_whose_scheduler_is_blocked/1,
          comes_to_a_node_whose_dirty_io_hangs_and_leaves_it/1,
          waits_for_a_node_that_is_starting/1,
-         follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes/1]).
+         follows_the_nodes_that_one_knows_and_is_in_no_nodes/1]).
 
 -import(fairnif_watch_test_node, [node_up/0, node_up/1, paths/0, state/1, as_before/2, as_before/3,
                                   attached/1, is_attached/1, signal/2, until/2, contains/2]).
@@ -74,7 +74,7 @@ waits_for_a_node_that_is_starting(_Config) ->
     ok = fairnif_watch_cluster:stop(Cluster, 10000),
     until(fun() -> not is_attached(Peer) end, "the watch is gone").
 
-goes_on_without_a_native_part_that_cannot_be_loaded(Config) ->
+works_without_a_native_part_that_cannot_be_loaded(Config) ->
     {Peer, Node} = node_up(),
     Before = state(Peer),
     Path = filename:join(?config(priv_dir, Config), "fairnif_watch"),
@@ -102,7 +102,7 @@ takes_back_what_a_node_cannot_load(_) ->
 
 %% ---- nodes that come and go ----
 
-a_node_that_hangs_goes_and_is_replaced_is_told(_) ->
+a_node_that_hangs_goes_and_is_replaced_is_reported(_) ->
     {Stays, StaysNode} = node_up(),
     {Goes, Node} = node_up(),
     true = unlink(Goes),
@@ -127,19 +127,19 @@ a_node_that_hangs_goes_and_is_replaced_is_told(_) ->
     #{reason := Replaced} = status(Cluster, Node, up),
     contains(Replaced, "another node has this name now: process "
              ++ peer:call(Again, os, getpid, [])),
-    %% A node that a busy machine lets wait for seconds is rightly told of as hanging, too.
+    %% A node that a busy machine lets wait for seconds is rightly reported as hanging, too.
     ?assertEqual([], lists:usort(besides([down, up, hanging, up, down, gone, replaced, up],
-                                         no_repeats([down | told(Node)]))) -- [hanging, up]),
+                                         no_repeats([down | statuses(Node)]))) -- [hanging, up]),
     ok = fairnif_watch_cluster:stop(Cluster, 10000),
     _ = [peer:stop(P) || P <- [Stays, Again]],
     _ = try peer:stop(Goes) catch exit:_ -> gone end,
     ok.
 
-told(Node) ->
+statuses(Node) ->
     receive
-        {fairnif_watch, Node, {node, #{status := Status}}} -> [Status | told(Node)];
-        {fairnif_watch, _, _} -> told(Node);
-        {fairnif_watch_cluster, _} -> told(Node)
+        {fairnif_watch, Node, {node, #{status := Status}}} -> [Status | statuses(Node)];
+        {fairnif_watch, _, _} -> statuses(Node);
+        {fairnif_watch_cluster, _} -> statuses(Node)
     after 0 -> []
     end.
 
@@ -147,9 +147,9 @@ no_repeats([A, A | Rest]) -> no_repeats([A | Rest]);
 no_repeats([A | Rest]) -> [A | no_repeats(Rest)];
 no_repeats([]) -> [].
 
-%% All that was told besides these, which must have been, in this order.
-besides([Status | Rest], [Status | Told]) -> besides(Rest, Told);
-besides(Expected, [Other | Told]) -> [Other | besides(Expected, Told)];
+%% All that was reported besides these, which must have been, in this order.
+besides([Status | Rest], [Status | Seen]) -> besides(Rest, Seen);
+besides(Expected, [Other | Seen]) -> [Other | besides(Expected, Seen)];
 besides([], []) -> [].
 
 %% Code is loaded when every scheduler has passed by.
@@ -176,7 +176,7 @@ comes_to_a_node_whose_dirty_io_hangs_and_leaves_it(Config) ->
     {Peer, Node} = node_up(#{args => ["+S", "2:2", "+SDio", "2"]}),
     [{module, _} = peer:call(Peer, code, ensure_loaded, [M])
      || M <- fairnif_watch_sup:needed()],
-    %% And somebody was there before, so that all is loaded that a connection takes.
+    %% And another watcher was there before, so that all is loaded that a connection takes.
     Earlier = cluster([Node], #{}),
     up(Earlier, Node),
     ok = fairnif_watch_cluster:stop(Earlier, 10000),
@@ -218,7 +218,7 @@ ours(Peer) ->
     lists:sort([M || M <- peer:call(Peer, erlang, loaded, []),
                      lists:prefix("fairnif_watch", atom_to_list(M))]).
 
-follows_the_nodes_that_one_knows_and_is_in_nobodys_nodes(_) ->
+follows_the_nodes_that_one_knows_and_is_in_no_nodes(_) ->
     {A, NodeA} = node_up(),
     {B, NodeB} = node_up(),
     true = peer:call(A, net_kernel, connect_node, [NodeB]),

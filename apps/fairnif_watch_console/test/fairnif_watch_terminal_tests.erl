@@ -8,13 +8,13 @@
 
 -define(NODE, 'app@host').
 
-a_short_finding_is_told_when_it_is_over_test() ->
+a_short_finding_is_reported_when_it_is_over_test() ->
     Short = finding(20, #{ongoing => true}),
     ?assertEqual({["app@host up", "Scheduler 2 was blocked."], [error]},
                  lines([up(view(#{})), {finding, Short}, {finding, Short#{ongoing := false}},
                         {finding, Short#{ongoing := false}}])).
 
-a_long_one_is_told_while_it_goes_on_and_when_it_is_over_test() ->
+a_long_one_is_reported_while_it_lasts_and_when_it_is_over_test() ->
     #{since := Since} = Long = finding(20, #{ongoing => true}),
     Later = Long#{at := Since + 1500000},
     ?assertEqual({["app@host up", "Scheduler 2 was blocked. (goes on)", "Scheduler 2 was blocked."],
@@ -22,7 +22,7 @@ a_long_one_is_told_while_it_goes_on_and_when_it_is_over_test() ->
                  lines([up(view(#{})), {finding, Long}, {finding, Later}, {finding, Later},
                         {view, view(#{findings => [Later#{ongoing := false}]})}])).
 
-what_was_over_before_is_not_told_test() ->
+what_was_over_before_is_not_reported_test() ->
     ?assertEqual({["app@host up"], []}, lines([up(view(#{findings => [finding(1, #{})]}))])).
 
 what_is_in_no_view_any_more_is_forgotten_and_counts_all_the_same_test() ->
@@ -32,13 +32,13 @@ what_is_in_no_view_any_more_is_forgotten_and_counts_all_the_same_test() ->
     ?assertEqual({["app@host up", "Scheduler 2 was blocked.", "Scheduler 2 was blocked."],
                   [error, warning]}, lines([up(view(#{})) | Views])).
 
-a_new_watch_of_the_node_numbers_anew_test() ->
+a_new_watch_of_the_node_numbers_from_one_test() ->
     #{since := At} = First = finding(20, #{}),
     Second = First#{since := At + 60000000, at := At + 60000000},
     ?assertMatch({[_, "Scheduler 2 was blocked.", "Scheduler 2 was blocked."], _},
                  lines([up(view(#{})), {finding, First}, {finding, Second}, {finding, Second}])).
 
-a_status_is_told_once_test() ->
+a_status_is_reported_once_test() ->
     Down = {node, #{status => down, since => 0, reason => <<"the connection was lost">>}},
     ?assertEqual({["app@host up", "app@host down: the connection was lost"], []},
                  lines([up(view(#{})), Down, Down])).

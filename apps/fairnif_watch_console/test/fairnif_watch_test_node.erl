@@ -19,7 +19,7 @@ node_up(More) ->
 paths() ->
     lists:append([["-pa", filename:dirname(code:which(M))] || M <- [fairnif_watch]]).
 
-%% And whoever brought it is done with that.
+%% And its bringer is done with that.
 attached(Peer) ->
     until(fun() -> is_attached(Peer)
                        andalso peer:call(Peer, erlang, whereis, [fairnif_watch_attaching])

@@ -32,7 +32,7 @@ the_same_message_twice_changes_nothing_test() ->
     {_, State} = play(Messages),
     [?assertEqual([], names(play([Message], State))) || Message <- Messages].
 
-only_what_has_changed_is_told_test() ->
+only_what_has_changed_is_sent_test() ->
     {_, State} = play([{a, {view, view(1, [finding(2), finding(1)])}}]),
     Longer = (finding(2))#{sentence => <<"longer">>},
     {Events, _} = play([{a, {view, view(2, [Longer, finding(1)])}}], State),
@@ -55,7 +55,7 @@ what_is_kept_has_an_end_test() ->
                        || N <- lists:seq(1, 300)]),
     ?assertEqual(256, length(maps:get(nodes, fairnif_watch_web_state:full(State)))).
 
-another_run_of_a_node_starts_anew_test() ->
+another_run_of_a_node_starts_empty_test() ->
     Before = play([{a, {view, view(1, [finding(1)])}}]),
     ?assertMatch(#{findings := [_]}, the(Before)),
     After = play([{a, {view, (view(2))#{started => 2}}}], element(2, Before)),

@@ -38,7 +38,7 @@ with(Options, Test) ->
                           try Test(Web) after stop(Web), drain() end
                   end}.
 
-%% What the source said goes to nobody else's test.
+%% What the source said goes to no other test.
 drain() ->
     receive
         {source, _} -> drain();
@@ -129,7 +129,7 @@ event({Socket, Text}) ->
 
 lines(Text) -> binary:split(Text, <<"\n">>, [global]).
 
-%% Of what a page is told, beside that the line is alive.
+%% Of what a page is sent, beside that the line is alive.
 first(Stream) ->
     case event(Stream) of
         {{<<"heartbeat">>, _, _}, Rest} -> first(Rest);
@@ -147,10 +147,10 @@ until(Condition) -> fairnif_test:eventually(Condition).
 
 %% -- who may, and what ------------------------------------------------------------------------
 
-the_page_is_one_file_that_nobody_frames_or_keeps_test_() ->
+the_page_is_one_file_never_framed_or_kept_test_() ->
     with(fun(Web) ->
                  {Code, Headers, Body} = get(Web, "/"),
-                 %% Who has no Node.js has no page, and is told.
+                 %% Without Node.js there is no page, and a text says so.
                  case Code of
                      200 -> has(<<"<title>fairnif watch</title>">>, Body),
                             has(<<"script-src 'sha256-">>, Body);
@@ -351,7 +351,7 @@ a_page_gets_everything_then_what_happens_test_() ->
                  tell(Web, {finding, finding(2, <<"second">>)}),
                  {[{<<"finding">>, _, Finding}], S2} = events(S1, 1),
                  has(<<"second">>, Finding),
-                 %% The view has both, of which one is known; and one that no message told.
+                 %% The view has both, of which one is known; and one that no message announced.
                  tell(Web, {view, view(2, [finding(3, <<"third">>), finding(2, <<"second">>),
                                            finding(1, <<"first">>)])}),
                  {[{<<"finding">>, _, Third}, {<<"view">>, _, View}], _} = events(S2, 2),
@@ -381,7 +381,7 @@ who_comes_back_gets_what_was_missed_and_no_more_test_() ->
                   || Odd <- ["", "x", "0-1", [Last, "0"], "-1", [First, "-"], <<255, 254>>]]
          end).
 
-a_page_far_behind_gets_everything_anew_test_() ->
+a_page_far_behind_gets_everything_again_test_() ->
     with(fun(Web) ->
                  tell(Web, {view, view(1)}),
                  {[{_, First, _}], S1} = events(stream(Web), 1),
@@ -437,7 +437,7 @@ flood({Server, _} = Web, Connection, Big, N, Most) ->
                  Now
     end.
 
-more_pages_than_there_is_room_for_are_told_so_test_() ->
+more_pages_than_there_is_room_for_get_an_error_test_() ->
     with(fun({Server, _} = Web) ->
                  Streams = [stream(Web) || _ <- lists:seq(1, ?STREAMS)],
                  {503, Headers, Body} = get(Web, "/events"),
@@ -519,7 +519,7 @@ a_clusters_nodes_come_change_and_go_test_() ->
 
 %% -- of the application -----------------------------------------------------------------------
 
-the_application_serves_its_own_node_when_it_is_told_to_test_() ->
+the_application_serves_its_own_node_when_configured_to_test_() ->
     {timeout, 60,
      fun() ->
              try
@@ -532,13 +532,13 @@ the_application_serves_its_own_node_when_it_is_told_to_test_() ->
                  {{<<"state">>, _, State}, Stream} = event(stream(Web)),
                  has(Name, State),
                  Shown = sees(<<"\"schedulers\":">>, Stream),
-                 %% And goes on doing so when the watch begins anew.
+                 %% And still does so when the watch starts again.
                  Old = whereis(fairnif_watch_collector),
                  true = exit(Old, kill),
                  until(fun() -> not lists:member(whereis(fairnif_watch_collector),
                                                  [Old, undefined]) end),
-                 #{started := Anew} = fairnif_watch:view(),
-                 _ = sees(<<"\"started\":", (integer_to_binary(Anew))/binary>>, Shown)
+                 #{started := Started} = fairnif_watch:view(),
+                 _ = sees(<<"\"started\":", (integer_to_binary(Started))/binary>>, Shown)
              after
                  stop_applications()
              end

@@ -17,7 +17,7 @@
 %% `.so', by their setting; those of this installation by default.
 -type options() :: #{config => map(), libraries => #{atom() => file:filename()},
                      lease_ms => pos_integer()}.
-%% `hanging' may be over at any time, `refused' not without somebody's doing.
+%% `hanging' may be over at any time, `refused' not by itself.
 -type reason() :: {hanging | down | refused, unicode:chardata()}.
 %% Differs from that of any other node that has had the name.
 -type identity() :: {Creation :: integer(), OsPid :: string()}.
@@ -99,7 +99,7 @@ found(Node, Options) ->
         {ok, [Session, _, _, _]} when is_pid(Session) -> join(Node, Session);
         {ok, [_, Collector, _, _]} when is_pid(Collector) -> application(Node, Collector);
         %% Its own application may be about to start: with the names taken the boot would fail.
-        %% (When all are started, what `-eval' or `-s' runs may go on for ever.)
+        %% (When all are started, what `-eval' or `-s' runs may last for ever.)
         {ok, [_, _, {starting, Step}, _]} when Step =/= started ->
             {error, {hanging, "it is still starting"}};
         {ok, [_, _, _, Otp]} when Otp < "25" ->
@@ -197,8 +197,8 @@ send(Node, Otp, Missing, Options) ->
              config => maps:merge(config(), maps:get(config, Options, #{})),
              lease_ms => maps:get(lease_ms, Options, ?LEASE_MS), schema => schema()},
     %% One call, of OTP's functions only: were it two, and we killed between them, the session's
-    %% code would stay there with nobody to take it away. The code server has no part in it: it may
-    %% wait for a file.
+    %% code would stay there with no process to take it away. The code server has no part in it: it
+    %% may wait for a file.
     Calls = lists:append([[{code, purge, [M]}, {erlang, load_module, [M, Beam]}]
                           || {M, Beam} <- Session]) ++ [{?SESSION, start, [Load]}],
     case together(Node, Calls, ?BRING_MS) of
@@ -266,7 +266,7 @@ from(#{from := From}) -> From.
 renew(#{session := none}) -> ok;
 renew(#{session := Session}) -> ?SESSION:renew(Session, self()).
 
-%% @doc Leaves, and waits for the node to be as it was, but not longer than so many milliseconds.
+%% @doc Leaves, and waits for the node to be as it was, but not longer than that many milliseconds.
 -spec detach(attached(), timeout()) -> ok.
 detach(#{node := Node, ref := Ref, session := Session}, Timeout) ->
     _ = call(Node, fairnif_watch, unsubscribe, [Ref], Timeout),

@@ -73,7 +73,7 @@ source(Cluster) ->
     #{subscribe => fun(Pid) -> subscribe(Cluster, Pid) end,
       unsubscribe => fun(Ref) -> unsubscribe(Cluster, Ref) end}.
 
-%% @doc Leaves all nodes, and ends. Waits for them to be as they were, but not longer than so many
+%% @doc Leaves all nodes, and ends. Waits for them to be as they were, but not longer than that many
 %% milliseconds for all together.
 -spec stop(pid(), timeout()) -> ok.
 stop(Cluster, Timeout) ->
@@ -114,7 +114,8 @@ handle_cast(_, State) ->
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info({fairnif_watch_node, Worker, Node, Message}, #state{nodes = Nodes} = State) ->
     case Nodes of
-        #{Node := #known{worker = Worker} = Known} -> {noreply, told(Message, Node, Known, State)};
+        #{Node := #known{worker = Worker} = Known} ->
+            {noreply, update(Message, Node, Known, State)};
         #{} -> {noreply, State}
     end;
 handle_info(look, State) ->
@@ -124,9 +125,9 @@ handle_info({'DOWN', Ref, process, _, _}, #state{subscribers = Subscribers} = St
     {noreply, State#state{subscribers = maps:remove(Ref, Subscribers)}};
 handle_info({'EXIT', From, Reason}, #state{nodes = Nodes} = State) ->
     case [Node || {Node, #known{worker = Worker}} <- maps:to_list(Nodes), Worker =:= From] of
-        %% A fault of ours: the others stay in view, and this one is begun anew.
+        %% A fault of ours: the others stay in view, and this one is restarted.
         [Node] -> {noreply, restart(Node, Reason, State)};
-        %% Who started us, then; or somebody whom we unlinked.
+        %% Our parent, then; or a process that we unlinked.
         [] when Reason =:= normal -> {noreply, State};
         [] -> {stop, Reason, State}
     end;
@@ -151,24 +152,24 @@ restart(Node, Reason, #state{options = Options, nodes = Nodes} = State) ->
     #{Node := Known} = Nodes,
     Why = iolist_to_binary(io_lib:format("watching it failed: ~0tP", [Reason, 12])),
     Worker = worker(Node, ?RESTART_MS, Options),
-    told({status, down, Why}, Node, Known#known{worker = Worker}, State).
+    update({status, down, Why}, Node, Known#known{worker = Worker}, State).
 
-told({view, View}, Node, Known, State) ->
+update({view, View}, Node, Known, State) ->
     up(Node, Known, fun(Entry) -> Entry#{view := View} end, {view, View}, State);
-told({finding, Finding}, Node, Known, State) ->
+update({finding, Finding}, Node, Known, State) ->
     up(Node, Known, fun(Entry) -> with_finding(Finding, Entry) end, {finding, Finding}, State);
-told({attached, From}, Node, #known{entry = #{from := none} = Entry} = Known,
-     #state{nodes = Nodes} = State) ->
+update({attached, From}, Node, #known{entry = #{from := none} = Entry} = Known,
+       #state{nodes = Nodes} = State) ->
     State#state{nodes = Nodes#{Node := Known#known{entry = Entry#{from := From}}}};
-told({attached, _}, _, _, State) ->
+update({attached, _}, _, _, State) ->
     State;
-told({status, Status, Why}, Node, #known{entry = #{status := Before} = Entry} = Known, State) ->
+update({status, Status, Why}, Node, #known{entry = #{status := Before} = Entry} = Known, State) ->
     Entry1 = case Status of
                  Before -> Entry#{reason := Why};
                  _ -> Entry#{status := Status, since := now_us(), reason := Why}
              end,
     changed(Node, Known#known{entry = Entry1}, State);
-told({peers, Peers}, Node, Known, #state{nodes = Nodes} = State) ->
+update({peers, Peers}, Node, Known, #state{nodes = Nodes} = State) ->
     State1 = State#state{nodes = Nodes#{Node := Known#known{peers = Peers}}},
     case [Peer || Peer <- Peers, not is_map_key(Peer, Nodes), map_size(Nodes) < ?NODES] of
         [] ->

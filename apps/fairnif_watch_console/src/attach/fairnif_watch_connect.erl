@@ -1,7 +1,7 @@
 %% The watching node's way to other nodes: starts distribution, gives each node its cookie,
 %% connects, and says in one sentence why a connection does not come about.
 %%
-%% The node that is started is hidden and does not listen: it is in nobody's nodes(), in no epmd,
+%% The node that is started is hidden and does not listen: it is in no node's nodes(), in no epmd,
 %% and no node can connect to it. It must never write the user's cookie file nor show a cookie.
 -module(fairnif_watch_connect).
 
@@ -17,7 +17,7 @@
 -define(PROBE_MS, 2000).
 %% What the distribution's handshake may take, in seconds (OTP's own default is 7).
 -define(SETUP_S, 5).
-%% A timer of ours ends a connection no sooner than so much before that.
+%% A timer of ours ends a connection no sooner than this much before that.
 -define(SLACK_MS, 100).
 %% What OTP 25 says of itself in a handshake, all that OTP 26 to 29 insist on among it.
 -define(FLAGS, 16#1d07df7fbc).
@@ -110,7 +110,7 @@ own_name(Form) ->
     Unique = io_lib:format("fairnif_watch_~s_~.36b", [os:getpid(), rand:uniform(1 bsl 40)]),
     list_to_atom(lists:flatten([Unique, $@, own_host(Form)])).
 
-%% Nobody connects to us by it: it only has to have the right form.
+%% No node connects to us by it: it only has to have the right form.
 own_host(shortnames) -> short_host();
 own_host(longnames) ->
     {ok, Host} = inet:gethostname(),
@@ -138,7 +138,7 @@ connect(Node, Cookie) ->
 
 %% @doc Why there is no connection: `gone' when its machine says that no such node runs there,
 %% `down' when the machine or the node cannot be reached, `hanging' when it is there and says
-%% nothing, or does not end what it begins, `refused' when it turns us down; and a sentence. Looks
+%% nothing, or does not end what it begins, `refused' when it refuses us; and a sentence. Looks
 %% itself, so it takes up to some seconds. How a connection ended it cannot see for itself: a node
 %% with a blocked scheduler may greet at once and never look at the cookie.
 -spec why_unreachable(node(), shortnames | longnames, closed | late) ->

@@ -1,8 +1,8 @@
 %% Keeps one node in view: connects, attaches, passes on what it sends, says what has become of it,
-%% and begins anew when it is there again.
+%% and begins again when it is there again.
 %%
-%% A process of its own for each node, since whatever it does with a node may take long: nobody ever
-%% waits for it. It must never ask more of a node that hangs than one question at a time.
+%% A process of its own for each node, since whatever it does with a node may take long: no process
+%% ever waits for it. It must never ask more of a node that hangs than one question at a time.
 -module(fairnif_watch_node).
 
 -export([start_link/1, stop/2]).
@@ -41,12 +41,12 @@
 -define(HANGING_MAX_MS, 1000).
 -define(REFUSED_MAX_MS, 60000).
 
-%% @doc Starts, and connects after so many milliseconds; linked to the caller.
+%% @doc Starts, and connects after that many milliseconds; linked to the caller.
 -spec start_link(options()) -> pid().
 start_link(Options) ->
     proc_lib:spawn_link(?MODULE, init, [Options]).
 
-%% @doc Leaves the node as it was, if that takes no longer than so many milliseconds; ends in any
+%% @doc Leaves the node as it was, if that takes no longer than that many milliseconds; ends in any
 %% case.
 -spec stop(pid(), timeout()) -> ok.
 stop(Worker, Timeout) ->
@@ -118,7 +118,7 @@ later(Status, Why, #worker{tries = Tries} = W) ->
     Wait = min(again_max_ms(Status), ?AGAIN_MS bsl min(Tries, 10)),
     idle(now_ms() + Wait, (status(Status, Why, W))#worker{tries = Tries + 1}).
 
-%% A node that turns us down logs that, each time. What hangs may be over at any moment, and each
+%% A node that refuses us logs that, each time. What hangs may be over at any moment, and each
 %% try takes seconds by itself.
 again_max_ms(refused) -> ?REFUSED_MAX_MS;
 again_max_ms(hanging) -> ?HANGING_MAX_MS;
@@ -196,7 +196,7 @@ silent(#worker{heard = Heard} = W) ->
             W
     end.
 
-%% Whom it knows, asked by somebody who has the time.
+%% Whom it knows, asked by a process that has the time.
 ask(#worker{options = #{follow := true, node := Node}, asking = none} = W) ->
     Self = self(),
     Asking = spawn_link(fun() ->

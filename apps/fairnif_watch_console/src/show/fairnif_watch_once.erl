@@ -5,15 +5,15 @@
 
 -export_type([result/0]).
 
-%% `findings': those that go on, or began or ended, while it was watched.
+%% `findings': those that last, or began or ended, while it was watched.
 -type result() :: #{at := integer(), seconds := pos_integer(),
                     nodes := [fairnif_watch_cluster:entry()], findings := [map()]}.
 
 -define(LOOK_MS, 50).
 
-%% @doc Waits until every node is either seen or known not to be, at most so many milliseconds, and
-%% answers what is known then. `hanging' may pass: it is waited for where all shall be seen, and is
-%% enough for a screen, which shows what becomes of it.
+%% @doc Waits until every node is either seen or known not to be, for up to that many milliseconds,
+%% and answers what is known then. `hanging' may pass: it is waited for where all shall be seen, and
+%% is enough for a screen, which shows what becomes of it.
 -spec settled(pid(), seen | shown, non_neg_integer()) -> fairnif_watch_cluster:views().
 settled(Cluster, For, Timeout) ->
     until(Cluster, For, now_ms() + Timeout).
@@ -32,13 +32,13 @@ is_settled(For, #{status := hanging}) -> For =:= shown;
 is_settled(_, #{status := Status}) -> lists:member(Status, [gone, refused]).
 
 %% @doc From when on, by the node's clock, what ends there is of this look: since it is attached to.
-%% What was over before is somebody else's.
+%% What was over before is not.
 -spec from(fairnif_watch_cluster:entry() | map()) -> integer().
 from(#{from := From}) when is_integer(From) -> From;
 from(#{view := #{at := At}}) -> At;
 from(_) -> 0.
 
-%% @doc Watches for so many seconds more, from `Views' on, and says what was seen since then.
+%% @doc Watches for that many seconds more, from `Views' on, and says what was seen since then.
 -spec look(pid(), #{views := fairnif_watch_cluster:views(), seconds := pos_integer()}) -> result().
 look(Cluster, #{views := #{nodes := First}, seconds := Seconds}) ->
     Since = maps:from_list([{Node, from(Entry)} || #{node := Node} = Entry <- First]),

@@ -59,7 +59,7 @@ findings(#{nodes := Nodes}) ->
     Newness = fun(F) -> [maps:get(Key, F, 0) || Key <- [ongoing, since, id]] end,
     lists:sort(fun(A, B) -> Newness(A) >= Newness(B) end, All).
 
-%% @doc The choice so many findings further on. Before the first one it is `newest', which stays
+%% @doc The choice that many findings further on. Before the first one it is `newest', which stays
 %% with whatever comes.
 -spec choose(integer(), chosen(), [map()]) -> chosen().
 choose(_, _, []) ->
@@ -216,7 +216,7 @@ blind(View) ->
     [[{dim, ["not seen: ", text(Sentence)]}]
      || Sentence <- lists:sublist(maps:get(blind, View, []), ?FEW)].
 
-%% Those that do not answer first, then those with something that goes on.
+%% Those that do not answer first, then those with something that lasts.
 nodes(Nodes, Room, Options) ->
     Width = lists:max([0 | [string:length(text(Node)) || #{node := Node} <- Nodes]]),
     Sorted = lists:keysort(1, [{rank(Entry), Entry} || Entry <- Nodes]),
@@ -368,7 +368,7 @@ text(Term) ->
 
 %% ---- to characters ----
 
-%% @doc A line of at most so many columns, without marks; what is not ASCII is `?' in that style.
+%% @doc A line of up to that many columns, without marks; what is not ASCII is `?' in that style.
 -spec plain(line(), options()) -> string().
 plain(Line, Options) ->
     lists:flatten([Text || {_, Text} <- cut(Line, Options)]).

@@ -1,7 +1,7 @@
-%% The live view: on a terminal a screen that is drawn anew once a second and whenever something
+%% The live view: on a terminal a screen that is redrawn once a second and whenever something
 %% happens; elsewhere lines, one when a finding is new and one when it ends.
 %%
-%% Asks no node anything: all it knows is what fairnif_watch_cluster has been told, so that nothing
+%% Asks no node anything: all it knows is what fairnif_watch_cluster has been sent, so that nothing
 %% that happens to a node can stop it.
 -module(fairnif_watch_terminal).
 
@@ -105,37 +105,37 @@ draw(#screen{cluster = Cluster, view = View, colour = Colour} = S) ->
     say(["\e[H", lists:join("\e[K\r\n", [Text(Line, Now) || Line <- Lines]), "\e[K\e[J"]),
     S.
 
-%% When nobody reads any more (a pipe's other end) it is over.
+%% When no process reads any more (a pipe's other end) it is over.
 say(Text) ->
     try io:put_chars(Text)
     catch error:_ -> self() ! {?MODULE, done}, ok
     end.
 
-%% @doc Writes lines to standard output until the time ends it, or nobody reads them; answers of
+%% @doc Writes lines to standard output until the time ends it, or no process reads them; answers of
 %% what severities the findings written were. What was over before the watch began is left out.
 -spec lines(pid(), options()) -> [#{severity := atom()}].
 lines(Cluster, Options) ->
     {ok, Ref} = fairnif_watch_cluster:subscribe(Cluster, self()),
     Timer = ending(Options),
-    Known = told(#{}),
+    Known = follow(#{}),
     _ = erlang:cancel_timer(Timer),
     ok = fairnif_watch_cluster:unsubscribe(Cluster, Ref),
     lists:append([Written || #{written := Written} <- maps:values(Known)]).
 
 %% What was written of each node: its status, and those of its findings that it has still.
-told(Known) ->
+follow(Known) ->
     receive
         {?MODULE, done} -> Known;
-        {fairnif_watch_cluster, #{nodes := All}} -> told(lists:foldl(fun entry/2, Known, All));
-        {fairnif_watch, Node, {node, Entry}} -> told(entry(Entry#{node => Node}, Known));
-        {fairnif_watch, Node, {view, View}} -> told(view(Node, View, Known));
+        {fairnif_watch_cluster, #{nodes := All}} -> follow(lists:foldl(fun entry/2, Known, All));
+        {fairnif_watch, Node, {node, Entry}} -> follow(entry(Entry#{node => Node}, Known));
+        {fairnif_watch, Node, {view, View}} -> follow(view(Node, View, Known));
         {fairnif_watch, Node, {finding, Finding}} ->
-            told(Known#{Node => finding(Finding, of_node(Node, Known))});
-        _ -> told(Known)
+            follow(Known#{Node => finding(Finding, of_node(Node, Known))});
+        _ -> follow(Known)
     end.
 
 of_node(Node, Known) ->
-    maps:get(Node, Known, #{status => none, from => 0, told => #{}, written => []}).
+    maps:get(Node, Known, #{status => none, from => 0, shown => #{}, written => []}).
 
 entry(#{node := Node, status := Status} = Entry, Known) ->
     #{status := Before} = Of = begun(Entry, of_node(Node, Known)),
@@ -152,23 +152,24 @@ begun(Entry, #{from := 0} = Of) -> Of#{from := fairnif_watch_once:from(Entry)};
 begun(_, Of) -> Of.
 
 view(Node, View, Known) ->
-    #{told := Told} = Of = begun(#{view => View}, of_node(Node, Known)),
+    #{shown := Shown} = Of = begun(#{view => View}, of_node(Node, Known)),
     Findings = maps:get(findings, View, []),
-    Still = maps:with([Id || #{id := Id} <- Findings], Told),
-    Known#{Node => lists:foldr(fun finding/2, Of#{told := Still}, Findings)}.
+    Still = maps:with([Id || #{id := Id} <- Findings], Shown),
+    Known#{Node => lists:foldr(fun finding/2, Of#{shown := Still}, Findings)}.
 
-finding(#{id := Id, at := At, ongoing := Ongoing} = Finding, #{from := From, told := Told} = Of) ->
-    case (Ongoing orelse At >= From) andalso is_news(Finding, maps:get(Id, Told, none)) of
+finding(#{id := Id, at := At, ongoing := Ongoing} = Finding,
+        #{from := From, shown := Shown} = Of) ->
+    case (Ongoing orelse At >= From) andalso is_news(Finding, maps:get(Id, Shown, none)) of
         true ->
             say([finding_line(Finding), $\n]),
-            Of#{told := Told#{Id => maps:with([ongoing, since], Finding)},
+            Of#{shown := Shown#{Id => maps:with([ongoing, since], Finding)},
                 written := lists:usort([maps:with([severity], Finding) | maps:get(written, Of)])};
         false ->
             Of
     end.
 
-%% One that is soon over is told when it is, and any other at once. Ids begin anew with each watch,
-%% and when a finding began is known better with time.
+%% One that is soon over is reported when it is, and any other at once. Ids begin again with each
+%% watch, and when a finding began is known better with time.
 is_news(#{since := Since} = Finding, #{since := Before}) when abs(Since - Before) > ?ANOTHER_US ->
     is_news(Finding, none);
 is_news(#{ongoing := true, at := At, since := Since}, none) -> At - Since >= ?LONG_US;

@@ -1,10 +1,10 @@
 %% The live page of one node or of a cluster, over HTTP, read-only.
 %%
 %% This process holds what is shown (fairnif_watch_web_state), makes each event's text once, and
-%% keeps the last of them for whoever asks. A page's connection (fairnif_watch_web_http) asks for
-%% what came after the last event it has sent, and gets it now or when there is some: what nobody
+%% keeps the last of them for its readers. A page's connection (fairnif_watch_web_http) asks for
+%% what came after the last event it has sent, and gets it now or when there is some: what no page
 %% asks for is not kept for them, so that a slow reader costs nothing. One that asks for more than
-%% is kept gets everything anew. The HTTP server is OTP's (inets), in this process's care: they end
+%% is kept gets everything again. The HTTP server is OTP's (inets), in this process's care: they end
 %% together.
 %%
 %% Never reachable from another machine without a token, and nothing here changes anything.
@@ -35,11 +35,11 @@
 -define(STREAMS, 32).
 -define(CLIENTS, 64).
 -define(REQUEST_S, 10).
-%% Findings that come one after the other are told together, so many milliseconds apart.
+%% Findings that come one after the other are sent together, this many milliseconds apart.
 -define(TOGETHER_MS, 100).
 %% After the last page has gone events are kept for so long, should it come back.
 -define(LINGER_MS, 30000).
-%% Between two tries to subscribe anew.
+%% Between two tries to subscribe again.
 -define(AGAIN_MS, 500).
 
 -record(state, {epoch :: binary(),
@@ -85,7 +85,7 @@ defaults() ->
                   unsubscribe => fun fairnif_watch:unsubscribe/1,
                   metrics => fun fairnif_watch:metrics/0, process => fairnif_watch_collector}}.
 
-%% @doc The page's file. Read anew for each reader: one that was built later is seen.
+%% @doc The page's file. Read again for each reader: one that was built later is seen.
 -spec page() -> file:filename_all().
 page() ->
     filename:join([code:priv_dir(fairnif_watch_console), "page", "live.html"]).
@@ -195,7 +195,7 @@ subscribe(#{subscribe := Subscribe} = Source) ->
         exit:{Reason, _} -> true = demonitor(Monitor, [flush]), {error, Reason}
     end.
 
-%% Who comes back to another process than the one that he knew starts anew.
+%% A reader that comes back to another process starts again.
 epoch() ->
     integer_to_binary(erlang:system_time(microsecond), 36).
 
@@ -309,7 +309,7 @@ terminate(_, #state{source = #{unsubscribe := Unsubscribe}, subscription = Subsc
     _ = try Unsubscribe(element(1, Subscription)) catch _:_ -> ok end,
     stop_httpd(Httpd).
 
-%% What gives the views has ended: its supervisor starts it anew, or it has given up.
+%% What gives the views has ended: its supervisor restarts it, or it has given up.
 again(State) ->
     _ = erlang:send_after(?AGAIN_MS, self(), subscribe),
     State#state{subscription = none}.
@@ -389,16 +389,16 @@ seen(After, #state{epoch = Epoch, count = Count, kept = Kept}) ->
 %% Everything, what is new, or later.
 answer(Pid, Monitor, none, State) ->
     {Text, After} = full(State),
-    told(Pid, Monitor, Text, After);
+    reply(Pid, Monitor, Text, After);
 answer(Pid, Monitor, Seen, #state{count = Seen, streams = Streams} = State) ->
     State#state{streams = Streams#{Pid => {Monitor, Seen}}};
 answer(Pid, Monitor, Seen, #state{count = Count, kept = Kept} = State) ->
     case Seen < Count - queue:len(Kept) of
         true -> answer(Pid, Monitor, none, State);
-        false -> told(Pid, Monitor, [Text || {N, Text} <- queue:to_list(Kept), N > Seen], State)
+        false -> reply(Pid, Monitor, [Text || {N, Text} <- queue:to_list(Kept), N > Seen], State)
     end.
 
-told(Pid, Monitor, Text, #state{streams = Streams} = State) ->
+reply(Pid, Monitor, Text, #state{streams = Streams} = State) ->
     Pid ! {fairnif_watch_web, iolist_to_binary(cursor(State)), Text},
     State#state{streams = Streams#{Pid => {Monitor, none}}}.
 

@@ -1,7 +1,7 @@
 %% One HTTP connection of the live page: a module of OTP's HTTP server (inets, "Inets Web server
 %% API"), which calls do/1 for each request in the connection's process.
 %%
-%% GET only, of four things. Says who may: with a token those that bring it, else those who asked
+%% GET only, of four things. Says who may: with a token those that bring it, else those that asked
 %% for this machine by a name that means it (a page elsewhere whose name is pointed at 127.0.0.1 has
 %% another one), and in no case a script of another site. Never changes anything, and never waits
 %% for a reader longer than the socket's send_timeout: one that does not read is closed.
@@ -54,8 +54,8 @@ query(#{query := Query}) ->
 query(#{}) ->
     #{}.
 
-%% Who may read, in this order: no script of another page; who has the token; who asked for this
-%% machine by one of its names.
+%% Who may read, in this order: no script of another page; the bearer of the token; who asked for
+%% this machine by one of its names.
 allowed(Path, Headers, Query, #{token := Token} = Config) ->
     case same_origin(Path, Headers) of
         false -> {no, 403, "Not for another site's page.\n"};
@@ -104,7 +104,7 @@ this_machine(Host) ->
     end.
 
 %% As `Authorization: Bearer', in the page's cookie, or once in the address, which sets the cookie
-%% and goes on without.
+%% and continues without.
 token(Headers, Query, Token) ->
     Name = cookie_name(Headers),
     Brought = [bearer(header("authorization", Headers)), cookie(Name, header("cookie", Headers))],
@@ -168,7 +168,7 @@ get("/metrics", _, _, Mod) ->
 get(_, _, _, Mod) ->
     plain(404, "There is /, /view, /events and /metrics.\n", Mod).
 
-%% Nobody loads it often.
+%% It is loaded rarely.
 page(Mod) ->
     case file:read_file(fairnif_watch_web:page()) of
         {ok, Page} ->
@@ -178,7 +178,7 @@ page(Mod) ->
                   "needs Node.js 18 or newer and npm. /view and /metrics need no page.\n", Mod)
     end.
 
-%% Who is refused keeps no connection either: there are so many.
+%% A refused client keeps no connection either: there are few.
 refuse(Code, Text, #mod{socket = Socket} = Mod) ->
     self() ! {tcp_closed, Socket},
     plain(Code, Text, Mod).

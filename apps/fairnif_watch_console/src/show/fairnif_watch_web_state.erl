@@ -1,7 +1,7 @@
 %% What the live page shows, as data: of each node its last view, its findings, its last minutes.
 %%
 %% Takes the messages of a source (the own node, or a cluster) and says what changed, as events for
-%% whoever looks at the page. The same message twice changes nothing, so that a source may send
+%% readers of the page. The same message twice changes nothing, so that a source may send
 %% views only, or findings as well, or the whole cluster again and again. All of it is bounded:
 %% nodes, findings of a node, seconds of history. Pure: no process, no clock but the views' own.
 -module(fairnif_watch_web_state).
@@ -64,7 +64,7 @@ entry(Node) ->
     #{node => Node, status => unknown, since => none, reason => none, view => none,
       findings => #{}, history => []}.
 
-%% Who has not heard of the node is told all of it.
+%% A reader that has not heard of the node is sent all of it.
 first(Message, Entry, State) ->
     {_, #{node := Node} = After} = change(Message, Entry),
     {[{node, whole(After)}], State#{Node => After}}.
@@ -132,7 +132,7 @@ newest(Findings) ->
     Ids = lists:sort(fun erlang:'>='/2, maps:keys(Findings)),
     maps:with(lists:sublist(Ids, ?FINDINGS), Findings).
 
-%% @doc Everything of every node, for somebody who comes new.
+%% @doc Everything of every node, for a new reader.
 -spec full(state()) -> map().
 full(State) ->
     #{nodes => [whole(Entry) || {_, Entry} <- lists:sort(maps:to_list(State))]}.
