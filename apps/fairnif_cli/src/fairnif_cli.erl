@@ -101,7 +101,7 @@ report(#{html := Page} = Opts, Files) when length(Files) =:= 1; length(Files) =:
                    {ok, Json} -> Json;
                    {error, Text} -> fairnif_check_cli_text:usage("~ts", [Text])
                end || File <- Files],
-    ok = fairnif_check_page:write(Page, lists:zip(told_apart(Files), Reports)),
+    ok = fairnif_check_page:write(Page, lists:zip(labels(Files), Reports)),
     0;
 report(#{html := _}, []) ->
     fairnif_check_cli_text:usage("report needs a file that --json has written, or two", []);
@@ -111,8 +111,8 @@ report(_, _) ->
     fairnif_check_cli_text:usage("report needs `--html FILE', where the page goes", []).
 
 %% What two files are called on the page; one needs no name.
-told_apart([_]) -> [""];
-told_apart(Files) ->
+labels([_]) -> [""];
+labels(Files) ->
     Short = [filename:basename(F, ".json") || F <- Files],
     case lists:uniq(Short) of
         [_, _] -> Short;

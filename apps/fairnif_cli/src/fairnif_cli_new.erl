@@ -63,7 +63,7 @@ run(Name, Opts) ->
     Language = maps:get(language, Opts, c),
     Source = maps:get(fairnif, Opts, default_source()),
     Fillings = fillings(Name, Kind, Language, Source),
-    %% Making it is also the test whether it is there: nobody comes between.
+    %% Making it is also the test whether it is there: nothing comes between.
     case file:make_dir(Name) of
         ok ->
             try

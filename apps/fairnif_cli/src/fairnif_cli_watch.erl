@@ -186,7 +186,7 @@ config(Opts) ->
           || {Option, Key} <- [{warn, warn_ms}, {error, error_ms}], is_map_key(Option, Opts)],
     Native = [{native, false} || is_map_key(erlang_only, Opts)],
     Config = maps:from_list(Ms ++ Native),
-    %% Whoever asks for later warnings need not ask for later errors.
+    %% Later warnings imply later errors.
     case Config of
         #{warn_ms := Warn} when not is_map_key(error_ms, Config) ->
             Config#{error_ms => max(Warn, 100)};
@@ -253,7 +253,7 @@ text(Nodes, Findings, Seconds) ->
     io:format("~b of ~b nodes seen for ~b s: ~b findings~n",
               [Up, length(Nodes), Seconds, length(Findings)]).
 
-%% A name that was mistyped is told as that, not shown as a node that is gone.
+%% A name that was mistyped is reported as that, not shown as a node that is gone.
 live(Cluster, #{nodes := Nodes}, Opts) ->
     case [Status || #{status := Status} <- Nodes, lists:member(Status, [up, hanging, replaced])] of
         [] ->

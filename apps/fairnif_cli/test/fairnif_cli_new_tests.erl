@@ -230,7 +230,7 @@ read(File) ->
 kind({_, Dep}) when is_tuple(Dep) -> element(1, Dep);
 kind({_, "~> " ++ _}) -> requirement.
 
-%% What it prints is nobody's to see here.
+%% What it prints is not shown here.
 new(Args) ->
     Leader = group_leader(),
     Error = whereis(standard_error),

@@ -89,7 +89,7 @@ static ERL_NIF_TERM burn(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     case -1:
         return enif_raise_exception(env, enif_make_atom(env, "no_process"));
     case 0:
-        /* Whoever reads what the node writes waits for its end. */
+        /* A reader of what the node writes waits for its end. */
         syscall(SYS_close_range, 0u, ~0u, 0u);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (own)
@@ -266,7 +266,7 @@ static ERL_NIF_TERM flip(fair_task *t)
 
 /* -- memory ---------------------------------------------------------------- */
 
-/* copy(Bin): a plain memcpy into a new binary, for exor to be held against. */
+/* copy(Bin): a plain memcpy into a new binary, to compare exor with. */
 static ERL_NIF_TERM copy(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifBinary in, out;
@@ -402,7 +402,7 @@ static ERL_NIF_TERM consume(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
                                                                     : "false");
 }
 
-/* sliced(SliceUs, Slices): so many slices of so many microseconds, by the wall
+/* sliced(SliceUs, Slices): Slices slices of SliceUs microseconds, by the wall
  * clock, each charged as a full one; answers ok.  How many are left travels in
  * the arguments. */
 static ERL_NIF_TERM sliced(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

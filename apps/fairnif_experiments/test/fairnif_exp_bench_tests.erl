@@ -53,7 +53,7 @@ a_p99_is_that_of_all_rounds_by_what_was_set_test() ->
     ?assertMatch(#{verdict := met, estimate := #{value := 1.0, count := 200}},
                  ?B:judged(Row, {#{<<"a">> => [[{100, 99}, {900, 1}], [], [{100, 100}]]}, Facts})),
     ?assertMatch(#{verdict := failed}, ?B:judged(Row, {#{<<"a">> => [[], []]}, Facts})),
-    %% A setting and so much more.
+    %% A setting and an addition.
     ?assertMatch(#{bound := {at_most, 300}, verdict := not_met},
                  ?B:judged(#{value => {p99, <<"a">>}, bound => {at_most, {slice_ns, plus, 200}}},
                            {#{<<"a">> => [[{301, 5}]]}, Facts})).

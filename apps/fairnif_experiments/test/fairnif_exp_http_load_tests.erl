@@ -3,7 +3,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([held/1]).
+-export([kept/1]).
 
 -define(L, fairnif_exp_http_load).
 
@@ -38,7 +38,7 @@ it_dies_with_the_node_that_started_it_test_() ->
         {ok, Port} = inet:port(Socket),
         {ok, Peer} = fairnif_check_peer:start([]),
         {ok, {OsPid, Log}} =
-            fairnif_check_peer:call(Peer, {?MODULE, held, [spec(Port, 60000)]}, 30000),
+            fairnif_check_peer:call(Peer, {?MODULE, kept, [spec(Port, 60000)]}, 30000),
         %% Before that it has not yet asked the kernel to be ended.
         fairnif_check_repeat:until_it_holds(
           fun() ->
@@ -56,7 +56,7 @@ it_dies_with_the_node_that_started_it_test_() ->
     end}.
 
 %% In the peer, by a process that stays.
-held(Spec) ->
+kept(Spec) ->
     Me = self(),
     spawn(fun() ->
                   #{log := Log} = Load = ?L:start(Spec),

@@ -48,7 +48,7 @@ a_server_that_stops_is_late_to_all_that_was_due_meanwhile_test() ->
     ?assert(P99 =< Max),
     ?assertMatch(#{silence_ms := Ms} when Ms >= 800 andalso Ms =< 820, Light).
 
-what_was_never_answered_counts_as_long_as_somebody_waited_test() ->
+what_was_never_answered_counts_as_long_as_the_client_waited_test() ->
     Light = light([{N * 10000, 200, 300} || N <- lists:seq(0, 49)]),
     ?assertMatch(#{due := 100, answered := 50, unanswered := 50, max_us := 1500000}, Light),
     %% Until a second after the window.

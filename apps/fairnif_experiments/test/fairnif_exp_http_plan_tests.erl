@@ -35,7 +35,7 @@ other_numbers_take_the_place_of_those_of_the_scale_test() ->
                  ?P:runs(full, #{modes => [normal], jobs => [spinwork], durations => [1000],
                                  at_once => [3], rates => [40], repeats => 1, window => 500})).
 
-something_is_promised_of_what_gives_way_on_normal_schedulers_test() ->
+something_is_promised_of_what_yields_on_normal_schedulers_test() ->
     ?assertEqual([yielding, auto], [M || M <- ?P:modes(), ?P:at_most(M) =:= 2.0]),
     ?assertEqual([2.0, undefined], lists:usort([?P:at_most(M) || M <- ?P:modes()])).
 

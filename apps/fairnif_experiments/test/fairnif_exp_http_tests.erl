@@ -48,7 +48,7 @@ assert_scheduling(#{use := Use, dirty_cpu_use := Dirty, queues := Queues, dirty_
     ?assert(lists:all(fun(U) -> U >= 0 andalso U =< 1.5 end, Use ++ Dirty)),
     ?assertEqual({Online, 2, Online}, {length(Queues), length(DirtyQs), length(Late)}).
 
-what_fails_or_is_missing_says_so_and_the_others_go_on_test_() ->
+what_fails_or_is_missing_says_so_and_the_others_continue_test_() ->
     fairnif_exp_examples:with([{timeout, 300, fun() ->
         fairnif_check_repeat:until_it_holds(fun what_fails_or_is_missing/0)
     end}]).

@@ -28,7 +28,7 @@ every_round_gives_each_form_and_size_its_samples_and_a_program_is_slower_than_a_
         ?assert(Port > 5 * Nif andalso Node > 5 * Nif)
     end).
 
-a_form_that_fails_is_named_and_the_others_go_on_test_() ->
+a_form_that_fails_is_named_and_the_others_continue_test_() ->
     with_example(fun() ->
         #{rows := Rows, rounds := 3} = measure(bad),
         Of = fun(Form) -> hd([R || #{form := F} = R <- Rows, F =:= Form]) end,

@@ -24,7 +24,7 @@ all_that_was_published_is_measured_in_full_test() ->
                              skipped := S} = C <- ?P:cells(full),
                            S =/= undefined, ?P:published(M, Us) =/= undefined]).
 
-what_holds_a_scheduler_is_predicted_to_add_up_and_what_gives_way_is_not_test() ->
+what_blocks_a_scheduler_is_predicted_to_add_up_and_what_yields_is_not_test() ->
     Predicted = fun(Mode, Job, Us, M) ->
                         [Ms] = [Ms || #{mode := Mo, job := J, duration_us := D,
                                         multiple := X, predicted_ms := Ms}
@@ -36,5 +36,5 @@ what_holds_a_scheduler_is_predicted_to_add_up_and_what_gives_way_is_not_test() -
     ?assertEqual(10000, Predicted(dirty, spinsleep, 100000, 100)),
     ?assertEqual(300, Predicted(yielding, spinsleep, 100000, 100)),
     ?assertEqual(10000, Predicted(fair_auto, spinwork, 100000, 100)),
-    %% Who is done in a slice does not wait twice.
+    %% A call done in one slice does not wait twice.
     ?assertEqual(100, Predicted(yielding, spinsleep, 1000, 100)).

@@ -7,7 +7,7 @@
 -define(C, fairnif_exp_collapse).
 -define(M, fairnif_exp_matrix).
 
-exor_goes_on_when_one_form_fails_test_() ->
+exor_continues_when_one_form_fails_test_() ->
     {timeout, 300, fun() ->
         Source = ["-module(bitwise). -compile([export_all]). "
                   "xor_(B, K) -> << <<(C bxor K)>> || <<C>> <= B >>. "
@@ -40,7 +40,7 @@ a_run_answers_as_the_original_did_test_() ->
         [?assert(is_float(P) andalso P >= 0.0 andalso P < 101.0) || {_, P} <- InUse]
     end}.
 
-collapse_has_all_sequences_and_goes_on_when_one_fails_test_() ->
+collapse_has_all_sequences_and_continues_when_one_fails_test_() ->
     {timeout, 300, fun() ->
         {ok, #{ok := false, rows := Rows, job_us := JobUs} = Result} =
             fairnif_check_stand_in:with_spinsleep(

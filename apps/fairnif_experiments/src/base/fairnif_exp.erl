@@ -21,12 +21,12 @@
 %% A title, the side, and what stands in it: what the row has at that key, or behind those keys, and
 %% a dash where that is nothing.
 -type column() :: {unicode:chardata(), left | right, {Key :: term() | [Key :: term()], format()}}.
-%% A duration in ns, us or s; 1.0 is all of it (percent); so many times (times).
+%% A duration in ns, us or s; 1.0 is all of it (percent); a factor (times).
 -type format() :: text | count | percent | bytes | ns | us | s | times
                 | fun((term()) -> unicode:chardata()).
 
-%% More than so many processors' work of other programs spoils a figure; no more than so many such
-%% figures are named.
+%% More than this many processors' work of other programs spoils a figure; no more than this many
+%% such figures are named.
 -define(OTHERS, 0.2).
 -define(NAMED, 4).
 
@@ -211,7 +211,7 @@ footnotes(Label, Rows) ->
          Noisy -> doubt(", ", Noisy)
      end].
 
-%% @doc Whether other programs kept so many processors busy that a figure is spoiled.
+%% @doc Whether other programs kept that many processors busy that a figure is spoiled.
 -spec doubted(number() | undefined) -> boolean().
 doubted(Others) ->
     is_number(Others) andalso Others > ?OTHERS.

@@ -84,12 +84,12 @@ plain_dirty_forever(_Slot) -> ?NIF.
 -spec consume(1..100) -> boolean().
 consume(_Percent) -> ?NIF.
 %% Slices times SliceUs microseconds of spinning, by the wall clock, each charged as a full time
-%% slice, which is the documented way and the dearest.  `badarg' above a second a slice or 10^9
+%% slice, which is the documented way and the costliest.  `badarg' above a second a slice or 10^9
 %% slices.
 -spec sliced(SliceUs :: 1..1000000, Slices :: 1..1000000000) -> ok.
 sliced(_SliceUs, _Slices) -> ?NIF.
 
-%% In mode THREADED; a job that waits so many ms, by fair_offload on a thread.
+%% In mode THREADED; a job that waits that many ms, by fair_offload on a thread.
 -spec threaded_noop(T) -> T.
 threaded_noop(Term) -> fairnif:await(nif_threaded_noop(Term)).
 

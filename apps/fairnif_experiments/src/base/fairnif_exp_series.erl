@@ -16,7 +16,7 @@
 -type samples() :: #{name() => [sample()]}.
 %% Answers its samples of one round.
 -type contestant() :: fun(() -> [{name(), sample()}]).
-%% So many calls, or rounds of a loop.
+%% How many calls, or rounds of a loop.
 -type call() :: {name(), pos_integer(),
                  {module(), Function :: atom(), Args :: [term()]} | fun((pos_integer()) -> term())}.
 -type estimate() :: #{value := number(),        % the median
@@ -144,7 +144,7 @@ collecting(Pid, Begin, Sum) ->
     end.
 
 %% @doc The p99 (ns) of how late a sleeper of 1 ms is beside these endless processes, which are
-%% given so many ms to end after that.
+%% given that many ms to end after that.
 -spec late(name(), [fun(() -> term())], pos_integer()) -> contestant().
 late(Name, Loads, EndMs) ->
     fun() ->
@@ -154,7 +154,7 @@ late(Name, Loads, EndMs) ->
     end.
 
 %% @doc The slices of a fair function during Fun, as the runtime's histogram has them
-%% (`measure_cpu'): up to that many ns of CPU time of the thread, so many.
+%% (`measure_cpu'): up to that many ns of CPU time of the thread, how many.
 -spec slices(mfa(), fun(() -> term())) -> [{pos_integer(), pos_integer()}].
 slices(MFA, Fun) ->
     Histogram = fun() -> maps:get(slice_histogram, fairnif:info(MFA)) end,

@@ -58,7 +58,7 @@ find(Name) ->
     end.
 
 %% @doc What an experiment says of itself.  An option that is not among its own is a mistake of
-%% whoever gave it.
+%% its caller.
 -spec about(module()) -> experiment().
 about(Module) ->
     maps:merge(#{options => [scale], needs => []}, Module:experiment()).
@@ -74,7 +74,7 @@ steps(Module, Opts) ->
         #{steps := Steps} -> Steps(Opts)
     end.
 
-%% @doc Measures.  What fails, says so in its row, and the others go on.
+%% @doc Measures.  What fails, says so in its row, and the others continue.
 -spec run(module(), options()) -> outcome().
 run(Module, Opts) ->
     Progress = maps:get(progress, Opts, fairnif_check_progress:none()),

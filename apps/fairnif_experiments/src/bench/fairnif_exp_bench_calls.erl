@@ -72,7 +72,7 @@ times(Function, Size, Bytes, Bound, How) ->
       what => name("NORMAL ~s, ~s bytes", [Function, Bytes]),
       value => {ratio, name("yielding ~b", [Size]), name("plain ~b", [Size])}}.
 
-%% What is learned of a function may stay wrong: in one node of many, for good.  Nearly all calls
+%% What is learned of a function may stay wrong: in one node of many.  Nearly all calls
 %% then read the clock, and cost 1.7 to 2 times as much.  Each node's cost is a multiple of its
 %% plain NIF's, since a machine's speed changes too.
 fresh() ->

@@ -1,7 +1,7 @@
 %% Native processes beside gen_servers: the counter of examples/counter_server in C and in Erlang.
 %%
-%% In a node with one scheduler: nobody has to be woken, so what is measured is what they themselves
-%% take.  There the neighbour of a server that is flooded is on the same one.
+%% In a node with one scheduler: no process has to be woken, so what is measured is what they
+%% themselves take.  There the neighbour of a server that is flooded is on the same one.
 -module(fairnif_exp_bench_process).
 -behaviour(fairnif_exp_bench).
 
@@ -43,7 +43,7 @@ loads() ->
     [{name("calls ~b", [N]), name("calls of ~b at once", [N])} || {N, _} <- ?CALLS]
         ++ [{<<"casts">>, <<"casts">>}].
 
-%% Beside a gen_server in Erlang it has an aim with one client, who waits for each answer.
+%% Beside a gen_server in Erlang it has an aim with one client, which waits for each answer.
 call_rows(Load, What) ->
     How = "examples/counter_server in C and in Erlang; mean of many in a round, which end with an "
           "answer; CPU time of the only scheduler's thread, so with what the clients take",

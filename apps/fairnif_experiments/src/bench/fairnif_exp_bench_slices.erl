@@ -101,8 +101,8 @@ spin(N, Rounds, Step, Fun) -> _ = Fun(Rounds, Step), spin(N - 1, Rounds, Step, F
 %% ---- from exit(Pid, kill) to the moment at which the task's clean-up runs ----
 
 %% The modes that can be stopped, with the setting that is their slice.  FAIR_NORMAL with NO_YIELD
-%% is not among them: a process on a normal scheduler receives its signals when it gives way, and
-%% that mode never does.  Up to then nobody in the VM knows that it was killed.
+%% is not among them: a process on a normal scheduler receives its signals when it yields, and
+%% that mode never does.  Up to then the VM does not know that it was killed.
 modes() ->
     [{yielding, slice_ns}, {auto, slice_ns}, {dirty_cpu, dirty_slice_ns},
      {dirty_io, dirty_slice_ns}, {yielding_dirty, dirty_slice_ns}].

@@ -131,7 +131,7 @@ measured(Load, Own, Thread, Name) ->
 count(none) -> 0;
 count(Counter) -> counters:get(Counter, 1).
 
-%% How long these processes ran within so many ms, by trace events that another one collects.  Its
+%% How long these processes ran within that many ms, by trace events that another one collects.  Its
 %% own work is not in it.
 ran_ns([], Ms) ->
     timer:sleep(Ms),

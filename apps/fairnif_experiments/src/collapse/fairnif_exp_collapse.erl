@@ -17,7 +17,7 @@
 -define(SCHEDULERS, 4).
 %% Processors on which a collapse was published.
 -define(ENOUGH, 8).
-%% What a run may take: so many times its prediction, and this.
+%% What a run may take: this many times its prediction, and this.
 -define(TIMES, 8).
 -define(LIMIT_MS, 30000).
 -define(LINE_MS, 1000).
@@ -172,9 +172,9 @@ cores() ->
 
 %% ---- in the peers ----
 
-%% Many processes, spawned on one scheduler, do native work again and again. While they run nobody
-%% may ask for scheduler_wall_time, nor for anything else that wakes every scheduler: that is the
-%% workaround (+sfwi) whose absence is to be seen.  Queue lengths and counters are only read.
+%% Many processes, spawned on one scheduler, do native work again and again.  While they run no
+%% process may ask for scheduler_wall_time, nor for anything else that wakes every scheduler: that
+%% is the workaround (+sfwi) whose absence is to be seen.  Queue lengths and counters are only read.
 
 %% Loads what is called, and measures how many microseconds md5 of this many bytes takes: the
 %% shortest of some.

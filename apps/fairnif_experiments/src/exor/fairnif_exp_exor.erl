@@ -172,7 +172,7 @@ asked({check, Form}, Input, Block) ->
     try fairnif_check_machine:apart([], fun() -> compare(call(Form, Input), Input, Right) end)
     catch exit:Reason -> {error, {exit, Reason}}
     end;
-%% {Microseconds, Yields, Reductions} of one run, nothing else going on.
+%% {Microseconds, Yields, Reductions} of one run, with nothing else at work.
 asked({timed, Form}, Input, _) ->
     Example = example(),
     {Us, Yields, {reductions, R0}, {reductions, R1}} =

@@ -24,7 +24,7 @@
 -define(STEP_MS, 250).
 %% The server starts and measures its work; a busy machine shall not fail.
 -define(SERVE_MS, 30000).
-%% h2load ends by itself; when it has not by so much later it is killed.
+%% h2load ends by itself; when it has not this much later it is killed.
 -define(GRACE_MS, 3000).
 %% So long the node may take to tell its samples after the load has ended.
 -define(ANSWER_MS, 5000).

@@ -81,7 +81,7 @@ ended(Port, OsPid, Deadline, Said) ->
         {Port, {exit_status, Status}} ->
             {failed, Status, string:trim(Said)}
     after max(0, Deadline - fairnif_exp:now_ms()) ->
-            %% Its number is its own as long as nobody has heard of its end.
+            %% Its number is its own as long as its end was not collected.
             _ = is_integer(OsPid) andalso os:cmd("kill -9 " ++ integer_to_list(OsPid)),
             receive
                 {Port, {exit_status, _}} -> ok

@@ -7,9 +7,9 @@
 %% h2load notes when it sent a request.  When a connection has as many under way as it may have, the
 %% next ones are not sent until one is answered: a server that stops for four seconds looks late to
 %% 25 requests, and not to the 400 that should have been asked for meanwhile.  So a request that was
-%% held back counts from when it was due.  A connection's requests are due at equal distances from
+%% delayed counts from when it was due.  A connection's requests are due at equal distances from
 %% its first one and are sent in that order, so the n-th that was sent is the n-th that was due; it
-%% was held back if at that time so many of those before it had no answer yet as may be under way.
+%% was delayed if at that time as many of those before it had no answer yet as may be under way.
 %% Any other one counts from when it was sent: that h2load itself is some milliseconds early or late
 %% is not the server's doing.
 -module(fairnif_exp_http_log).
@@ -20,7 +20,7 @@
 
 %% When it was sent, what was answered (-1: the stream was reset), when.
 -type entry() :: {Sent :: integer(), Status :: integer(), Answered :: integer()}.
-%% From when it counts.  `undefined': no answer as long as somebody waited.
+%% From when it counts.  `undefined': no answer as long as the client waited.
 -type request() :: {Since :: integer(), Sent :: integer() | undefined,
                     Status :: integer() | undefined, Answered :: integer() | undefined}.
 -type window() :: {From :: integer(), To :: integer()}.
@@ -38,8 +38,8 @@ parse(Text) ->
                 end || Line <- Lines,
                        [Sent, Status, Us | _] <- [binary:split(Line, <<"\t">>, [global])]]).
 
-%% @doc All requests of one connection that were due until `until', at so many a second, so many of
-%% them under way at most: those that were answered, and those of which nothing was heard.  The
+%% @doc All requests of one connection that were due until `until', at that many a second, up to
+%% that many of them under way: those that were answered, and those of which nothing was heard.  The
 %% first one is due when it is sent; `from' stands for that where nothing was ever answered.
 -spec due([entry()], #{per_s := pos_integer(), streams := pos_integer(), from := integer(),
                        until := integer()}) -> [request()].

@@ -28,7 +28,7 @@
 -define(SAMPLE_MS, 50).
 %% What the light route answers: a few hundred bytes, as a small JSON or page is.
 -define(LIGHT, binary:copy(<<"0123456789">>, 30)).
-%% How long the work of ordinary Erlang takes alone is measured with so many rounds of it; the
+%% How long the work of ordinary Erlang takes alone is measured with this many rounds of it; the
 %% shortest counts, as whatever else the machine does only adds.
 -define(ROUNDS, 20).
 -define(TRIES, 20).
@@ -125,8 +125,8 @@ reply(Status, Body, Request, State) ->
 %% ---- sampling ----
 
 %% One process for each scheduler, bound to it, at the highest priority: as long as any scheduler is
-%% free, somebody looks.  They write into a table and send nothing, and take turns, so that they do
-%% not see each other in the queues.
+%% free, one of them looks.  They write into a table and send nothing, and take turns, so that they
+%% do not see each other in the queues.
 start_sampling() ->
     Schedulers = erlang:system_info(schedulers_online),
     Me = self(),

@@ -29,7 +29,7 @@
 
 %% In the order of the table: the mode, its title, what it calls of the example spinsleep as the
 %% suffix of the job's name, whether it is run for long calls too, and what is promised of the light
-%% route's p99: so many times that beside ordinary Erlang.
+%% route's p99: that many times that beside ordinary Erlang.
 table() ->
     [{idle, "nothing", none, true, undefined},
      {erlang, "ordinary Erlang", erlang, true, undefined},
@@ -60,7 +60,7 @@ modes() -> [Mode || {Mode, _, _, _, _} <- table()].
 -spec title(atom()) -> string().
 title(Mode) -> element(2, lists:keyfind(Mode, 1, table())).
 
-%% @doc So many times the p99 beside ordinary Erlang is that of the light route at most beside this
+%% @doc How many times the p99 beside ordinary Erlang is that of the light route at most beside this
 %% mode; `undefined' where nothing is promised.
 -spec at_most(atom()) -> float() | undefined.
 at_most(Mode) -> element(5, lists:keyfind(Mode, 1, table())).

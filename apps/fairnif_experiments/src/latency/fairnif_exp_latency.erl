@@ -37,7 +37,7 @@ scale(normal) -> #{rounds => 100, samples => 50, most_ms => 120000};
 scale(full) -> #{rounds => 500, samples => 100, most_ms => 1200000}.
 
 %% @doc Measures all forms; half a minute, `quick' some seconds.  A form that fails has an `error'
-%% in its rows, one that cannot be had here a `left_out', and the others go on.
+%% in its rows, one that cannot be had here a `left_out', and the others continue.
 -spec experiment() -> fairnif_experiment:experiment().
 experiment() ->
     #{name => latency, needs => [example()],
@@ -76,7 +76,7 @@ us(Ns) -> round(Ns) / 1000.
 %% ---- in the peer ----
 
 %% A row for each form and size, in the order of the forms.  A form that fails has an error, and the
-%% others go on.  With it: rounds that were done, what reading the clock takes (ns), and the
+%% others continue.  With it: rounds that were done, what reading the clock takes (ns), and the
 %% processors that other programs kept busy, which those of the forms do not count as.
 %%
 %% A sample is one echo, or of a form that is too fast for the clock, the mean of several in a

@@ -14,7 +14,7 @@
 %% Of the binaries of the endless callers, as published.
 -define(JITTER_BYTES, 10000).
 -define(RATES_MS, 300000).
-%% A node that gives way answers in that time after its sleeps, on a busy machine too.
+%% A node that yields answers in that time after its sleeps, on a busy machine too.
 -define(PATIENCE_MS, 60000).
 %% Samples of each form and length, at most.
 -define(BATCHES, 100).

@@ -2,7 +2,7 @@
 %% by the way they run, their length and their number.
 %%
 %% Each mode has a node of its own; after a cell that failed or took too long it gets a new one, and
-%% the next cell goes on.
+%% the next cell follows.
 -module(fairnif_exp_matrix).
 
 -behaviour(fairnif_experiment).
@@ -12,7 +12,7 @@
 -import(fairnif_exp, [about/1, now_ms/0, shown/2, time/1]).
 
 -define(PLAN, fairnif_exp_matrix_plan).
-%% What a cell may take: so many times its prediction, and this.
+%% What a cell may take: this many times its prediction, and this.
 %% Large, as it is only against what never ends: a busy machine shall not fail.
 -define(TIMES, 10).
 -define(LIMIT_MS, 30000).
@@ -26,7 +26,7 @@
 
 %% @doc Measures the cells of `scale' (quick: some seconds; normal: about five minutes; full:
 %% hours).  A cell that fails or takes longer than ten times its prediction and the option
-%% `limit_ms' says so, and the others go on.
+%% `limit_ms' says so, and the others continue.
 -spec experiment() -> fairnif_experiment:experiment().
 experiment() ->
     #{name => matrix, needs => [fairnif_exp:spinsleep()],
@@ -162,7 +162,7 @@ peer({Form, Us, Multiple}) ->
     timer:sleep(?SETTLE_MS),
     Callers = [spawn_monitor(fun() -> exit({took, timed(Form, Us)}) end)
                || _ <- lists:seq(1, Multiple * erlang:system_info(schedulers_online))],
-    %% All are told before this process competes with the first of them.
+    %% All are started before this process competes with the first of them.
     process_flag(priority, high),
     _ = [Pid ! go || {Pid, _} <- Callers],
     Ends = [receive {'DOWN', Monitor, process, Pid, Reason} -> Reason end

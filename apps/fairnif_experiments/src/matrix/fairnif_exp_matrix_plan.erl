@@ -19,8 +19,8 @@
                   skipped := undefined | cell | total}.  % what was too long
 
 %% @doc The modes, in the order of the tables: the name, the suffix of its forms of the example
-%% spinsleep, whether a call gives way before it is done.
--spec modes() -> [{atom(), Title :: string(), Suffix :: string(), GivesWay :: boolean()}].
+%% spinsleep, whether a call yields before it is done.
+-spec modes() -> [{atom(), Title :: string(), Suffix :: string(), Yields :: boolean()}].
 modes() ->
     [{normal, "plain NIF", "", false},
      {dirty, "dirty CPU", "_dirty", false},
@@ -32,7 +32,7 @@ modes() ->
      {fair_threaded, "fairnif THREADED", "_threaded", true}].
 
 %% Milliseconds; `cell' and `total' are what a cell of a job and a whole run may take.  A mode that
-%% does not give way is measured at `short' durations only, as the talk's was.  Short cells are
+%% does not yield is measured at `short' durations only, as the talk's was.  Short cells are
 %% repeated: one sample of them says little.  The longest cell that was published took 16 minutes;
 %% those of spinwork are ours, and grow with the duration in each mode.
 scale(quick) ->
@@ -53,7 +53,7 @@ scale(full) ->
 cells(Scale) ->
     #{short := Short, long := Long, multiples := Multiples, total := Total} = Limits = scale(Scale),
     Cells = [cell(Job, Mode, Ms, Multiple, Limits)
-             || {_, _, _, GivesWay} = Mode <- modes(), Ms <- Short ++ [M || GivesWay, M <- Long],
+             || {_, _, _, Yields} = Mode <- modes(), Ms <- Short ++ [M || Yields, M <- Long],
                 Job <- [spinsleep, spinwork], Multiple <- Multiples],
     Kept = columns_within(Total, Cells),
     [case C of
@@ -68,14 +68,14 @@ cells(Scale) ->
 cost_ms(Cells) ->
     lists:sum([R * Ms || #{skipped := undefined, runs := R, predicted_ms := Ms} <- Cells]).
 
-cell(Job, {Mode, _, Suffix, GivesWay}, Ms, Multiple, #{cell := Budgets, runs := Runs}) ->
-    Predicted = predicted(Job, GivesWay, Ms, Multiple),
+cell(Job, {Mode, _, Suffix, Yields}, Ms, Multiple, #{cell := Budgets, runs := Runs}) ->
+    Predicted = predicted(Job, Yields, Ms, Multiple),
     #{job => Job, mode => Mode, form => list_to_atom(atom_to_list(Job) ++ Suffix),
       duration_us => 1000 * Ms, multiple => Multiple, predicted_ms => Predicted,
       runs => if Predicted < 100 -> Runs; true -> 1 end,
       skipped => hd([cell || Predicted > maps:get(Job, Budgets)] ++ [undefined])}.
 
-%% Each scheduler has so many calls as the multiple says.  A call that spins until a deadline sets
+%% Each scheduler has as many calls as the multiple says.  A call that spins until a deadline sets
 %% it in its first slice; the last one waits for the first slice of all others, 1 ms at most, and
 %% notices its deadline one turn late.
 predicted(spinsleep, true, Ms, Multiple) -> min(Ms * Multiple, Ms + 2 * Multiple);

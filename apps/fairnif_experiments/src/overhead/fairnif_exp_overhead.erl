@@ -17,7 +17,7 @@
 -define(KINDS, [{plain, "plain"}, {dirty_cpu, "CPU"}, {dirty_io, "I/O"}]).
 -define(BIN_NS, 250).
 -define(LIMIT_NS, 10000).
-%% A hump holds at least so many of the samples.
+%% A hump holds at least this part of the samples.
 -define(HUMP, 0.05).
 %% Going dirty may cost this fraction of the work.
 -define(COST, 0.1).
@@ -151,7 +151,7 @@ cutoffs(_, _) ->
 
 %% ---- in the peers ----
 
-%% So many calls of each kind, one after the other, by stamps taken in C on both sides, ns: from
+%% Calls of each kind, one after the other, by stamps taken in C on both sides, ns: from
 %% the call to the start of the native code, and from its end to the next native code of the
 %% caller; `plain' is what the stamps alone take.
 peer({trips, Count}) ->
@@ -163,7 +163,7 @@ peer({trips, Count}) ->
                                    {dirty_io, fun fairnif_check_nif:now_dirty_io/0}]],
     timer:sleep(max(0, Until - fairnif_exp:now_ms())),
     maps:from_list(Trips);
-%% What a call of some native functions on a normal scheduler takes, by size: the median of so many
+%% What a call of some native functions on a normal scheduler takes, by size: the median of some
 %% batches, ns.
 peer({times, Batches}) ->
     Time = fun(Call) ->

@@ -36,7 +36,7 @@ rows(Us) ->
      {nif_fair, ["fair NIF: spins ", Time], {Spinsleep, spinsleep_fair_yield, [Us]},
       undefined, undefined}].
 
-%% How long those spin that spin, in us; the median of so many.
+%% How long those spin that spin, in us; the median of that many.
 scale(quick) -> {50000, 1};
 scale(normal) -> {1000000, 3};
 scale(full) -> {1000000, 11}.
@@ -77,7 +77,7 @@ row({Key, Title, Call, OfCompiled, OfShell}, Peer, Repeats, Step) ->
 
 %% The reductions that a fresh process is charged for a call of one or two arguments.  `compiled':
 %% the call alone, what the looks at the count cost taken off.  `evaluated': with them, and all that
-%% erl_eval does meanwhile, as somebody would see who types `{reductions, R0} = ..., CALL,
+%% erl_eval does meanwhile, as a user sees who types `{reductions, R0} = ..., CALL,
 %% {reductions, R1} = ...' and subtracts.
 charged({compiled, Call}) ->
     in_process(Call, fun() -> compiled(Call) end) - in_process(none, fun() -> compiled(none) end);
@@ -125,12 +125,12 @@ prepare(_) ->
 -spec echo(T) -> T.
 echo(Term) -> Term.
 
-%% @doc Receives so many messages that are there already.
+%% @doc Receives that many messages that are there already.
 -spec replies(non_neg_integer()) -> ok.
 replies(0) -> ok;
 replies(N) -> receive {reply, _} -> replies(N - 1) end.
 
-%% @doc Ordinary Erlang work until so many microseconds of the wall's time are over.
+%% @doc Ordinary Erlang work until that many microseconds of the wall's time are over.
 -spec work(non_neg_integer()) -> ok.
 work(Us) -> work_until(erlang:monotonic_time(microsecond) + Us).
 

@@ -11,7 +11,7 @@
 
 -import(fairnif_exp, [in_peer/3, range/2]).
 
-%% A node that gives way answers in that time after its work, on a busy machine too.
+%% A node that yields answers in that time after its work, on a busy machine too.
 -define(PATIENCE_MS, 60000).
 %% One call.
 -define(CALL_US, 50000).

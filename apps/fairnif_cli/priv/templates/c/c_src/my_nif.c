@@ -13,8 +13,8 @@ static size_t count_block(const unsigned char *p, size_t n, unsigned byte)
     return found;
 }
 
-/* count/2. The body may pause at each tick and go on later, on another thread. Binaries stay where
- * they are; a term or an environment kept in a variable would not. */
+/* count/2. The body may pause at each tick and continue later, on another thread. Binaries stay
+ * where they are; a term or an environment kept in a variable would not. */
 static ERL_NIF_TERM count(fair_task *t)
 {
     fair_bytes in;

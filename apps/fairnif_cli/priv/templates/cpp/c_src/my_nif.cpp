@@ -7,7 +7,7 @@
 static constexpr size_t BLOCK = 16 * 1024;
 
 /* The arguments are decoded, the result is encoded, and the arity is known. The body may pause at
- * each tick and go on later, on another thread; when its caller dies meanwhile, the tick throws
+ * each tick and continue later, on another thread; when its caller dies meanwhile, the tick throws
  * fair::cancelled, and destructors run. */
 static size_t count(fair::task &t, fair::bytes in, uint8_t byte)
 {

@@ -5,9 +5,9 @@ use fairnif::{Bin, Error, Ticker};
 /// Bytes between two ticks: 1 to 2 us. A tick at least every 5 us keeps the slices fair.
 const BLOCK: usize = 16 * 1024;
 
-/// `count/2`. It may pause at each tick and go on later, on another thread: what it keeps must be
-/// `Send`. When its caller dies meanwhile, it is dropped there. Plain rustler functions may stand
-/// beside it.
+/// `count/2`. It may pause at each tick and continue later, on another thread: what it keeps must
+/// be `Send`. When its caller dies meanwhile, it is dropped there. Plain rustler functions may
+/// stand beside it.
 #[fairnif::nif]
 async fn count(t: Ticker, data: Bin, byte: u32) -> Result<usize, Error> {
     let byte = u8::try_from(byte).map_err(|_| Error::BadArg)?;
