@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Compile.FairnifCheck do
-  # The checker's own NIFs. Not fairnif's compiler: as somebody's dependency the checker may be compiled
+  # The checker's own NIFs. Not fairnif's compiler: as a dependency the checker may be compiled
   # before fairnif (see deps/0 below).
   @moduledoc false
   use Mix.Task.Compiler
@@ -73,9 +73,9 @@ defmodule FairnifCheck.MixProject do
   end
 
   # In the repository, and in a checkout of it, fairnif is next to this directory. Then a dependency
-  # on the checker by path or git must not name where fairnif comes from: whoever has that dependency
-  # names fairnif as well, from where they want it, and Mix refuses two places. On Hex it is a
-  # package like any other.
+  # on the checker by path or git must not name where fairnif comes from: a project that has that
+  # dependency names fairnif as well, from where it wants it, and Mix refuses two places. On Hex it
+  # is a package like any other.
   defp deps do
     cond do
       System.get_env("FAIRNIF_PUBLISH") || not File.exists?("../fairnif/mix.exs") ->

@@ -25,7 +25,7 @@ with_pauses(Tests) ->
      fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
      Tests}.
 
-%% Waits until Condition() is true; an error after a minute, or so many ms.
+%% Waits until Condition() is true; an error after a minute, or that many ms.
 eventually(Condition) ->
     eventually(Condition, 60000).
 
@@ -64,7 +64,7 @@ in_fresh_process(Fun) ->
         {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
     end.
 
-%% The largest that the heap of a process was that made so many calls, words.
+%% The largest that the heap of a process was that made that many calls, words.
 most_heap(Times, Call) ->
     in_fresh_process(fun() -> lists:max([heap_after(Call) || _ <- lists:seq(1, Times)]) end).
 
@@ -104,7 +104,7 @@ cpu_us() ->
     {Ms, _} = erlang:statistics(runtime),
     Ms * 1000.
 
-%% A process that runs Fun and whose task was seen: anew where it had ended before that.
+%% A process that runs Fun and whose task was seen: another where it had ended before that.
 begun(Fun) ->
     {Pid, Monitor} = spawn_monitor(Fun),
     case is_seen(Pid) of

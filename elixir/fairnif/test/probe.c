@@ -1,14 +1,14 @@
-/* probe.c - the library of the tests' modules: what its load was told, and how
- * often a body that ticks gave way.  PROBE_MODULE: the module it is for. */
+/* probe.c - the library of the tests' modules: the term of its load, and how
+ * often a body that ticks yielded.  PROBE_MODULE: the module it is for. */
 #include <fairnif.h>
 
 static ErlNifEnv *kept;
-static ERL_NIF_TERM told;
+static ERL_NIF_TERM load_info;
 
 static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
-    return enif_make_copy(env, told);
+    return enif_make_copy(env, load_info);
 }
 
 static ERL_NIF_TERM count(fair_task *t)
@@ -28,7 +28,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM term)
     kept = enif_alloc_env();
     if (!kept)
         return 1;
-    told = enif_make_copy(kept, term);
+    load_info = enif_make_copy(kept, term);
     return 0;
 }
 

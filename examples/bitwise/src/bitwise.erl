@@ -1,7 +1,7 @@
 %% @doc XOR of a binary with one byte, in every manner a NIF can have.
 %%
 %% Each form takes a binary and a byte, 0 to 255, and returns `{Binary, Yields}':
-%% the result, and how often the call gave way. Anything else is `badarg'.
+%% the result, and how often the call yielded. Anything else is `badarg'.
 -module(bitwise).
 
 -export([exor/2, exor_bad/2, exor_chunks/2, exor_yield/2, exor_dirty/2,
@@ -44,7 +44,7 @@ exor_chunks(Rest, Byte, Chunks, Done) ->
     {Out, 0} = exor_bad(Rest, Byte),
     {iolist_to_binary(lists:reverse(Done, [Out])), Chunks}.
 
-%% @doc Mode NORMAL, which gives way.
+%% @doc Mode NORMAL, which yields.
 -spec exor_yield(binary(), byte()) -> result().
 exor_yield(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 
@@ -52,11 +52,11 @@ exor_yield(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 -spec exor_dirty(binary(), byte()) -> result().
 exor_dirty(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 
-%% @doc Mode DIRTY_CPU, which gives way.
+%% @doc Mode DIRTY_CPU, which yields.
 -spec exor_dirty_yield(binary(), byte()) -> result().
 exor_dirty_yield(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 
-%% @doc Begins on a normal scheduler, goes on on a dirty one, ends on a normal
+%% @doc Begins on a normal scheduler, continues on a dirty one, ends on a normal
 %% one.
 -spec exor_flip(binary(), byte()) -> result().
 exor_flip(_Binary, _Byte) -> erlang:nif_error(not_loaded).
@@ -69,7 +69,7 @@ exor_threaded(Binary, Byte) -> fairnif:await(nif_exor_threaded(Binary, Byte)).
 nif_exor_threaded(_Binary, _Byte) -> erlang:nif_error(not_loaded).
 
 %% @doc Runs `{_, Yields} = Fun(Binary, Byte)' in a fresh process: how long it
-%% took, how often it gave way, and the process's reductions before and after.
+%% took, how often it yielded, and the process's reductions before and after.
 %% What goes wrong there is raised here.
 -spec reds(binary(), byte(), fun((binary(), byte()) -> result())) ->
           {Microseconds :: non_neg_integer(), Yields :: non_neg_integer(),

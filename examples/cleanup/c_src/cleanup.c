@@ -161,7 +161,7 @@ static ErlNifFunc nifs[] = {
 };
 
 /* The VM wants one where a type is taken over. */
-static void nobody_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
+static void ignore_down(ErlNifEnv *env, void *obj, ErlNifPid *pid,
                         ErlNifMonitor *monitor)
 {
     (void)env, (void)obj, (void)pid, (void)monitor;
@@ -173,7 +173,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
         .name = "fair_object", .cleanup = clean_up
     };
     static const ErlNifResourceTypeInit calls = {
-        .dtor = destroy, .down = nobody_down, .members = 3
+        .dtor = destroy, .down = ignore_down, .members = 3
     };
     fair_resource_type *fair = fair_resource_open(env, &options);
     ErlNifResourceType *plain = enif_init_resource_type(

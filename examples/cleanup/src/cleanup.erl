@@ -1,4 +1,4 @@
-%% @doc Resource objects that take a given time to clean up, once nobody refers to them any more.
+%% @doc Resource objects that take a given time to clean up, once no term refers to them any more.
 %%
 %% A plain one is cleaned up where the garbage collector is, in one go: a scheduler stands still
 %% meanwhile. A fair one is left to a task of its own.
@@ -28,7 +28,7 @@ fair(_Kind, _Us) -> erlang:nif_error(not_loaded).
 -spec plain(kind(), Us :: non_neg_integer()) -> reference().
 plain(_Kind, _Us) -> erlang:nif_error(not_loaded).
 
-%% @doc So many objects have been cleaned up since the library was loaded, of both kinds.
+%% @doc How many objects have been cleaned up since the library was loaded, of both kinds.
 -spec cleaned() -> non_neg_integer().
 cleaned() -> erlang:nif_error(not_loaded).
 

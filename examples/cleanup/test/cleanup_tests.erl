@@ -61,7 +61,7 @@ a_scheduler_stands_still_for_plain_ones_only() ->
         erlang:system_flag(schedulers_online, Online)
     end.
 
-%% The longest that a process of 1 ms sleeps was late, while so many are cleaned up; ms.
+%% The longest that a process of 1 ms sleeps was late, while these are cleaned up; ms.
 longest(Form) ->
     Done = cleanup:cleaned() + 50,
     Self = self(),
@@ -79,7 +79,7 @@ longest(Done, Longest) ->
         _ -> longest(Done, Now)
     end.
 
-%% The new code cleans up what the old one made, and what had begun goes on in the old one.
+%% The new code cleans up what the old one made, and what had begun continues in the old one.
 a_reload_takes_over_the_objects() ->
     Before = cleanup:cleaned(),
     Kept = cleanup:fair(works, 100),

@@ -66,7 +66,7 @@ static int add(struct counter *c, ErlNifSInt64 number)
     return 1;
 }
 
-/* Answers those who have waited for so much; the others wait on. */
+/* Answers those whose value is reached; the others wait on. */
 static void tell(fair_task *t, struct counter *c)
 {
     const ERL_NIF_TERM *parts;
@@ -78,7 +78,7 @@ static void tell(fair_task *t, struct counter *c)
         return;
     all = fair_root_new(t, fair_root_get(t, c->waiting));
     fair_root_set(t, c->waiting, enif_make_list(fair_env(t), 0));
-    fair_list_reverse(t, all);          /* who waits longest comes first */
+    fair_list_reverse(t, all);          /* the longest wait comes first */
     while (fair_list_next(t, all, &head)) {
         /* Anything may be there: sys:replace_state. */
         if (get_pair(t, head, &parts) && fair_get_int64(t, parts[0], &least)) {
@@ -92,7 +92,7 @@ static void tell(fair_task *t, struct counter *c)
     fair_root_drop(t, all);
 }
 
-/* 0 when it was told to stop. */
+/* 0 when it was asked to stop. */
 static int handle_call(fair_task *t, struct counter *c, ERL_NIF_TERM from,
                        ERL_NIF_TERM request)
 {
@@ -138,7 +138,7 @@ static int set_state(fair_task *t, struct counter *c, ERL_NIF_TERM state)
 }
 
 /* {system, From, Request}: see fairnif_process.  {continue, [State]} when it is
- * to go on in the newest version of this library; 0: it goes on here. */
+ * to continue in the newest version of this library; 0: here. */
 static ERL_NIF_TERM handle_system(fair_task *t, struct counter *c,
                                   ERL_NIF_TERM message)
 {

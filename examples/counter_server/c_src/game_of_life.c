@@ -2,7 +2,7 @@
  * game_of_life.c - a native process that owns native memory, and works for long:
  * Conway's Game of Life on a torus.
  *
- * A request for a million generations yields; who asks meanwhile waits for it.
+ * A request for a million generations yields; another caller waits for it.
  */
 #include <fairnif.h>
 

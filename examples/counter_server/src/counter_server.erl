@@ -1,5 +1,5 @@
 %% @doc A counter that is a native process: its body is c_src/counter_server.c.
-%% counter_server_erl is the same in Erlang. To those who call them they are one and the same.
+%% counter_server_erl is the same in Erlang. Their callers see no difference.
 -module(counter_server).
 
 -export([start_link/1, start_link/2, add/2, value/1, wait_for/2, add_later/2, stop/1,

@@ -9,11 +9,11 @@
 
 init() -> ?FAIRNIF_LOAD.
 
-%% @doc A world of so many columns; a byte for each cell, 0 or 1, row by row; up to 2^20.
+%% @doc A world of Width columns; a byte for each cell, 0 or 1, row by row; up to 2^20.
 start_link(Width, Cells) ->
     fairnif_process:start_link(fun ?MODULE:nif_world/2, [Width, Cells], []).
 
-%% @doc So many generations further.
+%% @doc Generations generations further.
 evolve(World, Generations) -> gen_server:call(World, {evolve, Generations}, infinity).
 cells(World) -> gen_server:call(World, cells, infinity).
 

@@ -1,4 +1,4 @@
-%% One suite for both: those who call a counter can't tell in what it is written.
+%% One suite for both: a caller can't tell in what a counter is written.
 -module(counter_server_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -138,12 +138,12 @@ a_reload_is_followed_by_code_change_test() ->
     eventually(fun() -> {41, []} =/= sys:get_state(C) end),
     Before = calls(),
     {module, counter_server} = code:load_file(counter_server),
-    ?assertEqual(42, counter_server:add(C, 1)),         % the body of the old version goes on
+    ?assertEqual(42, counter_server:add(C, 1)),         % the body of the old version continues
     ok = sys:suspend(C),
     ok = sys:change_code(C, counter_server, undefined, []),
     ok = sys:resume(C),
     ?assertEqual(43, counter_server:add(C, 1)),
-    ?assertEqual(Before + 1, calls()),                  % it was called anew, with its value
+    ?assertEqual(Before + 1, calls()),                  % it was called again, with its value
     true = code:purge(counter_server) orelse true,
     ?assertEqual(44, counter_server:add(C, 1)),
     receive {waited, 44} -> ok after 5000 -> error(forgotten) end,

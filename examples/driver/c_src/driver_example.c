@@ -1,6 +1,6 @@
 /*
  * A port driver whose control, call and outputv do as much work as they are
- * told: where the VM calls them, as drivers do, or put off.
+ * asked for: where the VM calls them, as drivers do, or put off.
  *
  * The command, or for outputv the first byte, says where; then comes the
  * number of microseconds that the work takes on this machine, 32 bits.  The
@@ -62,7 +62,7 @@ static int init(void)
     return 0;
 }
 
-/* Ticks after each microsecond; is given up when nobody wants it any more. */
+/* Ticks after each microsecond; is given up when no caller wants it. */
 static uint64_t work(struct state *s, uint32_t us)
 {
     uint64_t x = 1;

@@ -1,4 +1,4 @@
-%% @doc A port driver whose control, call and outputv work for as long as they are told,
+%% @doc A port driver whose control, call and outputv work for as long as is asked for,
 %% where the VM calls them (`blocking'), or put off: to later turns of the port
 %% (`normal'), or to a thread (`dirty_cpu', `dirty_io').
 %%
@@ -54,7 +54,7 @@ open() ->
             open_port({spawn_driver, "driver_example"}, [binary])
     end.
 
-%% A driver is unloaded when all who loaded it are dead. Whoever comes first has it loaded by a
+%% A driver is unloaded when all who loaded it are dead. The first caller has it loaded by a
 %% process that stays; two that come at once load it twice, which does no harm.
 load() ->
     {Loader, Monitor} = spawn_monitor(fun() ->

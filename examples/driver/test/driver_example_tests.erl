@@ -1,4 +1,4 @@
-%% What the forms of the driver promise: one answer, and a VM that stays usable where they give way.
+%% What the forms of the driver promise: one answer, and a VM that stays usable where they yield.
 %% What the checker says of them is in the suite of the checker that judges the examples.
 -module(driver_example_tests).
 

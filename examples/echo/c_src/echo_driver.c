@@ -2,7 +2,7 @@
  * echo_driver.c - a linked-in driver: what comes by erlang:port_command/2 goes to
  * the port's owner, large binaries without being copied.
  *
- * It runs under the lock of its port, on the scheduler of whoever calls, and may
+ * It runs under the lock of its port, on the scheduler of its caller, and may
  * not take long.  There is no state but the port itself.
  */
 #include <erl_driver.h>

@@ -69,7 +69,7 @@ nif_fair_threaded(_Bin) -> erlang:nif_error(not_loaded).
 %% The same by a thread of fairnif's pool, while the caller waits in a receive.
 fair_threaded(Bin) -> fairnif:await(nif_fair_threaded(Bin)).
 
-%% ---- processes: a native one, and what it is held against ----
+%% ---- processes: a native one, and what it is compared with ----
 
 process(Start) ->
     {fun() -> {ok, Pid} = Start(), {ok, Pid, []} end,

@@ -24,7 +24,7 @@
 
 init() -> ?FAIRNIF_LOAD.
 
-%% The one to use: starts at once, gives way when its slice is up (FAIR_AUTO).
+%% The one to use: starts at once, yields when its slice is up (FAIR_AUTO).
 -spec levenshtein(binary(), binary()) -> non_neg_integer().
 levenshtein(_A, _B) ->
     erlang:nif_error(not_loaded).
@@ -34,7 +34,7 @@ levenshtein(_A, _B) ->
 unfair_levenshtein(_A, _B) ->
     erlang:nif_error(not_loaded).
 
-%% On normal schedulers, giving way after each slice (FAIR_NORMAL).
+%% On normal schedulers, yielding after each slice (FAIR_NORMAL).
 -spec yielding_levenshtein(binary(), binary()) -> non_neg_integer().
 yielding_levenshtein(_A, _B) ->
     erlang:nif_error(not_loaded).

@@ -3,7 +3,7 @@
  *
  * A term in a C variable, or in an array, is lost at a pause: the collector
  * moves what it points to, and only what the task's roots reach.  So the terms
- * are held in tuples under one root, where each is to be had by its number, and
+ * are kept in tuples under one root, where each is to be had by its number, and
  * what is sorted is an array of the numbers.  Integers of 64 bits are compared
  * in that array.  One comparison cannot be divided: enif_compare of terms that
  * are large and equal for long takes what it takes.
@@ -133,7 +133,7 @@ static void merge(struct sorter *s, size_t a, size_t middle, size_t end)
     if (b < end && !less(s, s->from + b, s->from + b - 1))
         middle = b = end;               /* they are one already */
     while (a < middle && b < end) {
-        /* Neither ends sooner.  Nobody could predict a branch in here. */
+        /* Neither ends sooner.  No branch in here could be predicted. */
         n = smaller(STEP, smaller(middle - a, end - b));
         for (size_t i = 0; i < n; i++) {
             second = less(s, s->from + b, s->from + a);

@@ -1,4 +1,4 @@
-%% Work on lists of millions of elements in native code that gives way: sum/1, range/2 and sort/1;
+%% Work on lists of millions of elements in native code that yields: sum/1, range/2 and sort/1;
 %% two of them beside a plain NIF with the same C kernel that does not.
 %%
 %% What makes long lists slow is less the native code than the collections of garbage while a list

@@ -13,8 +13,8 @@
 
 init() -> ?FAIRNIF_LOAD.
 
-%% The one to use: starts at once, gives way when its slice is up. A text with a long paragraph goes
-%% to a dirty scheduler, and gives way there.
+%% The one to use: starts at once, yields when its slice is up. A text with a long paragraph goes
+%% to a dirty scheduler, and yields there.
 -spec to_html(unicode:unicode_binary()) -> unicode:unicode_binary().
 to_html(Text) ->
     case nif_to_html(Text) of

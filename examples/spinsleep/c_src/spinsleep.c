@@ -2,7 +2,7 @@
  * spinsleep.c - NIFs that take a given time, to see who else gets any.
  *
  * Two jobs.  `spinsleep` spins until a deadline of the wall clock: while it is
- * interrupted its time goes on, so whoever gives way does less.  `spinwork`
+ * interrupted its time runs on, so a form that yields does less.  `spinwork`
  * does a fixed amount of computation: while it is interrupted nothing is done.
  *
  * Each job comes in steps of a microsecond.  Every form of it runs the same
@@ -132,7 +132,7 @@ static inline ERL_NIF_TERM plain(ErlNifEnv *env, ERL_NIF_TERM us, step_fn step)
  * scheduler enif_consume_timeslice does nothing and never says that the slice is
  * over; so the parts are counted as well.  From one slice to the next the job
  * travels in the argument. */
-static ERL_NIF_TERM go_on_later(ErlNifEnv *env, const struct job *job,
+static ERL_NIF_TERM resume_later(ErlNifEnv *env, const struct job *job,
                                 const char *name, nif_fn next)
 {
     int dirty = enif_thread_type() == ERL_NIF_THR_DIRTY_CPU_SCHEDULER;
@@ -162,7 +162,7 @@ static inline ERL_NIF_TERM slice(ErlNifEnv *env, struct job *job, step_fn step,
             if (!step(job))
                 return took(env, job);
         if (enif_consume_timeslice(env, 100 / PARTS) || part >= PARTS)
-            return go_on_later(env, job, name, next);
+            return resume_later(env, job, name, next);
     }
 }
 

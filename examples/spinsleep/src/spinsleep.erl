@@ -3,7 +3,7 @@
 %% Each form takes microseconds, 0 to 3,600,000,000 (an hour), and returns how many it really took
 %% from its first step to its last, by the clock on the wall. Anything else is `badarg'.
 %%
-%% `spinsleep' spins until that much time has passed, whoever had the core meanwhile. `spinwork'
+%% `spinsleep' spins until that much time has passed, whatever had the core meanwhile. `spinwork'
 %% does what takes that much CPU time when nothing interrupts it: the number of its steps is fixed.
 -module(spinsleep).
 

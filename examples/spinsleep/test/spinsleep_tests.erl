@@ -1,5 +1,5 @@
 %% What the forms of spinsleep promise: the time or the work asked for, badarg
-%% for anything else, and, where they give way, a VM that stays usable.
+%% for anything else, and, where they yield, a VM that stays usable.
 %%
 %% Amounts of work are compared in CPU time, which other programs on the machine
 %% do not take part in; what cannot be is a ratio with room, tried again.
@@ -16,7 +16,7 @@
 -define(FAIR, ?FAIR_SLEEP ++ ?FAIR_WORK).
 %% On threads of the pool: 16 at most at once, the others wait.
 -define(THREADED, [spinsleep_threaded, spinwork_threaded]).
-%% Those that give way once a millisecond at least.
+%% Those that yield once a millisecond at least.
 -define(YIELDING_SLEEP, [spinsleep_timeslice, spinsleep_timeslice_dirty
                          | ?FAIR_SLEEP]).
 -define(YIELDING_WORK, [spinwork_timeslice, spinwork_timeslice_dirty
@@ -79,7 +79,7 @@ what_is_no_number_of_microseconds_up_to_an_hour_is_badarg_test_() ->
 %% ------------------------------------------------------------------
 
 %% Ten calls on each scheduler.
-calls_that_give_way_meet_a_deadline_together_by_not_doing_the_work_test_() ->
+calls_that_yield_meet_a_deadline_together_by_not_doing_the_work_test_() ->
     [{atom_to_list(Form),
       {timeout, 60,
        ?_test(retry(3, fun() ->
@@ -127,8 +127,8 @@ the_caller_of_a_threaded_form_holds_no_scheduler_test_() ->
           #{thread_ns := Before} = nif_info(Form),
           %% By the clock, so with what the operating system gave to others meanwhile.
           retry(5, fun() ->
-                       Held = lists:sum([Us || {_, Us} <- slices(Form, 20000)]),
-                       Held * 4 < 20000 orelse {Form, Held}
+                       Busy = lists:sum([Us || {_, Us} <- slices(Form, 20000)]),
+                       Busy * 4 < 20000 orelse {Form, Busy}
                    end),
           #{thread_ns := After} = nif_info(Form),
           ?assertMatch({_, Ns} when Ns >= 10000000, {Form, After - Before})

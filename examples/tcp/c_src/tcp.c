@@ -3,9 +3,9 @@
  *
  * Each body does its system call, and where that would block it waits with
  * fair_wait, in the middle of the function: the caller is suspended, no
- * scheduler and no thread is held.  A socket is a descriptor that was handed
- * over with fair_adopt_fd: it is closed by close/1, or when its owner dies.
- * errno is a variable of the thread, and a body may go on on another thread
+ * scheduler and no thread is blocked.  A socket is a descriptor that was passed
+ * with fair_adopt_fd: it is closed by close/1, or when its owner dies.
+ * errno is a variable of the thread, and a body may continue on another thread
  * after each wait: what is asked for it is a function of its own (CALL).
  */
 #define _GNU_SOURCE
@@ -96,7 +96,7 @@ static void close_deferred(void *fd)
     close((int)(intptr_t)fd);
 }
 
-/* Ours until it is handed over: closed however the body ends, also when its
+/* Ours until it is passed: closed however the body ends, also when its
  * caller is killed at a wait. */
 static void hold(fair_task *t, long fd)
 {
@@ -104,7 +104,7 @@ static void hold(fair_task *t, long fd)
 }
 
 /* {ok, Socket}: Erlang's from now on. */
-static ERL_NIF_TERM hand_over(fair_task *t, long fd)
+static ERL_NIF_TERM adopt(fair_task *t, long fd)
 {
     ERL_NIF_TERM socket = fair_adopt_fd(t, (int)fd);
 
@@ -114,7 +114,7 @@ static ERL_NIF_TERM hand_over(fair_task *t, long fd)
     return ok_with(t, socket);
 }
 
-/* A new socket, held, and the address of arguments 0 and 1: 4 bytes in network
+/* A new socket, kept, and the address of arguments 0 and 1: 4 bytes in network
  * order, and a port.  0, or what the body is to return. */
 static ERL_NIF_TERM begin(fair_task *t, int *fd, struct sockaddr_in *at)
 {
@@ -155,7 +155,7 @@ static ERL_NIF_TERM tcp_connect(fair_task *t)
         if (result < 0)
             return failed(t, result);
     }
-    return hand_over(t, fd);
+    return adopt(t, fd);
 }
 
 /* listen(Ip, Port) -> {ok, Socket} */
@@ -172,7 +172,7 @@ static ERL_NIF_TERM tcp_listen(fair_task *t)
     result = try_bind(fd, &at);
     if (result == 0)
         result = try_listen(fd);
-    return result < 0 ? failed(t, result) : hand_over(t, fd);
+    return result < 0 ? failed(t, result) : adopt(t, fd);
 }
 
 /* accept(Listening, Ms) -> {ok, Socket} */
@@ -193,7 +193,7 @@ static ERL_NIF_TERM tcp_accept(fair_task *t)
             return failed(t, fd);
     }
     hold(t, fd);
-    return hand_over(t, fd);
+    return adopt(t, fd);
 }
 
 /* send(Socket, Binary, Ms) -> ok */
@@ -249,7 +249,7 @@ static ERL_NIF_TERM tcp_recv(fair_task *t)
         got = try_recv(fd, out.data, (size_t)there);
         if (got <= 0)
             fair_release_bin(t, &out);
-    } while (would_block(got));         /* somebody else took it */
+    } while (would_block(got));         /* another reader took it */
     if (got <= 0)
         return failed(t, got < 0 ? got : -EPIPE);
     fair_tick(t, (size_t)got);

@@ -67,7 +67,7 @@ recv_all(Socket, Size, End, Got) ->
         Error -> Error
     end.
 
-%% @doc Closes it; who waits for it gets `{error, closed}'.
+%% @doc Closes it; a process that waits for it gets `{error, closed}'.
 -spec close(socket()) -> ok.
 close(_Socket) -> erlang:nif_error(not_loaded).
 

@@ -17,7 +17,7 @@ tests() ->
     [{bytes_arrive_whole_in_both_directions, fun bytes/0},
      {what_is_received_is_what_was_asked_for, fun sizes/0},
      {iodata_of_any_shape_is_sent, fun shapes/0},
-     {nobody_listens, fun refused/0},
+     {no_listener, fun refused/0},
      {each_call_that_waits_has_its_time_out, fun timeouts/0},
      {a_time_out_in_the_middle_keeps_what_came, fun partial/0},
      {a_reset_connection_is_closed, fun reset/0},
@@ -210,7 +210,7 @@ killed() ->
          exit(Pid, kill),
          receive {'DOWN', Monitor, process, _, _} -> ok end
      end || I <- lists:seq(1, 200)],
-    %% Connections that nobody accepted any more.
+    %% Connections that were not accepted any more.
     (fun Rest() ->
              case tcp:accept(Listening, 0) of
                  {ok, S} -> ok = tcp:close(S), Rest();

@@ -9,7 +9,7 @@
 #include <fairnif.h>
 #include <argon2.h>
 
-/* So many hash at once, each with its own memory; others wait their turn. */
+/* How many hash at once, each with its own memory; others wait their turn. */
 #ifndef ARGON2_MAX_TASKS
 #define ARGON2_MAX_TASKS 4
 #endif

@@ -101,7 +101,7 @@ delay() ->
 
 delays() ->
     Documents = [document(Kind, ?DELAY_SIZE) || Kind <- kinds()],
-    Loads = [{<<"erlang">>, [fun() -> made_anew(Term) end || {Term, _} <- Documents]}
+    Loads = [{<<"erlang">>, [fun() -> rebuilt(Term) end || {Term, _} <- Documents]}
              | [{atom_to_binary(Form), [call(Form, decode, Json, none) || {_, Json} <- Documents]}
                 || Form <- [fair | peers()]]],
     %% No result outlives its call.
@@ -113,11 +113,11 @@ delays() ->
                 | [late(Name, lists:duplicate(?LOADS, fun() -> Endless(Calls) end), ?END_MS)
                    || {Name, Calls} <- Loads]]).
 
-made_anew(#{} = Map) -> maps:map(fun(_, Value) -> made_anew(Value) end, Map);
-made_anew([Head | Tail]) -> [made_anew(Head) | made_anew(Tail)];
-made_anew(Binary) when is_binary(Binary) -> <<Binary/binary, "x">>;
-made_anew(Number) when is_float(Number) -> Number + 1.0;
-made_anew(Other) -> Other.
+rebuilt(#{} = Map) -> maps:map(fun(_, Value) -> rebuilt(Value) end, Map);
+rebuilt([Head | Tail]) -> [rebuilt(Head) | rebuilt(Tail)];
+rebuilt(Binary) when is_binary(Binary) -> <<Binary/binary, "x">>;
+rebuilt(Number) when is_float(Number) -> Number + 1.0;
+rebuilt(Other) -> Other.
 
 %% ---- who is called ----
 
@@ -148,7 +148,7 @@ encoded(Term) ->
 
 %% ---- documents of about a size, as the web has them; the same ones in every run ----
 
-%% Terms whose JSON has at least so many bytes, and not many more; keys and strings are binaries.
+%% Terms whose JSON has at least that many bytes, and not many more; keys and strings are binaries.
 %%
 %% `twitter': statuses of 1.9 kB, each with its user, its text, which has escapes and characters of
 %% three bytes, and 60 members in all; `citm': a catalogue, objects of small objects by number, two

@@ -23,8 +23,8 @@ namespace {
 using byte = unsigned char;
 
 constexpr unsigned STRIDE = tree::MOST;     /* tokens between two ticks */
-/* Units are tokens; of work without any so many bytes count as one, and so many
- * of a string with escapes. */
+/* Units are tokens; of work without any, this many bytes count as one, and this
+ * many of a string with escapes. */
 constexpr size_t BYTES = 64, ESCAPED_BYTES = 16;
 /* Longer strings are not copied but refer to the document. */
 constexpr ptrdiff_t COPIED = 64;

@@ -24,12 +24,12 @@ namespace {
 using byte = unsigned char;
 
 constexpr unsigned STRIDE = 128;            /* elements between two ticks */
-/* Units are elements; so many bytes of a string count as one. */
+/* Units are elements; this many bytes of a string count as one. */
 constexpr size_t BYTES = 16;
 constexpr size_t BLOCK = 4096;
-/* So many pairs go to the stack one by one; of a larger object a list of them
- * does, and of one that is too large for a slice that is made on a dirty
- * scheduler. */
+/* Up to this many pairs go to the stack one by one; of a larger object a list
+ * of them does, and of one that is too large for a slice that is made on a
+ * dirty scheduler. */
 constexpr size_t FEW_PAIRS = 32;
 constexpr size_t MANY_PAIRS = 512;
 constexpr unsigned STACK = 4 * FEW_PAIRS;

@@ -1,7 +1,7 @@
 /*
  * large.hpp - integers of any size, from decimal digits and back.
  *
- * The VM hands them out and takes them in its external format: their bytes,
+ * The VM gives and takes them in its external format: their bytes,
  * lowest first.  Both ways take time by the square of the digits, so both tick.
  */
 #ifndef LARGE_HPP

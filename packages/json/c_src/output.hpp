@@ -18,7 +18,7 @@ public:
 
     explicit output(fair::task &task);
 
-    /* Room for so many bytes, at most a quarter of CHUNK, to be written and
+    /* Room for that many bytes, at most a quarter of CHUNK, to be written and
      * then taken. */
     char *room(size_t n)
     {

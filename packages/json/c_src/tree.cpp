@@ -55,7 +55,7 @@ void tree::spill()
     opened = count = 0;
 }
 
-/* Takes the innermost level back from the stack.  The root may go on to have
+/* Takes the innermost level back from the stack.  The root may still have
  * it: the next spill sets that. */
 void tree::reload()
 {

@@ -26,7 +26,7 @@
 
 class tree {
 public:
-    /* At most so many calls of `add` and of `open` between two spills. */
+    /* Up to this many calls of `add` and of `open` between two spills. */
     static constexpr unsigned MOST = 128;
 
     explicit tree(fair::task &task);

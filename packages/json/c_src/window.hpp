@@ -26,7 +26,7 @@ public:
     static constexpr size_t MOST = 16 * 1024;
     enum class found { tokens, long_string, bad_byte };
 
-    /* For a document of so many bytes.  Throws std::bad_alloc. */
+    /* For a document of `size` bytes.  Throws std::bad_alloc. */
     explicit window(size_t size);
     ~window();
 
@@ -52,7 +52,7 @@ bool is_utf8(const unsigned char *text, size_t size);
  * where there is none. */
 size_t not_utf8(const unsigned char *text, size_t size);
 
-/* At most `n` bytes, and none of a character that goes on at `n`; of what is
+/* At most `n` bytes, and none of a character that continues at `n`; of what is
  * UTF-8. */
 size_t whole_characters(const unsigned char *text, size_t n);
 

@@ -1,4 +1,4 @@
-%% JSON over simdjson, in C++ that gives way: a document of 50 MB is decoded and
+%% JSON over simdjson, in C++ that yields: a document of 50 MB is decoded and
 %% encoded in slices, and its caller can be killed meanwhile.
 %%
 %%     JSON                   Erlang
@@ -23,9 +23,9 @@
 -type value() :: [value()] | #{binary() => value()} | binary() | number() | boolean() | null.
 -type options() :: #{strings => reference | copy}.
 
-%% A document of so many bytes gets a heap for what comes of it (room/2).
+%% A document of this many bytes gets a heap for what comes of it (room/2).
 -define(LARGE, 100000).
-%% What comes of a byte of JSON, in words, is about one by so many.
+%% What comes of a byte of JSON, in words, is about one by this many.
 -define(BYTES_OF_WORD, 2).
 
 init() -> ?FAIRNIF_LOAD.

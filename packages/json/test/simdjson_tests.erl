@@ -334,7 +334,7 @@ other_options_than_there_are_are_badarg_test_() ->
         ++ [?_assertError(badarg, decode(Json)) || Json <- [a, 1, [a], [<<1:7>>], #{}]].
 
 %% A long string keeps the document, unless it is to be copied.
-strings_refer_to_the_document_unless_told_not_to_test() ->
+strings_refer_to_the_document_unless_the_options_forbid_it_test() ->
     Json = iolist_to_binary([$[, $", binary:copy(<<"a">>, 100), $", blanks(100000), $]]),
     [Refers] = decode(Json),
     [Copied] = simdjson:decode(Json, #{strings => copy}),
@@ -481,7 +481,7 @@ refusal(Json) ->
 
 blanks(N) -> binary:copy(<<" ">>, N).
 
-%% Lists in lists: of so many elements each.
+%% Lists in lists: of some elements each.
 value() ->
     ?SIZED(Size, resize(min(Size, 12), value(min(Size, 12)))).
 

@@ -3,7 +3,7 @@
  *
  * A call is one coroutine of the state.  Where the script calls a function of
  * Erlang's, the coroutine yields, the NIF returns what is asked, and a second
- * call of the NIF goes on with the answer.
+ * call of the NIF continues with the answer.
  */
 #include "script.h"
 
@@ -361,7 +361,7 @@ static ERL_NIF_TERM resume(fair_task *t)
     c.script->busy = true;
     c.script->asks = false;
     c.by_name = strcmp(kind, "ok") == 0;
-    if (!go_on(c.script, t))
+    if (!continue_turn(c.script, t))
         answer = error(t, stops[c.script->stop]);
     else if (part(t, &c, answered, &answer))
         answer = proceed(t, &c);

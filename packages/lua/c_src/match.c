@@ -15,7 +15,7 @@ enum {
 
 static const char *match_here(struct match *m, const char *s, const char *p);
 
-/* So many bytes were looked at. */
+/* Counts bytes that were looked at. */
 static void work(struct match *m, size_t bytes)
 {
     m->steps += bytes;
@@ -255,7 +255,7 @@ static bool is_frontier(struct match *m, const char *s, const char *p,
     return !in_set(before, p + 1, end - 1) && in_set(after, p + 1, end - 1);
 }
 
-/* Goes on behind the item, or answers through `*found' and NULL. */
+/* Continues behind the item, or answers through `*found' and NULL. */
 static const char *match_item(struct match *m, const char **at, const char *p,
                               const char **found)
 {

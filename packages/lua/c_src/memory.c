@@ -2,7 +2,7 @@
  * memory.c - the arena of a state.
  *
  * Small blocks are cut from slabs, each of blocks of one size; larger ones are
- * the VM's allocator's.  Both stand in rings.  So all of it can be let go of a
+ * the VM's allocator's.  Both stand in rings.  So all of it can be freed a
  * piece at a time, whatever state Lua was left in.
  */
 #include <stdlib.h>
@@ -183,7 +183,7 @@ static bool is_same(size_t before, size_t size)
         && class_of(before) == class_of(size);
 }
 
-/* LuaJIT raises; whoever catches that is left at the next instruction. */
+/* LuaJIT raises; a script that catches that is left at the next instruction. */
 static void *give_up(struct script *s)
 {
     s->stop = MEMORY;
@@ -198,10 +198,11 @@ static bool fails(struct script *s)
     return !s->shrinks && s->fails_in > 0 && --s->fails_in == 0;
 }
 
-/* Who asks for much is about to work on it for long, in one go, so the task goes
- * to a dirty scheduler first.  (It may pause here: what Lua has begun stays on the
- * task's stack, and nobody else has the lock.)  Not where it may be a stack that
- * grows: LuaJIT makes room on it before the hook, knowing where errno is. */
+/* A script that asks for much will work on it for long, in one go, so the task
+ * goes to a dirty scheduler first. (It may pause here: what Lua has begun stays
+ * on the task's stack, and no other task has the lock.)  Not where it may be a
+ * stack that grows: LuaJIT makes room on it before the hook, knowing where
+ * errno is. */
 static bool is_long(size_t before, size_t size)
 {
     return size >= LARGE && size > before && !(before && size <= LARGEST_STACK);

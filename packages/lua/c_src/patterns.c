@@ -131,7 +131,7 @@ static int match(lua_State *L)
 
 /* -- gmatch ---------------------------------------------------------------- */
 
-/* Upvalues: the subject, the pattern, where to go on. */
+/* Upvalues: the subject, the pattern, where to continue. */
 static int gmatch_next(lua_State *L)
 {
     struct match m;

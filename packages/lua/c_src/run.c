@@ -5,7 +5,7 @@
  * Its compiler is off: compiled code has no hooks.  While there is a hook, each
  * instruction takes twice as long.  So mostly there is none, and an alarm sets
  * one when a turn is over.  Only where instructions are to be counted, and at the
- * begin of a call, which may be short, it is called after so many of them.
+ * begin of a call, which may be short, it is called after a number of them.
  *
  * The hook does not pause: LuaJIT looks up where errno is before it and writes
  * there after it, which would be another thread's then.  It yields the coroutine
@@ -25,7 +25,7 @@ enum {
     STEP_COST = 200,                /* a step of the collector, as instructions */
     CAUGHT_COST = 100,              /* an error */
     FEW = 512 * 1024,               /* bytes: their atomic step takes no ms */
-    NO_ALARM = 3                    /* so many rings too early: there is none */
+    NO_ALARM = 3                    /* rings too early, then there is none */
 };
 
 const char *const stops[] = {NULL, "instructions", "timeout", "memory"};
@@ -86,7 +86,7 @@ static void settle(struct script *s)
 }
 
 /* Instructions that turn out long are counted more finely, down to each.  Where
- * they are not counted, one is seen to be long that goes on after the alarm. */
+ * they are not counted, one is seen to be long that runs on after the alarm. */
 static void adapt(struct script *s, ErlNifTime now)
 {
     int most = s->large ? EVERY / 10 : EVERY;
@@ -299,7 +299,7 @@ bool collect_if_due(struct script *s)
 
 /* -- turns ------------------------------------------------------------------ */
 
-/* A call begins, or goes on. */
+/* A call begins, or continues. */
 void begin_turn(struct script *s, fair_task *t)
 {
     s->task = t;
@@ -315,9 +315,9 @@ void begin_turn(struct script *s, fair_task *t)
     }
 }
 
-/* After a function of Erlang's; false where the call ends.  The hook counts anew,
- * so all that it waits for is taken to be executed. */
-bool go_on(struct script *s, fair_task *t)
+/* After a function of Erlang's; false where the call ends.  The hook counts
+ * from 0, so all that it waits for is taken to be executed. */
+bool continue_turn(struct script *s, fair_task *t)
 {
     int counted = s->every;
 
@@ -335,7 +335,7 @@ static bool pause_between(struct script *s)
     return ok;
 }
 
-/* Runs the coroutine, with so many values on its stack, to where it ends or
+/* Runs the coroutine, with that many values on its stack, to where it ends or
  * yields; what lua_resume answers. */
 int take_turns(struct script *s, fair_task *t, int values)
 {

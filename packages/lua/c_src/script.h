@@ -2,7 +2,7 @@
  * script.h - a sandbox: one state of LuaJIT, its memory and its limits.
  *
  * All that a state owns is memory of its own arena (memory.c).  So a state whose
- * call was dropped in the middle is let go of as a whole, and nothing of it is
+ * call was dropped in the middle is freed as a whole, and nothing of it is
  * ever run again: there is no lua_close.
  */
 #ifndef SCRIPT_H
@@ -46,7 +46,7 @@ struct script {
     struct ring full, blocks;
     size_t held, most;              /* bytes got of the VM, and their limit */
     size_t used, large;             /* bytes lent to Lua; in large blocks */
-    size_t collect_at;              /* so many used: a collection */
+    size_t collect_at;              /* when this much is used: a collection */
     bool shrinks;                   /* a block, just now */
     unsigned long fails_in;         /* for tests: allocations until one fails */
 
@@ -95,7 +95,7 @@ void arm(struct script *s, int every);
 void go_dirty(struct script *s);
 void collect_soon(struct script *s, bool asked);
 bool collect_if_due(struct script *s);      /* false: MEMORY */
-bool go_on(struct script *s, fair_task *t);
+bool continue_turn(struct script *s, fair_task *t);
 void stop(lua_State *L, enum stop why);     /* ends the call; raises */
 extern const char *const stops[];           /* as Erlang calls them */
 

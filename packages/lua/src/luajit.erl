@@ -76,7 +76,7 @@
 %% busy: a call of another process waits for its function; or of this one, which is called from it.
 %% memory: the state is of no more use.
 %% spent: it is of no more use: it ran out of memory, a caller was killed in the middle of a call,
-%% or the library was loaded anew.
+%% or the library was loaded again.
 
 -define(MEMORY, 67108864).
 -define(LEAST_MEMORY, 262144).
@@ -89,7 +89,7 @@ new() ->
     new(#{}).
 
 %% @doc A state: what scripts leave in global variables stays for the next one. It may be shared:
-%% calls come one after the other. It is freed a piece at a time when nobody can reach it.
+%% calls come one after the other. It is freed a piece at a time when no process can reach it.
 -spec new(options()) -> {ok, state()} | {error, memory}.
 new(Options) ->
     Memory = maps:get(memory, Options, ?MEMORY),

@@ -63,18 +63,18 @@ replaced_test_() ->
              {"return collectgarbage('count') > 10, collectgarbage(), collectgarbage('step')",
               [true, 0, 0]}]].
 
-%% The state goes on after each, but where memory was out.
+%% The state is good after each, but where memory was out.
 attacks_test_() ->
     {ok, Attacks} = file:consult(script("attacks.eterm")),
     [{timeout, 30,
       ?_test(begin
                  {ok, State} = luajit:new(#{timeout => time_for(Expected), memory => 32 bsl 20}),
                  ?assertEqual({Text, Expected}, {Text, kind(luajit:eval(State, Text))}),
-                 example_test:retry(5, fun() -> goes_on_as(after_one(Expected), State) end)
+                 example_test:retry(5, fun() -> still_works(after_one(Expected), State) end)
              end)} || {Expected, Text} <- Attacks].
 
 %% Within its time, which is short for some.
-goes_on_as(Expected, State) ->
+still_works(Expected, State) ->
     case luajit:eval(State, "return 1") of
         Expected -> true;
         Other -> Other

@@ -251,7 +251,7 @@ reason({Pid, Ref}) ->
 instructions_test() ->
     State = state(#{instructions => 1000000}),
     ?assertEqual({error, instructions}, run(State, "while true do end")),
-    %% Counted anew for each call.
+    %% Counted again for each call.
     [?assertEqual({ok, [9]}, run(State, "local n for i = 1, 200000 do n = i end return 9"))
      || _ <- lists:seq(1, 5)].
 
@@ -260,7 +260,7 @@ timeout_test() ->
     ?assertEqual({error, timeout}, Answer),
     ?assert(Us >= 100000).
 
-%% The time of a call goes on while a function of Erlang's runs.
+%% The time of a call runs on while a function of Erlang's runs.
 timeout_of_a_function_test() ->
     Sleep = fun([Ms]) -> timer:sleep(Ms), [] end,
     State = state(#{timeout => 50, functions => #{<<"sleep">> => Sleep}}),
@@ -358,7 +358,7 @@ fail_at(State, N) ->
 arguments() ->
     [lists:seq(1, 100), #{a => b, <<"c">> => [1, 2, 3]} | lists:duplicate(3000, <<"xyz">>)].
 
-memory_is_let_go_of_test() ->
+memory_is_released_test() ->
     Fill = "t = {} for i = 1, 1e5 do t[i] = {i} end return 1",
     There = states(),
     Before = erlang:memory(system),
@@ -389,15 +389,15 @@ a_killed_caller_leaves_a_state_that_says_so_test() ->
 a_state_of_an_earlier_load_says_so_test() ->
     State = state(),
     {ok, []} = run(State, "x = 1"),
-    load_anew(),
+    reload(),
     ?assertEqual({error, spent}, run(State, "return x")),
     ?assertEqual({ok, [2]}, run(state(), "return 2")).
 
-%% While its alarm is set: a script goes on in the old code, and ends where that is purged.
-loaded_anew_under_an_alarm_test_() ->
-    [{timeout, 60, fun() -> loaded_anew_under_an_alarm(Mode) end} || Mode <- [normal, threaded]].
+%% While its alarm is set: a script continues in the old code, and ends where that is purged.
+reloaded_under_an_alarm_test_() ->
+    [{timeout, 60, fun() -> reloaded_under_an_alarm(Mode) end} || Mode <- [normal, threaded]].
 
-loaded_anew_under_an_alarm(Mode) ->
+reloaded_under_an_alarm(Mode) ->
     Long = "for i = 1, 2e8 do end return 1",            % most of a second
     Call = fun(Script) ->
                State = state(#{mode => Mode}),
@@ -408,12 +408,12 @@ loaded_anew_under_an_alarm(Mode) ->
     {module, luajit} = code:load_file(luajit),
     ?assertEqual({ok, [1]}, reason(Ends)),
     Doomed = Call("while true do end"),
-    load_anew(),
+    reload(),
     ?assertEqual(killed, reason(Doomed)),
     eventually(fun() -> fairnif:tasks() =:= [] end),
     ?assertEqual({ok, [1]}, run(state(#{mode => Mode}), Long)).
 
-load_anew() ->
+reload() ->
     _ = code:purge(luajit),
     {module, luajit} = code:load_file(luajit),
     _ = code:purge(luajit).
@@ -461,7 +461,7 @@ without_alarms_test_() ->
     [{timeout, 60, ?_assertEqual("all ended\n", in_node_without_timers(Before))}
      || Before <- [0, 1]].
 
-%% So many threads have theirs by then.
+%% How many threads have theirs by then.
 in_node_without_timers(Before) ->
     Calls = "{ok, S} = luajit:new(#{timeout => 10000}),
              F = fun(_) -> luajit:eval(S, \"for i = 1, 3000000 do end return 1\") end,

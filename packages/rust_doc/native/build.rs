@@ -1,4 +1,4 @@
-//! The library stays mapped when its module is purged: a thread may be in it that lets go of a
+//! The library stays mapped when its module is purged: a thread may be in it that frees a
 //! document (`Document::drop`), for which the VM does not wait.
 
 fn main() {

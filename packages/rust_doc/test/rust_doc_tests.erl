@@ -37,7 +37,7 @@ badarg_test_() ->
      ?_assertError(badarg, rust_doc:apply(Doc, a)),
      ?_assertError(badarg, rust_doc:plain_apply(Doc, a))].
 
-%% As who sends one by mistake would.
+%% As a caller that sends one by mistake would.
 no_update_test_() ->
     [?_test(begin
                 Doc = document(100),
@@ -168,7 +168,7 @@ gap_beside(Apply) ->
                   beside(fun() -> ok = Apply(Doc, Update) end)
               end).
 
-%% What has begun ends; who waits for the document and is killed is in nobody's way.
+%% What has begun ends; a caller that waits for the document and is killed is in no one's way.
 a_dead_caller_leaves_the_document_test_() ->
     {timeout, 60, fun a_dead_caller_leaves_the_document/0}.
 
@@ -185,7 +185,7 @@ a_dead_caller_leaves_the_document() ->
     ?assertEqual(8000, byte_size(text(Doc))),
     eventually(fun() -> fairnif:tasks() =:= [] end).
 
-%% What lets go of a large document is a thread in the library's code, which may be purged
+%% What frees a large document is a thread in the library's code, which may be purged
 %% meanwhile.
 purged_while_documents_go_test_() ->
     {timeout, 60, fun purged_while_documents_go/0}.

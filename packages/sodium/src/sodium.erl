@@ -74,7 +74,7 @@ crypto_box_open(_Box, _Nonce, _PublicKey, _SecretKey) ->
 crypto_box_keypair() ->
     erlang:nif_error(not_loaded).
 
-%% So many bytes from the system's source of randomness.
+%% That many bytes from the system's source of randomness.
 -spec randombytes(non_neg_integer()) -> binary().
 randombytes(_Size) ->
     erlang:nif_error(not_loaded).

@@ -151,7 +151,7 @@ more_than_there_is_memory_for_is_enomem_test_() ->
 
 %% A call of 16 MB holds a thread for more than 10 ms, hundreds of times what
 %% one may cost in place; one of 16 bytes is a hundredth of it.  The first calls
-%% are still guesses.  One that lost its processor is taken for dear, until the
+%% are still guesses.  One that lost its processor is taken for a long one, until the
 %% next: so that all short ones run in place must be seen once in a few attempts.
 long_calls_run_dirty_and_short_ones_in_place_test_() ->
     {timeout, 60,

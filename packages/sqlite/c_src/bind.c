@@ -3,13 +3,13 @@
  *
  * A large binary is not copied: a copy of its term, in an environment of the
  * statement's own, keeps its bytes where they are until the parameter is bound
- * anew or the statement is released.
+ * again or the statement is released.
  */
 #include <stdlib.h>
 
 #include "stmt.h"
 
-enum { LARGE = 4096 };          /* bytes that are dearer to copy than to keep */
+enum { LARGE = 4096 };          /* bytes that cost more to copy than to keep */
 
 static void forget(struct core *core, int i)
 {

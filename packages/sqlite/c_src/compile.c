@@ -1,7 +1,7 @@
 /*
  * compile.c - SQL is compiled: in place where that is known to be short.
  *
- * SQLite calls nobody back meanwhile, and the length of a text says little
+ * SQLite calls no callback meanwhile, and the length of a text says little
  * about how long it takes: "SELECT * FROM v" takes as long as the view is large,
  * a natural join of sixteen tables takes 18 ms.  So it is measured.  The first
  * statement of a shape is compiled on a dirty scheduler; so is one that took

@@ -11,8 +11,8 @@
  *   - who is no task (a plain NIF) must not wait: it sets `use` from IDLE to
  *     OTHER, or leaves the connection alone.
  *
- * A statement that nobody can reach any more is put on `dropped`, which needs
- * no lock; who is done with the connection finalizes what is there.
+ * A statement that no term refers to any more is put on `dropped`, which needs
+ * no lock; the task that is done with the connection finalizes what is there.
  *
  * A call of SQLite's that may read or write a file pauses (vfs.c): terms are made
  * after it.
@@ -49,13 +49,13 @@ struct core {
 
 struct conn {
     sqlite3 *db;                /* NULL: its files are closed */
-    bool closed;                /* by close/1; statements that were kept go on */
+    bool closed;                /* by close/1; kept statements still work */
     fair_mutex lock;
     _Atomic int use;            /* enum use */
     _Atomic(struct core *) dropped;
     struct core *first;         /* its statements: the user's */
     ErlNifMutex *closing;       /* interrupt/1 against close/1, briefly */
-    fair_task *task;            /* who pauses in callbacks; NULL: nobody may */
+    fair_task *task;            /* who pauses in callbacks; NULL: none may */
     _Atomic int cancelled;      /* by cancel/1: this call is to end */
     bool rollback;              /* when a caller dies */
     bool on_disk;
@@ -97,7 +97,7 @@ bool conn_take(fair_task *t, struct conn *conn, ERL_NIF_TERM *answer);
 ERL_NIF_TERM conn_leave(fair_task *t, struct conn *conn, sqlite3_stmt *stmt,
                         ERL_NIF_TERM answer);
 
-/* Finalizes what was dropped, unless somebody is at work: then he does. */
+/* Finalizes what was dropped, unless a task is at work: then it does. */
 void conn_drain(fair_task *t, struct conn *conn);
 
 /* For who is no task: false when anybody is at work. */
@@ -136,8 +136,8 @@ int busy(void *conn, int count);
 void install_busy(struct conn *conn);
 void install_hook(struct conn *conn);
 
-/* The task goes on on a dirty CPU scheduler: what comes cannot tick.  And comes
- * back, if it has left. */
+/* The task continues on a dirty CPU scheduler: what comes cannot tick.  And
+ * comes back, if it has left. */
 void to_dirty(struct conn *conn);
 void to_normal(struct conn *conn);
 

@@ -10,8 +10,8 @@
 
 #include "answer.h"
 
-/* So many opcodes without a row take about a millisecond: what is sorted after
- * them is worth a dirty scheduler. */
+/* This many opcodes without a row take about a millisecond: what is sorted
+ * after them is worth a dirty scheduler. */
 enum { SORT_OPCODES = 20000 };
 
 void to_dirty(struct conn *conn)

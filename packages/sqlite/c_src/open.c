@@ -1,6 +1,6 @@
 /*
- * open.c - connections are opened, and closed: by close/1, or when nobody can
- * reach them any more.
+ * open.c - connections are opened, and closed: by close/1, or when no process
+ * can reach them any more.
  *
  * Opening and closing call into the library in one go, on a thread of the
  * runtime's pool where there is a file: it reads, and copies back what WAL has.
@@ -21,7 +21,7 @@ struct closing {
     int rc;
 };
 
-/* Also with statements in use: their terms are told by core->stmt. */
+/* Also with statements in use: core->stmt knows their terms. */
 static void close_database(void *arg)
 {
     struct closing *c = arg;
@@ -90,7 +90,7 @@ ERL_NIF_TERM conn_close(fair_task *t)
 
 /* -- forgotten ones -------------------------------------------------------- */
 
-/* Nobody else can get at it.  Its statements are gone, but for those on
+/* No other task can get at it.  Its statements are gone, but for those on
  * `dropped`.  One that was lost in the middle of a statement is left alone. */
 static void clean_conn(fair_task *t, void *obj)
 {
@@ -104,7 +104,7 @@ static void clean_conn(fair_task *t, void *obj)
         enif_mutex_destroy(conn->closing);
 }
 
-/* Whoever uses the connection finalizes it; it is not waited for here. */
+/* The task that uses the connection finalizes it; it is not waited for here. */
 static void clean_stmt(fair_task *t, void *obj)
 {
     struct stmt *s = obj;

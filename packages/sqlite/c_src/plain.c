@@ -1,6 +1,6 @@
 /*
  * plain.c - a query as a plain NIF runs it, in one go, to be measured against.
- * It is for a connection that nobody else uses at the time.
+ * It is for a connection that no other task uses at the time.
  */
 #include "stmt.h"
 

@@ -1,8 +1,8 @@
 /*
- * sqlite.c - SQLite as functions that give way: the table of functions, and
+ * sqlite.c - SQLite as functions that yield: the table of functions, and
  * what is done when the library is loaded.
  *
- * Who reads this first: conn.h says who may touch a connection, handlers.c where
+ * For a first reading: conn.h says who may touch a connection, handlers.c where
  * a query pauses, rows.c how its rows become terms, vfs.c how files are read.
  */
 #include "stmt.h"
@@ -55,7 +55,7 @@ static ErlNifFunc nifs[] = {
 };
 
 /* MEMSTATUS counts every allocation under one lock of the process.  It is
- * refused when somebody else in the process has used SQLite before, and then
+ * refused when another part of the process has used SQLite before, and then
  * only costs time: no lock of SQLite's is held over a callback. */
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {

@@ -10,7 +10,7 @@ static void release_stmt(void *stmt)
     fair_resource_release(stmt);
 }
 
-/* A statement's resource, which the task lets go of. */
+/* A statement's resource, which the task releases. */
 static struct stmt *new_stmt(fair_task *t, struct conn *conn)
 {
     struct stmt *s = fair_resource_new(stmt_type, sizeof *s);

@@ -4,8 +4,8 @@
  *
  * A shim: each method calls the one of "unix", which does the work, the locking
  * above all.  Where it may wait it runs on a thread of the runtime's pool, and
- * the task's caller waits meanwhile in fairnif:await/1.  Who is no task (a
- * destructor, a plain NIF, what runs in fair_offload) waits himself, as with
+ * the task's caller waits meanwhile in fairnif:await/1.  A thread without one
+ * (a destructor, a plain NIF, what runs in fair_offload) waits itself, as with
  * "unix".
  *
  *   vfs.c          the methods of the VFS: open, delete, does it exist
@@ -40,10 +40,10 @@
  *
  * A task whose caller dies must be resumed to leave SQLite in good order
  * (FAIR_CLEANUP): dropped in the middle of a method it would leave the
- * connection and its locks for good.  Its functions must be FAIR_MAY_WAIT.
+ * connection and its locks forever.  Its functions must be FAIR_MAY_WAIT.
  *
  * Halt: nothing is waited for, which is what a crash is to SQLite.  The library
- * is purged or loaded anew: it stays mapped, once registered.
+ * is purged or loaded again: it stays mapped, once registered.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -50,8 +50,8 @@ static void part(struct file *f)
         f->db->journal = NULL;
 }
 
-/* What is still held belongs to no transaction that was committed.  Nobody can
- * be told of an error here, but SQLite does not ask. */
+/* What is still held belongs to no transaction that was committed.  An error
+ * cannot be reported here, but SQLite does not ask. */
 static int x_close(sqlite3_file *file)
 {
     struct file *f = (struct file *)file;

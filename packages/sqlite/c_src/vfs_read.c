@@ -8,7 +8,7 @@
  * know nothing.  So the first read of each file tells: "unix" lets its system
  * calls be replaced, and `noted_pread` stands before its pread.  It sees with
  * which descriptor the read comes that we have asked for on this thread, and
- * changes nothing, for nobody.
+ * changes nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -8,8 +8,8 @@
  * Some are therefore held back and done together:
  *
  *   APPENDED     What follows the last write directly, of two kinds of files.
- *                Temporary files: nobody else reads them, and a crash may lose
- *                them.  Rollback journals, but for what begins at 0: nobody
+ *                Temporary files: no one else reads them, and a crash may lose
+ *                them.  Rollback journals, but for what begins at 0: nothing
  *                needs them before the database is changed, and each write to
  *                it is preceded by what is held of its journal.
  *   WAL_FRAMES   The WAL.  Frames of a transaction that is not committed count
@@ -30,7 +30,7 @@
  * that was rolled back, and another connection may write to that place.
  *
  * Of a database nothing is held: SQLite ignores errors of some calls that
- * follow its last write, and could not be told that it failed.
+ * follow its last write, and would not learn that it failed.
  */
 #include <string.h>
 
@@ -124,7 +124,7 @@ static enum what what_of(struct file *f, int size, sqlite3_int64 at)
         : THROUGH;
 }
 
-/* A WAL that is begun anew has nothing behind its header. */
+/* A WAL that is begun again has nothing behind its header. */
 static void note_end(struct file *f, int size, sqlite3_int64 at)
 {
     if (at == 0 || at + size > f->high)

@@ -4,7 +4,7 @@
 %%
 %% Names and answers are those of exqlite's `Exqlite.Sqlite3'. A connection may be shared by
 %% processes: its calls come one after the other, in their order. A connection is closed by close/1,
-%% or when nobody can reach it nor a statement of its any more.
+%% or when no process can reach it nor a statement of its any more.
 %%
 %% Errors of SQLite's are `{error, Message}', a binary; error/1 has the code. Others are atoms:
 %% `invalid_connection', `invalid_statement' (released, too), `connection_closed', `out_of_memory';
@@ -95,7 +95,7 @@ close(Connection) ->
 %% @doc Rolls back what is open, releases all statements, closes the files. Again: `ok'.
 %%
 %% `{statements, keep}', as exqlite: statements can still be bound and run. The files are closed
-%% with the last one, when it is released or nobody can reach it.
+%% with the last one, when it is released or no process can reach it.
 -spec close(connection() | nil | undefined, [{statements, release | keep}]) ->
           ok | {error, reason()}.
 close(None, _) when None =:= nil; None =:= undefined -> ok;
@@ -117,12 +117,12 @@ execute(Connection, Sql) ->
 prepare(Connection, Sql) ->
     fairnif:await(nif_prepare(Connection, Sql)).
 
-%% @doc Lets go of a statement at once, and of the binaries bound to it. Again: `ok'.
+%% @doc Releases a statement at once, and the binaries bound to it. Again: `ok'.
 -spec release(connection(), statement() | nil | undefined) -> ok | {error, reason()}.
 release(_, None) when None =:= nil; None =:= undefined -> ok;
 release(Connection, Statement) -> fairnif:await(nif_release(Connection, Statement)).
 
-%% @doc The next step begins anew. What is bound stays.
+%% @doc The next step begins again. What is bound stays.
 -spec reset(statement()) -> ok | {error, reason()}.
 reset(Statement) ->
     fairnif:await(nif_reset(Statement)).
@@ -272,8 +272,8 @@ errmsg(Connection) ->
 errstr(Code) ->
     nif_errstr(Code).
 
-%% @doc Ends the query that runs on a connection, with `{error, <<"interrupted">>}'. Waits for
-%% nobody. Does not end a wait for a lock: cancel/1 does.
+%% @doc Ends the query that runs on a connection, with `{error, <<"interrupted">>}'. Does not wait,
+%% and does not end a wait for a lock: cancel/1 does.
 -spec interrupt(connection() | nil | undefined) -> ok | {error, reason()}.
 interrupt(None) when None =:= nil; None =:= undefined -> ok;
 interrupt(Connection) -> nif_interrupt(Connection, 0).
@@ -310,8 +310,8 @@ set_update_hook(Connection, Pid) ->
 
 %% @doc From now on Pid gets `{log, ResultCode, Message}' for what SQLite writes to its error log,
 %% of every connection in the node: it is a setting of the whole library. The latest Pid gets it;
-%% `nil': nobody. `{error, library_in_use}': something else in the node used the library before it
-%% was loaded here, and it is of a version that takes no log any more then.
+%% `nil': no process. `{error, library_in_use}': something else in the node used the library before
+%% it was loaded here, and it is of a version that takes no log any more then.
 -spec set_log_hook(pid() | nil | undefined) -> ok | {error, library_in_use}.
 set_log_hook(_Pid) -> erlang:nif_error(not_loaded).
 
@@ -345,7 +345,7 @@ deserialize(Connection, Serialized) ->
 deserialize(Connection, Database, Serialized) ->
     fairnif:await(nif_deserialize(Connection, Database, Serialized)).
 
-%% @doc fetch_all/2 as a plain NIF, in one go. `busy': somebody else uses the connection.
+%% @doc fetch_all/2 as a plain NIF, in one go. `busy': another process uses the connection.
 -spec plain_fetch_all(connection(), statement()) -> {ok, [row()]} | busy | {error, reason()}.
 plain_fetch_all(_Connection, _Statement) -> erlang:nif_error(not_loaded).
 

@@ -127,7 +127,7 @@ transaction(C, K) ->
         Error -> _ = sqlite:execute(C, "rollback"), {K, Error}
     end.
 
-%% Calls come from other processes each: somebody has to keep the connection.
+%% Calls come from other processes each: one process has to keep the connection.
 keep(C) ->
     Self = self(),
     {Pid, Ref} = spawn_monitor(fun() ->

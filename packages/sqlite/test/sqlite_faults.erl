@@ -1,4 +1,4 @@
-%% A node whose files in one folder lie on a disk that fails, is full or is slow when told so
+%% A node whose files in one folder lie on a disk that fails, is full or is slow when asked to
 %% (sqlite_faults.c, before libc). The tests' functions run there, by call/3.
 -module(sqlite_faults).
 
@@ -76,7 +76,7 @@ call(#disk{peer = Peer}, Fun, Args) ->
     peer:call(Peer, Module, Name, Args, 120000).
 
 %% What the disk does from now on. nth: which of the calls of `kinds' fails with `error', and with
-%% `lasting' all that follow too. slow: calls of these kinds take so many microseconds more. cold:
+%% `lasting' all that follow too. slow: calls of these kinds take that many microseconds more. cold:
 %% nothing is in the page cache. lazy: syncing is no work.
 set(#disk{control = Control}, What) ->
     Get = fun(Key, Default) -> maps:get(Key, What, Default) end,
@@ -101,7 +101,7 @@ write(Control, At, Data) ->
     ok = file:pwrite(File, At, Data),
     ok = file:close(File).
 
-%% It was told to die.
+%% It was asked to die.
 ended(#disk{peer = Peer}) ->
     Ref = monitor(process, Peer),
     receive {'DOWN', Ref, process, Peer, _} -> ok after 60000 -> error(alive) end.

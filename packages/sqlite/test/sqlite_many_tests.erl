@@ -6,7 +6,7 @@
 -import(example_test, [eventually/1, eventually/2, beside/1, in_fresh_process/1, on_one_scheduler/1,
                        retry/2]).
 
-%% Takes seconds, if nobody ends it.
+%% Takes seconds, if it is not ended.
 -define(LONG, "with recursive c(x) as (select 1 union all select x + 1 from c where x < 100000000) "
               "select count(*) from c").
 
@@ -194,9 +194,9 @@ the_wait_for_a_lock_ends_when_asked_test() ->
         [ok = sqlite:close(X) || X <- [A, B]]
     end).
 
-%% ---- others go on ----
+%% ---- others continue ----
 
-others_go_on_beside_a_query_test_() ->
+others_run_beside_a_query_test_() ->
     on_one_scheduler({timeout, 60, fun() ->
         C = memory(),
         {ok, S} = sqlite:prepare(C, "with recursive c(x) as (select 1 union all select x + 1 from "

@@ -23,7 +23,7 @@ defmodule SqliteTest do
     assert {:ok, 5} = Sqlite.last_insert_rowid(conn)
   end
 
-  test "after close a statement goes on, and nothing else does", %{conn: conn} do
+  test "after close a statement still works, and nothing else does", %{conn: conn} do
     {:ok, insert} = Sqlite.prepare(conn, "insert into t values(?, 'late')")
     assert :ok = Sqlite.close(conn)
     assert :ok = Sqlite.bind(insert, [1])

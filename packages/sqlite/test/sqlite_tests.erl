@@ -30,7 +30,7 @@ cases() ->
      a_released_statement_is_gone, a_closed_connection_is_gone, kept_statements_outlive_close,
      another_connections_statement_is_refused, statements_of_no_term_are_finalized,
      a_database_goes_into_a_binary_and_back, an_empty_database_goes_into_a_binary,
-     a_file_is_opened_as_asked, changes_are_told, errors_are_told_to_one_process,
+     a_file_is_opened_as_asked, changes_are_sent, errors_are_sent_to_one_process,
      what_is_denied_is_not_prepared, a_long_script_is_prepared,
      sql_that_nests_deep_is_prepared, an_iolist_is_sql].
 
@@ -284,7 +284,7 @@ a_file_is_opened_as_asked() ->
         [ok = sqlite:close(X) || X <- [C, R]]
     end).
 
-changes_are_told() ->
+changes_are_sent() ->
     C = memory(),
     ok = sqlite:execute(C, "create table x(y)"),
     ok = sqlite:set_update_hook(C, self()),
@@ -293,23 +293,23 @@ changes_are_told() ->
      || Message <- [{What, <<"main">>, <<"x">>, 1} || What <- [insert, update, delete]]],
     ok = sqlite:close(C).
 
-errors_are_told_to_one_process() ->
+errors_are_sent_to_one_process() ->
     [C, D] = [memory(), memory()],
     Wrong = fun(Connection) -> {error, _} = sqlite:prepare(Connection, "such nonsense") end,
-    Told = {log, 1, <<"near \"such\": syntax error in \"such nonsense\"">>},
+    Sent = {log, 1, <<"near \"such\": syntax error in \"such nonsense\"">>},
     ok = sqlite:set_log_hook(self()),
-    [begin Wrong(X), receive Told -> ok after 1000 -> error(silent) end end || X <- [C, D]],
+    [begin Wrong(X), receive Sent -> ok after 1000 -> error(silent) end end || X <- [C, D]],
     {Other, Monitor} = spawn_monitor(fun() ->
                                              ok = sqlite:set_log_hook(self()),
                                              Wrong(C),
-                                             receive Told -> ok end
+                                             receive Sent -> ok end
                                      end),
     receive {'DOWN', Monitor, process, Other, Why} -> ?assertEqual(normal, Why) end,
     Wrong(C),
     ok = sqlite:set_log_hook(self()),
     ok = sqlite:set_log_hook(nil),
     Wrong(C),
-    receive Told -> error(told) after 50 -> ok end,
+    receive Sent -> error(sent) after 50 -> ok end,
     ?assertError(badarg, sqlite:set_log_hook(someone)),
     [ok = sqlite:close(X) || X <- [C, D]].
 

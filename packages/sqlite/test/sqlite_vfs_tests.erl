@@ -28,7 +28,7 @@ cases() ->
      a_rollback_after_pages_went_to_the_file, a_commit_is_in_the_files,
      a_wal_grows_is_emptied_and_grows, readers_and_a_writer_of_one_node,
      a_crashed_programs_journal_is_rolled_back, a_file_is_never_mapped, descriptors_are_closed,
-     a_folder_is_no_database, a_plain_nif_may_use_the_connection, the_module_is_loaded_anew].
+     a_folder_is_no_database, a_plain_nif_may_use_the_connection, the_module_is_loaded_again].
 
 %% ------------------------------------------------------------------
 %% Files
@@ -292,7 +292,7 @@ reads(Path, Times) ->
     ok = sqlite:close(C).
 
 %% ------------------------------------------------------------------
-%% Who is no task; the module
+%% A thread without a task; the module
 %% ------------------------------------------------------------------
 
 a_plain_nif_may_use_the_connection(Dir) ->
@@ -305,7 +305,7 @@ a_plain_nif_may_use_the_connection(Dir) ->
     ?assertEqual("501500\n", shell(Dir ++ "db", "select sum(a) from t")),
     ok = sqlite:close(C).
 
-the_module_is_loaded_anew(Dir) ->
+the_module_is_loaded_again(Dir) ->
     C = open(Dir ++ "db", "delete"),
     ok = sqlite:execute(C, "create table t(a)"),
     [begin
@@ -349,7 +349,7 @@ looks(C, S, Times) ->
          ok = sqlite:reset(S)
      end || _ <- lists:seq(1, Times)].
 
-%% A job is counted soon after its caller goes on.
+%% A job is counted soon after its caller continues.
 jobs_of(Fun) ->
     Before = jobs(),
     Fun(),
@@ -386,7 +386,7 @@ slow(Disk, Mode, What) ->
         _ -> ?assert(lists:min(Lates) < 150)
     end.
 
-%% Other programs make the sleeper late as well: so many times, or until it was not.
+%% Other programs make the sleeper late as well: up to that many times, or until it was not.
 slow_few(_, _, 0) ->
     [];
 slow_few(Disk, What, Times) ->
@@ -469,8 +469,8 @@ killed_caller(C) ->
     exit(Pid, kill),
     receive {'DOWN', Ref, process, Pid, _} -> ok end.
 
-%% One thread, which another connection's slow reads have: who waits for it longer than overload_ms
-%% is refused, and his connection is as good as before.
+%% One thread, which another connection's slow reads have: a caller that waits longer than
+%% overload_ms is refused, and its connection is as good as before.
 a_refused_call_breaks_no_connection_test_() ->
     {timeout, 120, fun() ->
         Disk = sqlite_faults:start(["-fairnif", "threads", "1"]),

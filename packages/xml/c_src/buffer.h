@@ -1,5 +1,5 @@
 /*
- * buffer.h - bytes that come one after the other, nobody knows how many.
+ * buffer.h - bytes that come one after the other, their number not known.
  *
  * They are gathered in blocks of the task's memory, so nothing large is ever
  * moved, and no term is needed before all are there.

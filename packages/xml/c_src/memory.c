@@ -1,9 +1,9 @@
 /*
  * memory.c - expat's memory, see memory.h.
  *
- * expat's allocator is handed nothing of the caller's.  So a thread-local variable
- * has whom it works for, set anew where the thread may be another one.  Its
- * address is taken in functions that do not pause, and are not inlined.
+ * expat's allocator gets nothing of the caller's.  So a thread-local variable
+ * has the task it works for, set again where the thread may be another one.
+ * Its address is taken in functions that do not pause, and are not inlined.
  */
 #include "memory.h"
 

@@ -5,7 +5,7 @@
  * go of them one by one took 24 ms; these go with the task, some at a time.
  *
  * And it says when expat is about to do what takes long and has no callback: it
- * keeps names in hash tables, and a table that is full is made anew, with all
+ * keeps names in hash tables, and a table that is full is rebuilt, with all
  * that is in it.  It is seen by what is asked for.
  */
 #ifndef MEMORY_H
@@ -21,7 +21,7 @@ enum { FIRST_MEMORY = 8192 };
 
 struct memory {
     fair_task *t;
-    /* Called before a table of many names is made anew; may pause. */
+    /* Called before a table of many names is rebuilt; may pause. */
     void (*long_work)(void *);
     void *arg;
     size_t count;               /* of small blocks so far: of names, at most */

@@ -25,7 +25,7 @@ struct name {
 
 struct names {
     fair_task *t;
-    uint8_t length[NAMES];      /* 0: nobody is there */
+    uint8_t length[NAMES];      /* 0: the place is free */
     uint8_t rooted[NAMES];      /* whether there is a root */
     struct name at[NAMES];      /* not set where length is 0 */
 };

@@ -8,8 +8,8 @@
  * expat had allocated goes with the task (memory.h): the parser is never freed.
  *
  * What has no callback is one token, such as a comment or a start tag with all its
- * attributes, and a table of names that is made anew.  expat does it in one go.
- * Where it is long the body goes on on a dirty scheduler meanwhile.
+ * attributes, and a table of names that is rebuilt.  expat does it in one go.
+ * Where it is long the body continues on a dirty scheduler meanwhile.
  */
 #include <expat.h>
 
@@ -24,7 +24,7 @@ enum {
     LONG_TOKEN = 16 * 1024      /* that many bytes without a callback */
 };
 
-/* Units are bytes of the document; what is made of them counts as so many. */
+/* Units are bytes of the document; what is made of them counts as these. */
 enum { ELEMENT = 60, ATTRIBUTE = 40, TEXT = 30, TICK_AT = 1000 };
 
 enum stopped { NOT, DOCTYPE, DEPTH, ATTRIBUTES, MEMORY };
@@ -68,7 +68,7 @@ static void tick(struct parse *p)
 }
 
 /* Each callback begins with it; false when it is to do nothing. */
-static bool go_on(struct parse *p, size_t units)
+static bool begin_callback(struct parse *p, size_t units)
 {
     p->quiet = 0;
     if (p->stopped)
@@ -135,7 +135,7 @@ static ERL_NIF_TERM tick_within(struct parse *p, ERL_NIF_TERM list)
 /* Before an element's declarations, of which there may be none. */
 static bool begin_element(struct parse *p)
 {
-    return p->declared > 0 ? !p->stopped : go_on(p, 0) && add_text(p);
+    return p->declared > 0 ? !p->stopped : begin_callback(p, 0) && add_text(p);
 }
 
 /* "xmlns", or that with a prefix. */
@@ -226,7 +226,7 @@ static void XMLCALL end_element(void *user, const XML_Char *name)
     uint64_t yields;
 
     (void)name;
-    if (!go_on(p, ELEMENT) || !add_text(p))
+    if (!begin_callback(p, ELEMENT) || !add_text(p))
         return;
     yields = fair_yields(p->t);
     tree_close(&p->tree);
@@ -238,7 +238,7 @@ static void XMLCALL characters(void *user, const XML_Char *bytes, int size)
 {
     struct parse *p = user;
 
-    if (!go_on(p, TEXT + (size_t)size / 8))
+    if (!begin_callback(p, TEXT + (size_t)size / 8))
         return;
     if (!buffer_add(&p->text, bytes, (size_t)size))
         stop(p, MEMORY);
@@ -249,7 +249,7 @@ static void XMLCALL characters(void *user, const XML_Char *bytes, int size)
 static void XMLCALL others(void *user, const XML_Char *bytes, int size)
 {
     (void)bytes;
-    go_on(user, (size_t)size / 8);
+    begin_callback(user, (size_t)size / 8);
 }
 
 static void XMLCALL doctype(void *user, const XML_Char *name,

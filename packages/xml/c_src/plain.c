@@ -27,7 +27,7 @@ struct plain {
     bool doctype, out_of_memory;
 };
 
-/* Room for so many more; NULL when memory is out. */
+/* Room for n more; NULL when memory is out. */
 static void *more(struct array *a, size_t n, size_t size)
 {
     size_t room = 2 * (a->count + n);

@@ -81,7 +81,7 @@ static void read_level(ErlNifEnv *env, ERL_NIF_TERM entry, struct level *l)
     l->from = 0;
 }
 
-/* Takes the innermost level back from the stack.  The root may go on to have
+/* Takes the innermost level back from the stack.  The root may still have
  * it: the next spill sets that. */
 static void reload(struct tree *tree)
 {

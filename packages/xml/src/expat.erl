@@ -28,7 +28,7 @@
 -type reason() ::
     {ExpatsCode :: pos_integer(), Sentence :: binary()} | {limit, depth | attributes}.
 
-%% A document of so many bytes gets a heap for what comes of it (room/2).
+%% A document of this many bytes gets a heap for what comes of it (room/2).
 -define(LARGE, 100000).
 
 init() -> ?FAIRNIF_LOAD.

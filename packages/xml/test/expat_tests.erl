@@ -271,7 +271,7 @@ a_neighbour_runs(Fair, Plain) ->
     {_, PlainGap} = least_gap(fun() -> beside(Plain) end),
     ?assert(PlainGap > 3 * Gap).
 
-%% expat has the names in tables, and makes a full one anew in one go: on a dirty scheduler.
+%% expat has the names in tables, and rebuilds a full one in one go: on a dirty scheduler.
 a_document_of_many_names_is_no_hold_test_() ->
     {timeout, 60, fun a_document_of_many_names_is_no_hold/0}.
 
@@ -313,11 +313,11 @@ a_dead_caller_leaves_nothing() ->
                                                                fun() -> parse(Comment) end]],
     eventually(fun() -> erlang:memory(system) =< Before + 2000000 end).
 
-%% A call goes on in the old code while the module is loaded anew; to purge that ends it.
-loaded_anew_test_() ->
-    {timeout, 60, fun loaded_anew/0}.
+%% A call continues in the old code while the module is loaded again; to purge that ends it.
+reloaded_test_() ->
+    {timeout, 60, fun reloaded/0}.
 
-loaded_anew() ->
+reloaded() ->
     Document = document(200000),
     Size = byte_size(Document),
     {Pid, Monitor} = begun(fun() -> exit({size, byte_size(to_binary(parse(Document)))}) end),

@@ -5,7 +5,7 @@
  * fair forms give it little at a time.  At low levels each step ends a block of
  * 64 kB and is short.  (Left to itself it makes blocks of 128 kB, each in one
  * go.)  At higher ones no step is, so they are what the library would take, on
- * a dirty scheduler.  What a context owns is let go of by the body itself,
+ * a dirty scheduler.  What a context owns is freed by the body itself,
  * FAIR_CLEANUP: at high levels that takes milliseconds.  Small contexts are kept
  * for the next call: to make one takes longer than to compress a kilobyte.
  */
@@ -245,7 +245,7 @@ static ERL_NIF_TERM compress(fair_task *t)
     return fair_make_bin(t, &out);
 }
 
-/* The same in one go, as it is done where nobody ticks. */
+/* The same in one go, as it is done where no body ticks. */
 static ERL_NIF_TERM plain_compress(ErlNifEnv *env, int argc,
                                    const ERL_NIF_TERM argv[])
 {

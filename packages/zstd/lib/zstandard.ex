@@ -13,7 +13,7 @@ defmodule Zstandard do
   defdelegate compress(data, level \\ 3), to: :zstandard
 
   @doc """
-  What is in a frame, of at most so many bytes; a gigabyte by default.
+  What is in a frame, of up to that many bytes; a gigabyte by default.
 
       iex> Zstandard.decompress("no frame")
       {:error, "Unknown frame descriptor"}

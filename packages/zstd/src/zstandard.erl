@@ -1,6 +1,6 @@
 %% Compression by libzstd (RFC 8878).
 %%
-%% compress/1,2 and decompress/1,2 give way, whatever the level and however long the data. The other
+%% compress/1,2 and decompress/1,2 yield, whatever the level and however long the data. The other
 %% forms are one call of the library, as a plain and as a dirty NIF, to be measured against.
 %%
 %% Errors: badarg when the data is no iodata, the level no level of libzstd's; enomem.

@@ -205,11 +205,11 @@ resident() ->
     [_, Pages | _] = string:split(Text, " ", all),
     4096 * binary_to_integer(Pages).
 
-%% A call goes on in the old code while the module is loaded anew; to purge that ends it.
-loaded_anew_test_() ->
-    {timeout, 60, fun loaded_anew/0}.
+%% A call continues in the old code while the module is loaded again; to purge that ends it.
+reloaded_test_() ->
+    {timeout, 60, fun reloaded/0}.
 
-loaded_anew() ->
+reloaded() ->
     Data = text(2000000),
     Call = fun(Of, Level) -> begun(fun() -> exit({frame, compress(Of, Level)}) end) end,
     {Pid, Monitor} = Call(Data, 15),

@@ -40,7 +40,7 @@ defmodule Fairnif.Test do
       `[charge: "too short to matter"]`
     * `:strict` - every property decides; default `false`
     * `:time_ms` - of each measurement; default 1000
-    * `:runs` - at most so many timed batches
+    * `:runs` - up to this many timed batches
     * `:timeout_ms` - for one call to return; default 30_000
     * `:init` - an expression, its value bound to `Init`
     * `:file` - `Bin` is taken from it

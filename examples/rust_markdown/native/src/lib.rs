@@ -46,7 +46,7 @@ async fn nif_to_html_long(text: Bin) -> Result<OwnedBin, Error> {
     convert(text).await
 }
 
-/// To find the blocks and to let go of them takes as long as there are many: then it is done on a
+/// To find the blocks and to free them takes as long as there are many: then it is done on a
 /// dirty scheduler. The rest ticks event for event. To find them takes some eight times as long,
 /// and `Place::Auto` learns from both.
 async fn convert(text: Bin) -> Result<OwnedBin, Error> {

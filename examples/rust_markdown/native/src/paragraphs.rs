@@ -5,7 +5,7 @@
 
 use fairnif::Ticker;
 
-/// A byte that may be markup counts as so many others.
+/// A byte that may be markup counts as this many others.
 const MARKUP: u32 = 64;
 
 /// That much takes two slices.

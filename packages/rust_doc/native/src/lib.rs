@@ -12,7 +12,7 @@ use yrs::{Doc, GetString, ReadTxn, StateVector, Text, Transact};
 mod update;
 
 const TEXT: &str = "text";
-/// Bytes of updates whose document is let go of in well under a millisecond.
+/// Bytes of updates whose document is freed in well under a millisecond.
 const SMALL: usize = 10_000;
 
 /// Bytes of an update at most that is a keystroke or a few.
@@ -33,7 +33,7 @@ impl Resource for Document {}
 /// rustler asks for it. After a panic of the crate's the document is what was made of it so far.
 impl std::panic::RefUnwindSafe for Document {}
 
-/// A collection calls it, on any scheduler: a large document is let go of on a thread, for which
+/// A collection calls it, on any scheduler: a large document is freed on a thread, for which
 /// the library stays mapped (build.rs).
 impl Drop for Document {
     fn drop(&mut self) {
@@ -87,7 +87,7 @@ fn insert(doc: &Doc, at: u32, new: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// How long it takes nobody knows before: it depends on what others typed in the same place. Only
+/// How long it takes is not known before: it depends on what others typed in the same place. Only
 /// what is very small is tried in place.
 #[fairnif::nif(may_wait)]
 async fn apply_nif(document: ResourceArc<Document>, update: Bin) -> Result<Atom, Error> {
