@@ -211,7 +211,7 @@ const reductions: Part[] = [
   },
 ];
 
-// -- overhead: the way to a dirty scheduler and back; below which size it is too dear -------------
+// -- overhead: the way to a dirty scheduler and back; below which size it costs too much ----------
 
 const KINDS: Record<string, string> = {
   dirty_cpu: "CPU",

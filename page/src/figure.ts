@@ -64,13 +64,13 @@ function legend(items: readonly LegendItem[]): HTMLElement {
 function redrawn(plot: HTMLElement, draw: (width: number) => Element, title: string): void {
   let drawn = 0;
   new ResizeObserver(() => {
-    // Folded away: there is time until somebody looks.
+    // Folded away: there is time until a reader looks.
     if (plot.clientWidth === 0) return;
     const width = Math.max(LEAST_WIDTH, Math.floor(plot.clientWidth));
     if (width === drawn) return;
     drawn = width;
     const picture = draw(width);
-    // What Plot calls the parts ("rect") helps nobody, and is not allowed inside of a picture.
+    // What Plot calls the parts ("rect") helps no reader, and is not allowed inside of a picture.
     for (const part of picture.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
     picture.setAttribute("role", "img");
     picture.setAttribute("aria-label", title);

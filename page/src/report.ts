@@ -67,7 +67,7 @@ export function section(content: Section, sources: readonly Source[]): HTMLEleme
     if (shown === null) return null;
     append(element, [shown]);
   } catch (error) {
-    // A report of another version, or one that somebody wrote: the other sections stay.
+    // A report of another version, or one written by hand: the other sections stay.
     append(element, [
       h("p", { class: "broken", role: "alert" }, `This part can't be shown: ${String(error)}`),
     ]);

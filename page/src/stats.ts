@@ -9,7 +9,7 @@ export interface Bin {
   total: number;
 }
 
-/** So many bins make a factor of ten: the edges are 1, 1.33, 1.78 ... */
+/** This many bins make a factor of ten: the edges are 1, 1.33, 1.78 ... */
 const PER_DECADE = 8;
 const edge = (index: number): number => 10 ** (index / PER_DECADE);
 

@@ -1,4 +1,4 @@
-// The page as somebody sees it: real reports in headless Chromium.
+// The page as a reader sees it: real reports in headless Chromium.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -267,7 +267,7 @@ describe("the report page", { timeout: 3_600_000 }, () => {
     await page.close();
   });
 
-  test("a report of another version, and none at all, are told", async () => {
+  test("a report of another version, and none at all, are reported", async () => {
     const html = readFileSync(named("check").html, "utf8");
     const cases: [string, string, RegExp][] = [
       [

@@ -1,4 +1,4 @@
-// The live page as somebody sees it: real nodes that are really blocked, in headless Chromium.
+// The live page as a reader sees it: real nodes that are really blocked, in headless Chromium.
 import assert from "node:assert/strict";
 import { mkdirSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -211,7 +211,7 @@ describe("the live page", { timeout: 3_600_000 }, () => {
     await page.close();
   });
 
-  test("when the server goes the page says so and shows nothing as now; when it is back it goes on", async () => {
+  test("when the server goes the page says so and shows nothing as now; when it is back it continues", async () => {
     const { page } = await open();
     const port = Number(new URL(url).port);
     await node.eval("[application:stop(A) || A <- [fairnif_watch_console, fairnif_watch]]");
@@ -334,7 +334,7 @@ describe("the live page", { timeout: 3_600_000 }, () => {
 });
 
 describe("the live page of a cluster", { timeout: 3_600_000 }, () => {
-  test("two nodes, watched from outside: each is shown, chosen, and told when it is gone", async () => {
+  test("two nodes, watched from outside: each is shown, chosen, and reported when it is gone", async () => {
     const nodes = ["one", "two"].map((name) => new ErlangNode(`${name}${RUN}`));
     const names = await Promise.all(nodes.map(async (n) => JSON.parse(await n.eval(NAME))));
     for (const one of nodes) await one.eval("spinsleep:echo(loaded)");
@@ -390,7 +390,7 @@ describe("the live page of a cluster", { timeout: 3_600_000 }, () => {
     }
   });
 
-  test("a node that hangs is said to hang, and the page goes on", async () => {
+  test("a node that hangs is said to hang, and the page continues", async () => {
     const hangs = new ErlangNode(`hang${RUN}`);
     const name = JSON.parse(await hangs.eval(NAME)) as string;
     const watch = await Watch.start(name);

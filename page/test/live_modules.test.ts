@@ -131,7 +131,7 @@ test("the state that comes again after a lost connection does not make an old vi
   assert.ok(!isLive(the(store), true, 60_000));
 });
 
-test("a duration grows here while it is going on, and only while that is known", () => {
+test("a duration grows here while it lasts, and only while that is known", () => {
   const ongoing = { finding: finding(1, { ongoing: true }), came: 100 };
   assert.equal(lasted(ongoing, true, 600), 1500);
   assert.equal(lasted(ongoing, false, 600), 1000);

@@ -103,7 +103,7 @@ Above: one.
   assert.deepEqual(conclusion(source({})), []);
 });
 
-test("a collapse is named, and one that cannot be told is no collapse", () => {
+test("a collapse is named, and one that is uncertain is no collapse", () => {
   const run = (collapsed: boolean | string) => ({ runs: [{ collapsed }] });
   const rows = [
     { work: "a", variant: "as is", ...run(true) },

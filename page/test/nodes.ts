@@ -1,5 +1,5 @@
 // Real nodes for the tests of the live page: each an Erlang VM of its own, which evaluates what it is
-// told to on its standard input.
+// sent on its standard input.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
@@ -100,7 +100,7 @@ export class Watch {
     return new Watch(child, url);
   }
 
-  /** As somebody ends it: the nodes are left as they were. */
+  /** As an operator ends it: the nodes are left as they were. */
   async stop(): Promise<void> {
     if (this.process.exitCode !== null || this.process.signalCode !== null) return;
     const ended = once(this.process, "exit");

@@ -1,4 +1,4 @@
-// Dots: a line for each label, on it the points, told by their shape.
+// Dots: a line for each label, on it the points, each series with its shape.
 import * as Plot from "@observablehq/plot";
 import type { Figure, LegendItem } from "../figure.ts";
 import { extent, greatest, unique } from "../stats.ts";
@@ -40,7 +40,7 @@ interface Dots extends Base {
   x: Axis;
   /** What heads the labels in the table. */
   heading: string;
-  /** Names of points that belong to somebody else: drawn hollow, and not joined. */
+  /** Names of points that belong to another program: drawn hollow, and not joined. */
   apart?: readonly string[];
   rangeTitle?: string;
 }

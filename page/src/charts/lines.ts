@@ -33,7 +33,7 @@ export interface Lines extends Base {
   labels?: readonly string[];
 }
 
-/** Up to so many points of a line have dots. */
+/** Up to this many points of a line have dots. */
 const DOTS = 60;
 
 export function lines(spec: Lines): Figure {

@@ -8,7 +8,7 @@ export type Link =
   | { state: "live" }
   | { state: "lost"; since: number; why: string };
 
-interface Told {
+interface Listener {
   event: <K extends keyof Events>(name: K, data: Events[K]) => void;
   link: (link: Link) => void;
 }
@@ -31,7 +31,7 @@ export class Connection {
   private lostAt: number | null = null;
   private again: ReturnType<typeof setTimeout> | null = null;
 
-  constructor(private readonly told: Told) {
+  constructor(private readonly listener: Listener) {
     this.open();
     setInterval(() => this.look(), 500);
   }
@@ -52,13 +52,13 @@ export class Connection {
     if (source !== this.source) return;
     this.hear(source);
     this.last = event.lastEventId;
-    this.told.event(name, JSON.parse(event.data));
+    this.listener.event(name, JSON.parse(event.data));
   }
 
   private hear(source: EventSource): void {
     if (source !== this.source) return;
     this.heard = performance.now();
-    if (!this.live) this.told.link({ state: "live" });
+    if (!this.live) this.listener.link({ state: "live" });
     this.live = true;
     this.lostAt = null;
   }
@@ -75,7 +75,7 @@ export class Connection {
     this.live = false;
     this.lostAt ??= Date.now();
     const since = this.lostAt;
-    this.told.link({ state: "lost", since, why });
+    this.listener.link({ state: "lost", since, why });
     if (this.again) return;
     this.again = setTimeout(() => this.open(), AGAIN_MS);
     this.ask(since);
@@ -88,7 +88,7 @@ export class Connection {
       .then(({ status }) => {
         asked.abort();
         const why = WHY[status];
-        if (why && this.lostAt === since) this.told.link({ state: "lost", since, why });
+        if (why && this.lostAt === since) this.listener.link({ state: "lost", since, why });
       })
       // No answer at all is what is said already.
       .catch(() => {});

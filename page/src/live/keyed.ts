@@ -1,4 +1,4 @@
-// Lists that change under somebody's eyes: what stays keeps its element, with its focus, its
+// Lists that change under a reader's eyes: what stays keeps its element, with its focus, its
 // selection and what was unfolded in it.
 
 export interface Row<T> {

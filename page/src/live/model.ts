@@ -75,7 +75,7 @@ export interface Frame {
 }
 
 export interface Culprit {
-  /** Null where nobody is known. */
+  /** Null where none is known. */
   kind: string | null;
   name: string;
   mfa: string | null;

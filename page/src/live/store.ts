@@ -56,7 +56,7 @@ function trim(findings: Map<number, Known>): void {
 
 export class Store {
   readonly nodes = new Map<string, NodeState>();
-  /** Findings that this page has not seen before, since somebody last took them. */
+  /** Findings that this page has not seen before, since they were last taken. */
   private fresh: { node: string; finding: Finding }[] = [];
 
   /** Applies an event that came at `now`, milliseconds of this page. */
@@ -125,7 +125,7 @@ export const isLive = (node: NodeState, connected: boolean, now: number): boolea
 /** Milliseconds that it lasted, or has lasted by now; an ended one's do not grow. */
 export function lasted({ finding, came }: Known, live: boolean, now: number): number | null {
   const { duration_ms, ongoing, since, at } = finding;
-  const told = duration_ms ?? (ongoing ? Math.max(0, at - since) / 1e3 : null);
-  if (told === null) return null;
-  return ongoing && live ? told + Math.max(0, now - came) : told;
+  const known = duration_ms ?? (ongoing ? Math.max(0, at - since) / 1e3 : null);
+  if (known === null) return null;
+  return ongoing && live ? known + Math.max(0, now - came) : known;
 }

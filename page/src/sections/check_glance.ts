@@ -67,7 +67,7 @@ function advice(check: Check): Child {
     ]);
 }
 
-/** As in the terminal: more than so much of a processor used by others is worth saying. */
+/** As in the terminal: more than this part of a processor used by others is worth saying. */
 function noise(check: Check): Child {
   const most = greatest(check.subjects.flatMap((s) => s.sizes.flatMap((z) => z.others ?? [])));
   return (

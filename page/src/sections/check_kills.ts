@@ -1,4 +1,4 @@
-// What happens when a caller is killed: how long its code goes on, and what memory is lost.
+// What happens when a caller is killed: how long its code continues, and what memory is lost.
 import { histogram } from "../charts/histogram.ts";
 import { lines } from "../charts/lines.ts";
 import { figure } from "../figure.ts";

@@ -7,7 +7,7 @@ import { isLive } from "../store.ts";
 import { FOUND, VERDICTS, wordOf } from "../words.ts";
 import { changing } from "./tables.ts";
 
-/** Nothing goes on, and something did. */
+/** Nothing is ongoing, and something was. */
 const hasFound = ({ verdict, found }: Detector): boolean => verdict === "ok" && found > 0;
 
 export function detectors(): LiveSection {

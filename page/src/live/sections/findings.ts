@@ -27,7 +27,7 @@ function newest(shown: Shown): Item[] {
 
 const idOf = ({ known }: Item): number => known.finding.id;
 
-/** Findings of one culprit on one node; the first is the one to show: one that goes on, or the newest. */
+/** Findings of one culprit on one node; first the one to show: one that lasts, or the newest. */
 interface Group<T> {
   key: string;
   all: T[];

@@ -6,7 +6,7 @@ import type { LiveSection, Shown } from "../section.ts";
 import type { NodeState } from "../store.ts";
 import { changing } from "./tables.ts";
 
-/** What a node has only so many of. */
+/** What a node has a limited number of. */
 const USED = [
   ["processes", "process_limit"],
   ["ports", "port_limit"],
