@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([eventually/1, eventually/2, holds/2, in_fresh_process/1, most_heap/2, beside/1,
+-export([eventually/1, holds/2, in_fresh_process/1, most_heap/2, beside/1,
          least_gap/1]).
 -export([begun/1, kill_after/2, kill_task_after/2, async/1, fds/0]).
 %% For what is about time.
@@ -25,12 +25,9 @@ with_pauses(Tests) ->
      fun(ok) -> fairnif:debug(#{pause_every_tick => false, check_terms => false}) end,
      Tests}.
 
-%% Waits until Condition() is true; an error after a minute, or that many ms.
+%% Waits until Condition() is true; an error after four minutes.
 eventually(Condition) ->
-    eventually(Condition, 60000).
-
-eventually(Condition, Ms) ->
-    until(Condition, erlang:monotonic_time(millisecond) + Ms).
+    until(Condition, erlang:monotonic_time(millisecond) + 240000).
 
 until(Condition, Deadline) ->
     case {Condition(), erlang:monotonic_time(millisecond) > Deadline} of
@@ -139,7 +136,7 @@ killed(Ms, {Pid, Ref}) ->
     exit(Pid, kill),
     receive
         {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(killed, Reason)
-    after 5000 ->
+    after 240000 ->
         error({still_alive, Pid})
     end,
     eventually(fun() -> fairnif:tasks() =:= [] end).

@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 both_test_() ->
-    [{lists:concat([Module, ": ", Name]), {timeout, 60, fun() -> Test(Module) end}}
+    [{lists:concat([Module, ": ", Name]), {timeout, 600, fun() -> Test(Module) end}}
      || Module <- [counter_server, counter_server_erl],
         {Name, Test} <- [{counts, fun counts/1}, {waits, fun waits/1}, {stops, fun stops/1},
                          {refuses, fun refuses/1}, {names, fun names/1},
@@ -146,12 +146,12 @@ a_reload_is_followed_by_code_change_test() ->
     ?assertEqual(Before + 1, calls()),                  % it was called again, with its value
     true = code:purge(counter_server) orelse true,
     ?assertEqual(44, counter_server:add(C, 1)),
-    receive {waited, 44} -> ok after 5000 -> error(forgotten) end,
+    receive {waited, 44} -> ok after 240000 -> error(forgotten) end,
     ok = counter_server:stop(C).
 
 %% More than one slice's, each term looked at after it may have moved.
 many_wait_in_any_slices_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 600, fun() ->
          Debug = fun(On) -> ok = fairnif:debug(#{pause_every_tick => On, check_terms => On}) end,
          Debug(true),
          try many_wait() after Debug(false) end

@@ -3,7 +3,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 all_test_() ->
-    [{timeout, 60, Test}
+    [{timeout, 600, Test}
      || Test <- [fun as_a_model_in_erlang/0, fun a_glider_comes_round/0, fun bad_requests/0,
                  fun bad_worlds/0,
                  fun killed_at_work_it_leaves_nothing/0]].

@@ -4,13 +4,12 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/2]).
+-import(example_test, [eventually/1]).
 
 %% In that node.
 -export([echoes/1, many/1, os_pids/1, hold/1, refused/0, no_cookie/0]).
 
 -define(SIZES, [0, 1, 63, 64, 65, 1024, 32767, 32768, 32769, 65535, 65536, 65537, 98304, 300001]).
--define(GONE_MS, 10000).
 
 every_form_sends_back_the_same_bytes_test_() ->
     each(fun(Peer, Form) -> ?assertEqual(ok, in_peer(Peer, echoes, [Form])) end).
@@ -22,7 +21,7 @@ nothing_of_a_form_that_was_closed_is_left_test_() ->
     each(fun(Peer, Form) -> [gone(Pid) || Pid <- in_peer(Peer, os_pids, [Form])] end).
 
 nothing_of_any_form_is_left_when_its_node_is_killed_test_() ->
-    {timeout, 200,
+    {timeout, 600,
      fun() ->
              Peer = start(),
              Pids = lists:append([in_peer(Peer, hold, [Form]) || #{form := Form} <- echo:forms()]),
@@ -44,7 +43,7 @@ what_is_no_binary_is_badarg_test_() ->
     with_peer(fun(Peer) -> ?assertEqual(ok, in_peer(Peer, refused, [])) end).
 
 nodes_say_which_flags_are_missing_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 600, fun() ->
         ?assertError({flags_missing, ["-start_epmd" | _]}, echo_dist:open_c())
     end}.
 
@@ -116,12 +115,12 @@ each(Test) ->
 each(Forms, Test) ->
     {setup, fun start/0, fun stop/1,
      fun(Peer) ->
-             [{atom_to_list(Form), {timeout, 120, fun() -> Test(Peer, Form) end}} || Form <- Forms]
+             [{atom_to_list(Form), {timeout, 600, fun() -> Test(Peer, Form) end}} || Form <- Forms]
      end}.
 
 with_peer(Test) ->
     {setup, fun start/0, fun stop/1,
-     fun(Peer) -> {timeout, 120, fun() -> Test(Peer) end} end}.
+     fun(Peer) -> {timeout, 600, fun() -> Test(Peer) end} end}.
 
 in_peer(Peer, Function, Args) ->
     in_peer(Peer, ?MODULE, Function, Args).
@@ -142,7 +141,7 @@ stop(Peer) ->
     try peer:stop(Peer) catch exit:_ -> ok end.
 
 gone(OsPid) ->
-    eventually(fun() -> not is_alive(OsPid) end, ?GONE_MS).
+    eventually(fun() -> not is_alive(OsPid) end).
 
 %% One that has ended may wait for its parent to hear of it.
 is_alive(OsPid) ->

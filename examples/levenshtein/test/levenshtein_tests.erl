@@ -43,12 +43,12 @@ every_form_knows_these_distances_test_() ->
      || {A, B, D} <- Known, Form <- ?ALL].
 
 every_form_agrees_with_erlang_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() -> holds(500, ?FORALL({A, B}, pair(), agree(A, B))) end}.
 
 %% Erlang is asked without the padding, which changes nothing about the answer.
 a_common_beginning_and_end_change_nothing_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          holds(200, ?FORALL({{A, B}, N, M}, {pair(), padding(), padding()},
                             agree(padded(N, A, M), padded(N, B, M),
@@ -57,7 +57,7 @@ a_common_beginning_and_end_change_nothing_test_() ->
 
 every_form_agrees_at_the_edges_of_its_blocks_test_() ->
     [{lists:flatten(io_lib:format("~b and ~b bytes", [N, M])),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            rand:seed(exsss, {N, M, 25}),
            ?assert(agree(letters(N), letters(M)))
@@ -67,7 +67,7 @@ every_form_agrees_at_the_edges_of_its_blocks_test_() ->
 %% A gap longer than a step: the way through the table runs along one row and
 %% over the border between two steps, and every way around it is longer.
 a_gap_across_two_steps_is_followed_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          [X, Y, Z] = [seven_bits(rand:bytes(N)) || N <- [500, 2000, 1200]],
          Gap = binary:copy(<<255>>, 1100),
@@ -76,7 +76,7 @@ a_gap_across_two_steps_is_followed_test_() ->
      end}.
 
 a_huge_input_costs_only_where_it_differs_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          Half = binary:copy(<<"0123456789abcdef">>, 2 bsl 20),
          Same = <<Half/binary, Half/binary>>,
@@ -92,7 +92,7 @@ a_huge_input_costs_only_where_it_differs_test_() ->
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
     with_pauses(
-     [{timeout, 60,
+     [{timeout, 600,
        fun() ->
            Before = counters(yields),
            holds(300, ?FORALL({{A, B}, N, M}, {pair(), padding(), padding()},
@@ -111,7 +111,7 @@ with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
 %% ------------------------------------------------------------------
 
 anything_but_two_binaries_is_badarg_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          holds(500, ?FORALL({A, B}, bad_pair(),
                             lists:all(fun(Form) -> is_badarg(Form, A, B) end,

@@ -56,12 +56,12 @@ sorting_does_not_copy_the_elements_test() ->
     ?assertEqual(erts_debug:size(List), erts_debug:size(Sorted)).
 
 every_answer_is_right_at_the_edges_of_its_blocks_test_() ->
-    [{integer_to_list(N), {timeout, 60, fun() -> right(N) end}}
+    [{integer_to_list(N), {timeout, 600, fun() -> right(N) end}}
      || N <- ?EDGES].
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
     with_pauses(
-     [{timeout, 60,
+     [{timeout, 600,
        fun() ->
            {module, _} = code:ensure_loaded(big_lists),
            Before = counters(yields),
@@ -123,7 +123,7 @@ the_callers_heap_settings_are_as_before_test_() ->
 
 a_killed_call_leaves_nothing_behind_test_() ->
     [{atom_to_list(Function),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            Args = args(Function, 1000000),
            Before = memory(),
@@ -164,7 +164,7 @@ bad_lists() ->
 %% ------------------------------------------------------------------
 
 property(Times, Property) ->
-    {timeout, 60, fun() -> holds(Times, Property) end}.
+    {timeout, 600, fun() -> holds(Times, Property) end}.
 
 sums(L) ->
     Sum = lists:sum(L),

@@ -41,11 +41,11 @@ badarg_test_() ->
         Arg <- [a, 1, "list", <<1:3>>, <<255>>, <<(document(100000))/binary, 128>>]].
 
 same_html_test_() ->
-    {timeout, 60, fun() -> holds(500, agrees()) end}.
+    {timeout, 600, fun() -> holds(500, agrees()) end}.
 
 %% At every tick, with more than one block of everything.
 same_html_with_pauses_test_() ->
-    with_pauses({timeout, 60, fun() -> holds(100, agrees()) end}).
+    with_pauses({timeout, 600, fun() -> holds(100, agrees()) end}).
 
 agrees() ->
     ?FORALL(Text, text(), to_html(Text) =:= plain_to_html(Text)).
@@ -57,7 +57,7 @@ text() ->
          unicode:characters_to_binary(Parts)).
 
 sizes_test_() ->
-    [{integer_to_list(Size), {timeout, 60, fun() -> sizes(Size) end}}
+    [{integer_to_list(Size), {timeout, 600, fun() -> sizes(Size) end}}
      || Size <- [1000, 10000, 100000, 1000000, 10000000]].
 
 sizes(Size) ->
@@ -76,7 +76,7 @@ long_paragraphs_are_no_hold_test_() ->
     Refs = "[r]: /u\n\n",
     Uses = fun(N) -> lists:duplicate(N, "[r] ") end,
     [{lists:flatten(io_lib:format("~P", [Text, 8])),
-      {timeout, 60, ?_assertEqual({IsLong, Text}, {is_long(iolist_to_binary(Text)), Text})}}
+      {timeout, 600, ?_assertEqual({IsLong, Text}, {is_long(iolist_to_binary(Text)), Text})}}
      || {IsLong, Texts} <- [{true, [[Refs, Uses(200000)], [Uses(200)], lists:duplicate(30000, $a),
                                     ["- ", Uses(200)], ["a\n\n", Uses(200), "\n\nb"],
                                     %% What ends no paragraph: an empty item, one that is indented.
@@ -101,7 +101,7 @@ long_calls() ->
 
 %% While it writes, and while it looks for blocks.
 a_dead_caller_leaves_nothing_test_() ->
-    {timeout, 60, fun a_dead_caller_leaves_nothing/0}.
+    {timeout, 600, fun a_dead_caller_leaves_nothing/0}.
 
 a_dead_caller_leaves_nothing() ->
     Text = document(10000000),

@@ -81,7 +81,7 @@ what_is_no_number_of_microseconds_up_to_an_hour_is_badarg_test_() ->
 %% Ten calls on each scheduler.
 calls_that_yield_meet_a_deadline_together_by_not_doing_the_work_test_() ->
     [{atom_to_list(Form),
-      {timeout, 60,
+      {timeout, 600,
        ?_test(retry(3, fun() ->
                            Part = part_done(Form, 50000),
                            Part =< 0.4 orelse {Form, Part}
@@ -90,7 +90,7 @@ calls_that_yield_meet_a_deadline_together_by_not_doing_the_work_test_() ->
 
 work_is_done_in_full_however_many_share_the_cores_test_() ->
     [{atom_to_list(Form),
-      {timeout, 60,
+      {timeout, 600,
        ?_test(retry(3, fun() ->
                            Part = part_done(Form, 20000),
                            (Part >= 0.7 andalso Part =< 2.0) orelse {Form, Part}

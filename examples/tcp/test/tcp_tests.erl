@@ -10,7 +10,7 @@
 -define(OPTIONS, [binary, {active, false}, {exit_on_close, false}]).
 
 all_test_() ->
-    {timeout, 300, [{atom_to_list(Name), {timeout, 120, fun() -> Test(), ok end}}
+    {timeout, 600, [{atom_to_list(Name), {timeout, 600, fun() -> Test(), ok end}}
                     || {Name, Test} <- tests()]}.
 
 tests() ->
@@ -267,5 +267,5 @@ echo(Module, S, Parent) ->
 
 result({_Pid, Monitor}) ->
     receive {'DOWN', Monitor, process, _, {result, Result}} -> Result
-    after 5000 -> no_answer
+    after 240000 -> no_answer
     end.

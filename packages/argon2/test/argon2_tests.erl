@@ -34,7 +34,7 @@ each_hash_has_a_salt_of_its_own_test_() ->
                         ?QUICK#{type => argon2d, lanes => 4, hash_size => 65}]].
 
 the_default_is_what_the_rfc_recommends_test_() ->
-    {timeout, 120,
+    {timeout, 600,
      fun() ->
              Phc = argon2:hash(<<"password">>),
              ?assertMatch({0, _}, binary:match(Phc, <<"$argon2id$v=19$m=65536,t=3,p=4$">>)),
@@ -70,7 +70,7 @@ what_is_wrong_is_badarg_test_() ->
 
 %% More would take the node's memory.
 no_more_than_four_are_computed_at_once_test_() ->
-    {timeout, 120,
+    {timeout, 600,
      fun() ->
              Options = #{memory_kib => 8192, passes => 2, lanes => 1},
              Callers = [spawn_monitor(fun() -> exit({done, argon2:hash(<<"p">>, Options)}) end)
@@ -91,7 +91,7 @@ watch([{Pid, Monitor} | Rest] = All, Seen) ->
     end.
 
 a_killed_caller_leaves_nothing_behind_test_() ->
-    {timeout, 120,
+    {timeout, 600,
      fun() ->
              Options = #{memory_kib => 8192, passes => 2, lanes => 1},
              [begin

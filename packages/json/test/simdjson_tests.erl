@@ -186,7 +186,7 @@ zero_keeps_its_sign_where_it_is_a_float_test() ->
 
 %% Blanks before it move each of its tokens across the end of the first window.
 a_document_is_the_same_wherever_its_windows_end_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          Value = [V || {_, V} <- accepted()] ++ [lists:duplicate(40, <<"a\\\"é"/utf8>>)],
          Json = iolist_to_binary(encode(Value)),
@@ -195,7 +195,7 @@ a_document_is_the_same_wherever_its_windows_end_test_() ->
      end}.
 
 an_error_is_the_same_wherever_its_window_ends_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          [?assertEqual({title(Json), Reason, Position + ?WINDOW - N},
                        case refusal([blanks(?WINDOW - N), Json]) of
@@ -206,7 +206,7 @@ an_error_is_the_same_wherever_its_window_ends_test_() ->
 
 strings_of_any_length_are_whole_test_() ->
     [{lists:flatten(io_lib:format("~b times ~p", [Size, Part])),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            S = binary:copy(Part, Size),
            Json = iolist_to_binary(encode(S)),
@@ -238,7 +238,7 @@ what_is_wrong_in_a_long_string_is_found_test_() ->
 
 nesting_may_be_as_deep_as_memory_allows_test_() ->
     [{atom_to_list(Kind),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            {Begin, End} = case Kind of
                               array -> {<<"[1,">>, <<",2]">>};
@@ -254,7 +254,7 @@ nesting_may_be_as_deep_as_memory_allows_test_() ->
 
 objects_of_any_size_are_maps_test_() ->
     [{integer_to_list(Size),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            Map = maps:from_list([{integer_to_binary(I * 7919), [I]} || I <- lists:seq(1, Size)]),
            Json = encode(Map),
@@ -274,7 +274,7 @@ of_a_key_that_comes_again_the_last_value_stays_test_() ->
      || Size <- [2, 41, 64, 100, 200, 1000, 5000]].
 
 integers_of_any_size_are_exact_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          [begin
               Json = integer_to_binary(I),
@@ -347,11 +347,11 @@ strings_refer_to_the_document_unless_the_options_forbid_it_test() ->
 %% ------------------------------------------------------------------
 
 what_is_encoded_is_decoded_test_() ->
-    {timeout, 60, fun() -> holds(300, ?FORALL(V, value(), decode(encode(V)) =:= V)) end}.
+    {timeout, 600, fun() -> holds(300, ?FORALL(V, value(), decode(encode(V)) =:= V)) end}.
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
     with_pauses(
-     {timeout, 120,
+     {timeout, 600,
       fun() ->
           Value = sample(3000),
           Json = iolist_to_binary(encode(Value)),
@@ -371,8 +371,8 @@ jiffy_says_the_same_test_() ->
     case code:ensure_loaded(jiffy) of
         {module, _} ->
             Decode = fun(J) -> jiffy:decode(J, [return_maps]) end,
-            [{"jiffy", {timeout, 60, fun() -> agrees(Decode, fun jiffy:encode/1) end}},
-             {"jiffy, of damaged text", {timeout, 60, fun() -> agrees_about_damaged(Decode) end}}];
+            [{"jiffy", {timeout, 600, fun() -> agrees(Decode, fun jiffy:encode/1) end}},
+             {"jiffy, of damaged text", {timeout, 600, fun() -> agrees_about_damaged(Decode) end}}];
         {error, _} ->
             io:format(user, "simdjson_tests: no jiffy (Debian: erlang-jiffy): not compared~n", []),
             []
@@ -381,7 +381,7 @@ jiffy_says_the_same_test_() ->
 otp_says_the_same_test_() ->
     case code:ensure_loaded(json) of
         {module, _} ->
-            [{"json", {timeout, 60, fun() -> agrees(fun json:decode/1, fun json:encode/1) end}},
+            [{"json", {timeout, 600, fun() -> agrees(fun json:decode/1, fun json:encode/1) end}},
              [{title(Json), ?_assertError(_, json:decode(iolist_to_binary(Json)))}
               || {Json, _, _} <- refused() ++ refused_after_the_end()]];
         {error, _} ->
@@ -432,7 +432,7 @@ value_of(Decode, Text) ->
 
 a_killed_caller_leaves_nothing_behind_test_() ->
     [{atom_to_list(Function),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            Value = sample(100000),
            Arg = case Function of
@@ -450,7 +450,7 @@ a_killed_caller_leaves_nothing_behind_test_() ->
 the_neighbour_of_a_long_call_keeps_running_test_() ->
     on_one_scheduler(
      [{atom_to_list(Function),
-       {timeout, 60, fun() -> ?assert(eventually_runs_beside(Function, Arg(), 5)) end}}
+       {timeout, 600, fun() -> ?assert(eventually_runs_beside(Function, Arg(), 5)) end}}
       || {Function, Arg} <- [{decode, fun numbers/0}, {encode, fun() -> decode(numbers()) end}]]).
 
 %% The heap of a neighbour is collected too: a tenth of the call is room enough.
@@ -518,7 +518,7 @@ settled(Kind) ->
 
 %% The room of one call is not the next one's need: the heap would grow by it each time.
 who_calls_again_and_again_does_not_grow_test_() ->
-    {timeout, 60, fun who_calls_again_and_again_does_not_grow/0}.
+    {timeout, 600, fun who_calls_again_and_again_does_not_grow/0}.
 
 who_calls_again_and_again_does_not_grow() ->
     Json = iolist_to_binary([$[, lists:join($,, lists:duplicate(15000, "{\"a\":1.5}")), $]]),

@@ -24,7 +24,7 @@ patterns_test_() ->
 any_pattern_test_() ->
     Script = script(),
     {ok, State} = luajit:new(),
-    {timeout, 60, fun() -> holds(1000, any_pattern(State, Script)) end}.
+    {timeout, 600, fun() -> holds(1000, any_pattern(State, Script)) end}.
 
 any_pattern(State, Script) ->
     ?FORALL({Text, Pattern}, {list(oneof("ab(c)1 ")), list(oneof("ab(c)%[]^$*+-?.1dwf "))},

@@ -66,7 +66,7 @@ replaced_test_() ->
 %% The state is good after each, but where memory was out.
 attacks_test_() ->
     {ok, Attacks} = file:consult(script("attacks.eterm")),
-    [{timeout, 30,
+    [{timeout, 600,
       ?_test(begin
                  {ok, State} = luajit:new(#{timeout => time_for(Expected), memory => 32 bsl 20}),
                  ?assertEqual({Text, Expected}, {Text, kind(luajit:eval(State, Text))}),

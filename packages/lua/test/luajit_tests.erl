@@ -94,10 +94,10 @@ what_is_not_a_term_is_refused_test_() ->
                   <<131, 108, 0, 0, 0, 1, 200>>]].
 
 any_value_comes_back_test_() ->
-    {timeout, 60, fun() -> holds(300, any_value(state())) end}.
+    {timeout, 600, fun() -> holds(300, any_value(state())) end}.
 
 any_value_comes_back_with_pauses_test_() ->
-    with_pauses({timeout, 60, fun() -> holds(100, any_value(state())) end}).
+    with_pauses({timeout, 600, fun() -> holds(100, any_value(state())) end}).
 
 any_value(State) ->
     ?FORALL(Value, ?SIZED(Size, value(Size)),
@@ -317,7 +317,7 @@ collections_are_far_apart_test() ->
 
 %% Each allocation fails in turn: the call says so, whether its script caught it or not.
 every_allocation_fails_once_test_() ->
-    [{timeout, 30, ?_test(each_fails(Text))}
+    [{timeout, 600, ?_test(each_fails(Text))}
      || Text <- ["return 1", "return ...", "error('x' .. tostring({}))", "error({})", "x = ",
                  "local t = {} for i = 1, 100 do t[i] = {i, tostring(i)} end return t",
                  "local c = coroutine.wrap(function() coroutine.yield(ask(1)) return 2 end)
@@ -395,7 +395,7 @@ a_state_of_an_earlier_load_says_so_test() ->
 
 %% While its alarm is set: a script continues in the old code, and ends where that is purged.
 reloaded_under_an_alarm_test_() ->
-    [{timeout, 60, fun() -> reloaded_under_an_alarm(Mode) end} || Mode <- [normal, threaded]].
+    [{timeout, 600, fun() -> reloaded_under_an_alarm(Mode) end} || Mode <- [normal, threaded]].
 
 reloaded_under_an_alarm(Mode) ->
     Long = "for i = 1, 2e8 do end return 1",            % most of a second
@@ -419,7 +419,7 @@ reload() ->
     _ = code:purge(luajit).
 
 killed_anywhere_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          There = states(),
          [kill_task_after(I rem 7, fun() -> run(state(#{mode => Mode}), Script) end)
@@ -448,7 +448,7 @@ calls_of_a_shared_state_come_in_turn_test() ->
 %% In one go each would take its 300 ms.
 a_neighbour_does_not_wait_test_() ->
     on_one_scheduler(
-      [{timeout, 60,
+      [{timeout, 600,
         ?_test(begin
                    Run = fun() -> run(state(#{timeout => 300}), Script) end,
                    {Us, Gap} = least_gap(fun() -> beside(Run) end),
@@ -458,7 +458,7 @@ a_neighbour_does_not_wait_test_() ->
 %% An alarm takes a timer of the kernel's. Where there is none, or no more for other threads,
 %% instructions are counted.
 without_alarms_test_() ->
-    [{timeout, 60, ?_assertEqual("all ended\n", in_node_without_timers(Before))}
+    [{timeout, 600, ?_assertEqual("all ended\n", in_node_without_timers(Before))}
      || Before <- [0, 1]].
 
 %% How many threads have theirs by then.
@@ -485,7 +485,7 @@ a_node_halts_test_() ->
                           luajit:eval(S, \"while true do end\")
                       end) || Mode <- [normal, threaded], _ <- [1, 2, 3, 4]],
                timer:sleep(100), ",
-    [{timeout, 60, ?_assertEqual("7\n", in_node([Scripts, Halt]))}
+    [{timeout, 600, ?_assertEqual("7\n", in_node([Scripts, Halt]))}
      || Halt <- ["halt(7).", "halt(7, [{flush, false}]).", "init:stop(7)."], _ <- [1, 2, 3]].
 
 %% What a node of its own said, or else its exit status.
@@ -495,7 +495,7 @@ in_node(Calls) ->
     os:cmd(["said=$(", Run, "); status=$?; echo ${said:-$status}"]).
 
 many_endless_scripts_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          There = states(),
          Scripts = [spawn_monitor(fun() -> run(state(#{mode => Mode}), "while true do end") end)

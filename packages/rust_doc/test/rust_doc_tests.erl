@@ -52,7 +52,7 @@ no_update_test_() ->
 
 %% Deeper than any stack: as who wants the node to end would.
 too_deep_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      [?_test(begin
                  Doc = document(10),
                  {error, Why} = Apply(Doc, Update),
@@ -92,7 +92,7 @@ leb128(N) when N < 128 -> [N];
 leb128(N) -> [N rem 128 + 128 | leb128(N div 128)].
 
 every_form_test_() ->
-    {timeout, 60, fun every_form/0}.
+    {timeout, 600, fun every_form/0}.
 
 every_form() ->
     Doc = document(1000),
@@ -109,10 +109,10 @@ every_form() ->
      end || Apply <- ?APPLIES].
 
 they_agree_test_() ->
-    {timeout, 60, fun() -> holds(300, agree()) end}.
+    {timeout, 600, fun() -> holds(300, agree()) end}.
 
 they_agree_with_pauses_test_() ->
-    with_pauses({timeout, 60, fun() -> holds(100, agree()) end}).
+    with_pauses({timeout, 600, fun() -> holds(100, agree()) end}).
 
 %% Each edits its own, all send to all, in another order each.
 agree() ->
@@ -138,7 +138,7 @@ edited(Edits) ->
 
 %% Many at one document: each waits for its turn.
 together_test_() ->
-    {timeout, 60, fun together/0}.
+    {timeout, 600, fun together/0}.
 
 together() ->
     Doc = new(),
@@ -154,7 +154,7 @@ together() ->
 
 %% The plain one holds the only scheduler for all of its time.
 a_neighbour_runs_test_() ->
-    on_one_scheduler({timeout, 60, fun a_neighbour_runs/0}).
+    on_one_scheduler({timeout, 600, fun a_neighbour_runs/0}).
 
 a_neighbour_runs() ->
     {Elapsed, Gap} = gap_beside(fun rust_doc:apply/2),
@@ -170,7 +170,7 @@ gap_beside(Apply) ->
 
 %% What has begun ends; a caller that waits for the document and is killed is in no one's way.
 a_dead_caller_leaves_the_document_test_() ->
-    {timeout, 60, fun a_dead_caller_leaves_the_document/0}.
+    {timeout, 600, fun a_dead_caller_leaves_the_document/0}.
 
 a_dead_caller_leaves_the_document() ->
     {Doc, Update} = apart(4000),            % a second of work
@@ -188,7 +188,7 @@ a_dead_caller_leaves_the_document() ->
 %% What frees a large document is a thread in the library's code, which may be purged
 %% meanwhile.
 purged_while_documents_go_test_() ->
-    {timeout, 60, fun purged_while_documents_go/0}.
+    {timeout, 600, fun purged_while_documents_go/0}.
 
 purged_while_documents_go() ->
     Update = encode(document(100000)),

@@ -50,7 +50,7 @@ every_form_makes_the_boxes_of_nacl_test_() ->
                    sodium:crypto_box_open(?BOX, ?NONCE, ?ALICE_PK, ?BOB_SK))].
 
 what_is_sealed_can_be_opened_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          Keys = {sodium:crypto_box_keypair(), sodium:crypto_box_keypair()},
          holds(200, ?FORALL({M, Nonce, Key}, {message(), binary(24), binary(32)},
@@ -59,7 +59,7 @@ what_is_sealed_can_be_opened_test_() ->
 
 every_form_agrees_at_the_edges_of_sizes_test_() ->
     [{integer_to_list(Size),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            Keys = {sodium:crypto_box_keypair(), sodium:crypto_box_keypair()},
            [?assert(round_trips(rand:bytes(Size), rand:bytes(24), rand:bytes(32), Keys))
@@ -79,7 +79,7 @@ a_message_that_starts_inside_a_byte_is_read_right_test() ->
 
 with_a_pause_at_every_tick_the_answers_are_the_same_test_() ->
     with_pauses(
-     {timeout, 60,
+     {timeout, 600,
       fun() ->
           Keys = {sodium:crypto_box_keypair(), sodium:crypto_box_keypair()},
           [?assert(round_trips(rand:bytes(Size), rand:bytes(24), rand:bytes(32), Keys))
@@ -154,7 +154,7 @@ more_than_there_is_memory_for_is_enomem_test_() ->
 %% are still guesses.  One that lost its processor is taken for a long one, until the
 %% next: so that all short ones run in place must be seen once in a few attempts.
 long_calls_run_dirty_and_short_ones_in_place_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          {Nonce, Key} = {rand:bytes(24), rand:bytes(32)},
          {Short, Long} = {rand:bytes(16), rand:bytes(16777216)},
@@ -179,12 +179,12 @@ long_calls_run_dirty_and_short_ones_in_place_test_() ->
 the_neighbour_of_a_fair_call_keeps_running_test_() ->
     on_one_scheduler(
      [{atom_to_list(Form),
-       {timeout, 60, fun() -> retry(5, fun() -> waits(Form, Waits) end) end}}
+       {timeout, 600, fun() -> retry(5, fun() -> waits(Form, Waits) end) end}}
       || {Form, Waits} <- [{crypto_secretbox_b, true}, {crypto_secretbox, false}]]).
 
 a_killed_caller_leaves_no_task_behind_test_() ->
     [{lists:flatten(io_lib:format("~s, ~b bytes", [Form, Size])),
-      {timeout, 60,
+      {timeout, 600,
        fun() ->
            Args = [rand:bytes(Size), rand:bytes(24) | Keys],
            [kill_after(Ms, fun() -> apply(sodium, Form, Args) end) || Ms <- [0, 0, 0, 0, 1, 2, 5]],

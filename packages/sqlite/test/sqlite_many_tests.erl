@@ -3,7 +3,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--import(example_test, [eventually/1, eventually/2, beside/1, in_fresh_process/1, on_one_scheduler/1,
+-import(example_test, [eventually/1, beside/1, in_fresh_process/1, on_one_scheduler/1,
                        retry/2]).
 
 %% Takes seconds, if it is not ended.
@@ -42,7 +42,7 @@ statements_are_dropped_while_others_work_test() ->
 
 %% A query of seconds ends at once, and the next caller has the connection.
 a_query_ends_with_its_caller_test_() ->
-    {timeout, 60, fun a_query_ends_with_its_caller/0}.
+    {timeout, 600, fun a_query_ends_with_its_caller/0}.
 
 a_query_ends_with_its_caller() ->
     C = memory(),
@@ -92,7 +92,7 @@ a_transaction_of_a_dead_caller_is_rolled_back_or_kept_as_asked_test() ->
 
 %% Whatever they are at.
 callers_are_killed_at_random_test_() ->
-    {timeout, 300, fun() -> killed_at_random(kills()) end}.
+    {timeout, 600, fun() -> killed_at_random(kills()) end}.
 
 kills() ->
     list_to_integer(os:getenv("SQLITE_CALLERS", "2000")).
@@ -153,7 +153,7 @@ interrupt_ends_a_query_and_nothing_else_test() ->
 
 %% On one scheduler: it is free while the second connection waits.
 a_lock_is_waited_for_without_a_scheduler_test_() ->
-    on_one_scheduler({timeout, 60, fun() ->
+    on_one_scheduler({timeout, 600, fun() ->
         in_folder(fun(Path) ->
             {ok, A} = sqlite:open(Path),
             {ok, B} = sqlite:open(Path, [{busy_timeout, 10000}]),
@@ -197,7 +197,7 @@ the_wait_for_a_lock_ends_when_asked_test() ->
 %% ---- others continue ----
 
 others_run_beside_a_query_test_() ->
-    on_one_scheduler({timeout, 60, fun() ->
+    on_one_scheduler({timeout, 600, fun() ->
         C = memory(),
         {ok, S} = sqlite:prepare(C, "with recursive c(x) as (select 1 union all select x + 1 from "
                                     "c where x < 1000000) select count(*), max(x) from c"),
@@ -212,7 +212,7 @@ others_run_beside_a_query_test_() ->
 
 %% SQLite does not call back while it compiles: it does so elsewhere, unless that was short before.
 a_short_text_that_is_long_to_compile_is_no_hold_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 600, fun() ->
         [retry(5, fun() ->
                       C = memory(),
                       ok = sqlite:execute(C, Schema),

@@ -21,7 +21,7 @@ in_files_test_() ->
      [[named(Name) || Name <- cases()], with_pauses([named(Name) || Name <- cases()])]}.
 
 named(Name) ->
-    {atom_to_list(Name), {timeout, 60, fun ?MODULE:Name/0}}.
+    {atom_to_list(Name), {timeout, 600, fun ?MODULE:Name/0}}.
 
 cases() ->
     [values_of_all_types_come_back, parameters_have_names, wrong_parameters_are_refused,
@@ -289,7 +289,7 @@ changes_are_sent() ->
     ok = sqlite:execute(C, "create table x(y)"),
     ok = sqlite:set_update_hook(C, self()),
     ok = sqlite:execute(C, "insert into x values(1); update x set y = 2; delete from x where y=2"),
-    [receive Message -> ok after 1000 -> error({missing, Message}) end
+    [receive Message -> ok after 240000 -> error({missing, Message}) end
      || Message <- [{What, <<"main">>, <<"x">>, 1} || What <- [insert, update, delete]]],
     ok = sqlite:close(C).
 
@@ -298,7 +298,7 @@ errors_are_sent_to_one_process() ->
     Wrong = fun(Connection) -> {error, _} = sqlite:prepare(Connection, "such nonsense") end,
     Sent = {log, 1, <<"near \"such\": syntax error in \"such nonsense\"">>},
     ok = sqlite:set_log_hook(self()),
-    [begin Wrong(X), receive Sent -> ok after 1000 -> error(silent) end end || X <- [C, D]],
+    [begin Wrong(X), receive Sent -> ok after 240000 -> error(silent) end end || X <- [C, D]],
     {Other, Monitor} = spawn_monitor(fun() ->
                                              ok = sqlite:set_log_hook(self()),
                                              Wrong(C),

@@ -18,7 +18,7 @@ paused_test_() ->
     with_pauses([named(Name) || Name <- cases()]).
 
 named(Name) ->
-    {atom_to_list(Name), {timeout, 120, fun() -> in_folder(fun ?MODULE:Name/1) end}}.
+    {atom_to_list(Name), {timeout, 600, fun() -> in_folder(fun ?MODULE:Name/1) end}}.
 
 cases() ->
     [every_journal_mode_writes_what_others_read, a_transaction_over_two_files_is_one,
@@ -326,7 +326,7 @@ the_module_is_loaded_again(Dir) ->
 
 %% A look at a page in memory asks no thread, in no mode whose readers find no journal.
 cached_pages_need_no_thread_test_() ->
-    [{Mode, {timeout, 60, fun() -> in_folder(fun(Dir) -> cached(Dir, Mode) end) end}}
+    [{Mode, {timeout, 600, fun() -> in_folder(fun(Dir) -> cached(Dir, Mode) end) end}}
      || Mode <- ["delete", "truncate", "wal"]].
 
 cached(Dir, Mode) ->
@@ -368,7 +368,7 @@ jobs() ->
 %% 250 ms each; a plain NIF blocks the scheduler for that long, and longer.
 a_slow_disk_blocks_no_scheduler_test_() ->
     [{Mode ++ ", " ++ What,
-      {timeout, 120, fun() -> on_slow_disk(fun(Disk) -> slow(Disk, Mode, What) end) end}}
+      {timeout, 600, fun() -> on_slow_disk(fun(Disk) -> slow(Disk, Mode, What) end) end}}
      || Mode <- ["delete", "wal"], What <- ["select", "insert", "plain select"]].
 
 on_slow_disk(Fun) ->
@@ -437,7 +437,7 @@ now_ms() ->
 
 %% A caller dies while the disk works for it: the connection is as good as before.
 a_caller_may_die_while_the_disk_works_test_() ->
-    [{Mode, {timeout, 120, fun() -> on_slow_disk(fun(Disk) -> dies(Disk, Mode) end) end}}
+    [{Mode, {timeout, 600, fun() -> on_slow_disk(fun(Disk) -> dies(Disk, Mode) end) end}}
      || Mode <- ["delete", "wal"]].
 
 dies(Disk, Mode) ->
@@ -472,7 +472,7 @@ killed_caller(C) ->
 %% One thread, which another connection's slow reads have: a caller that waits longer than
 %% overload_ms is refused, and its connection is as good as before.
 a_refused_call_breaks_no_connection_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         Disk = sqlite_faults:start(["-fairnif", "threads", "1"]),
         try refused(Disk) after sqlite_faults:stop(Disk) end
     end}.

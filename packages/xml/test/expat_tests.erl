@@ -114,7 +114,7 @@ depth_is_limited_test() ->
     ?assertEqual(Deep, parse(to_binary(Deep), #{depth => 100000})).
 
 attributes_are_limited_test_() ->
-    {timeout, 60, fun attributes_are_limited/0}.
+    {timeout, 600, fun attributes_are_limited/0}.
 
 attributes_are_limited() ->
     Many = fun(N, Name) ->
@@ -131,7 +131,7 @@ attributes_are_limited() ->
 
 %% Over 4096 bytes it is gathered in blocks; a comment or a tag is one token, however long.
 long_parts_are_read_test_() ->
-    [{timeout, 60, ?_test(begin
+    [{timeout, 600, ?_test(begin
                 Long = binary:copy(<<"0123456789">>, N),
                 Document = <<"<a b='", Long/binary, "'>", Long/binary, "<!--", Long/binary, "-->",
                              Long/binary, "<c/></a>">>,
@@ -191,10 +191,10 @@ a_carriage_return_survives_test() ->
     ?assertEqual(Term, parse(to_binary(Term))).
 
 any_tree_comes_back_test_() ->
-    {timeout, 60, fun() -> holds(500, any_tree()) end}.
+    {timeout, 600, fun() -> holds(500, any_tree()) end}.
 
 any_tree_comes_back_with_pauses_test_() ->
-    with_pauses({timeout, 60, fun() -> holds(100, any_tree()) end}).
+    with_pauses({timeout, 600, fun() -> holds(100, any_tree()) end}).
 
 any_tree() ->
     ?FORALL(Tree, element(),
@@ -234,7 +234,7 @@ non_empty_text() ->
 %% Documents of parts that fit together, or do not.
 any_document_is_read_as_fast_xml_reads_it_test_() ->
     case fast_xml() of
-        true -> {timeout, 60, fun() -> holds(2000, any_document()) end};
+        true -> {timeout, 600, fun() -> holds(2000, any_document()) end};
         false -> []
     end.
 
@@ -260,7 +260,7 @@ part() ->
 a_neighbour_runs_test_() ->
     Document = document(100000),
     Tree = parse(Document),
-    [on_one_scheduler({timeout, 60, fun() -> a_neighbour_runs(Fair, Plain) end})
+    [on_one_scheduler({timeout, 600, fun() -> a_neighbour_runs(Fair, Plain) end})
      || {Fair, Plain} <- [{fun() -> parse(Document) end, fun() -> plain_parse(Document) end},
                           {fun() -> to_binary(Tree) end, fun() -> plain_to_binary(Tree) end}]].
 
@@ -273,7 +273,7 @@ a_neighbour_runs(Fair, Plain) ->
 
 %% expat has the names in tables, and rebuilds a full one in one go: on a dirty scheduler.
 a_document_of_many_names_is_no_hold_test_() ->
-    {timeout, 60, fun a_document_of_many_names_is_no_hold/0}.
+    {timeout, 600, fun a_document_of_many_names_is_no_hold/0}.
 
 a_document_of_many_names_is_no_hold() ->
     Parts = [fun(I) -> ["<e", I, "/>"] end, fun(I) -> ["<e a", I, "=''/>"] end,
@@ -300,7 +300,7 @@ dirty_ns() ->
 
 %% Within a callback of expat's, and while a long token is read on a dirty scheduler.
 a_dead_caller_leaves_nothing_test_() ->
-    {timeout, 60, fun a_dead_caller_leaves_nothing/0}.
+    {timeout, 600, fun a_dead_caller_leaves_nothing/0}.
 
 a_dead_caller_leaves_nothing() ->
     Document = document(200000),
@@ -315,7 +315,7 @@ a_dead_caller_leaves_nothing() ->
 
 %% A call continues in the old code while the module is loaded again; to purge that ends it.
 reloaded_test_() ->
-    {timeout, 60, fun reloaded/0}.
+    {timeout, 600, fun reloaded/0}.
 
 reloaded() ->
     Document = document(200000),
@@ -333,7 +333,7 @@ document(N) ->
 
 %% The room of one call is not the next one's need: the heap would grow by it each time.
 who_calls_again_and_again_does_not_grow_test_() ->
-    {timeout, 60, fun who_calls_again_and_again_does_not_grow/0}.
+    {timeout, 600, fun who_calls_again_and_again_does_not_grow/0}.
 
 who_calls_again_and_again_does_not_grow() ->
     Document = iolist_to_binary(["<d>", lists:duplicate(5000, "<p>The quick fox</p>"), "</d>"]),

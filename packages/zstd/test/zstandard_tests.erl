@@ -20,7 +20,7 @@
 %% ------------------------------------------------------------------
 
 sizes_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      [?_test(comes_back(Data, Level)) || Size <- ?EDGES,
                                          Data <- [text(Size), rand:bytes(Size), <<0:Size/unit:8>>],
                                          Level <- [-5, 1, 3, 4, 9]]}.
@@ -42,7 +42,7 @@ size_test_() ->
             end) || Level <- [1, 3, 9]].
 
 every_level_test_() ->
-    {timeout, 60, [?_test(comes_back(text(50000), Level)) || Level <- lists:seq(-7, 22)]}.
+    {timeout, 600, [?_test(comes_back(text(50000), Level)) || Level <- lists:seq(-7, 22)]}.
 
 iodata_test() ->
     ?assertEqual(<<"abcdef">>, decompress(compress(["a", <<"bc">>, [$d | <<"ef">>]]))),
@@ -60,7 +60,7 @@ unknown_size_test_() ->
             ?debugMsg("skipped: there is no program zstd"),
             [];
         Zstd ->
-            {timeout, 60, fun() -> unknown_size(Zstd) end}
+            {timeout, 600, fun() -> unknown_size(Zstd) end}
     end.
 
 unknown_size(Zstd) ->
@@ -90,7 +90,7 @@ damaged_test_() ->
 
 %% Some change nothing that the format protects; none breaks anything.
 any_byte_changed_test_() ->
-    {timeout, 60, fun() -> holds(1000, any_byte_changed()) end}.
+    {timeout, 600, fun() -> holds(1000, any_byte_changed()) end}.
 
 any_byte_changed() ->
     Frame = compress(text(40000)),
@@ -121,10 +121,10 @@ a_lie_test() ->
     ?assertMatch({error, _}, decompress(<<16#FD2FB528:32/little, 16#20, 5, 1, 0, 0>>)).
 
 anything_test_() ->
-    {timeout, 60, fun() -> holds(300, anything()) end}.
+    {timeout, 600, fun() -> holds(300, anything()) end}.
 
 anything_with_pauses_test_() ->
-    with_pauses({timeout, 60, fun() -> holds(100, anything()) end}).
+    with_pauses({timeout, 600, fun() -> holds(100, anything()) end}).
 
 anything() ->
     ?FORALL({Data, Times, Level}, {binary(), integer(1, 3000), integer(-5, 8)},
@@ -141,7 +141,7 @@ anything() ->
 a_neighbour_runs_test_() ->
     Data = text(20000000),
     Frame = compress(Data),
-    [on_one_scheduler({timeout, 60, fun() -> a_neighbour_runs(Fair, Plain) end})
+    [on_one_scheduler({timeout, 600, fun() -> a_neighbour_runs(Fair, Plain) end})
      || {Fair, Plain} <- [{fun() -> compress(Data) end, fun() -> plain_compress(Data, 3) end},
                           {fun() -> decompress(Frame) end, fun() -> plain_decompress(Frame) end}]].
 
@@ -153,7 +153,7 @@ a_neighbour_runs(Fair, Plain) ->
 
 %% At work on a normal scheduler, and at a level whose steps are on a dirty one.
 a_dead_caller_leaves_nothing_test_() ->
-    {timeout, 60, fun a_dead_caller_leaves_nothing/0}.
+    {timeout, 600, fun a_dead_caller_leaves_nothing/0}.
 
 a_dead_caller_leaves_nothing() ->
     Data = text(20000000),
@@ -182,7 +182,7 @@ a_kept_context_is_as_new_test() ->
 
 %% The kept ones, of a megabyte each, go with the library.
 kept_contexts_are_freed_test_() ->
-    {timeout, 60,
+    {timeout, 600,
      fun() ->
          Data = text(1000000),
          Load = fun() ->
@@ -207,7 +207,7 @@ resident() ->
 
 %% A call continues in the old code while the module is loaded again; to purge that ends it.
 reloaded_test_() ->
-    {timeout, 60, fun reloaded/0}.
+    {timeout, 600, fun reloaded/0}.
 
 reloaded() ->
     Data = text(2000000),
