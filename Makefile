@@ -29,7 +29,7 @@ JUDGING      := elixir/fairnif_check
 # here and not in the user's home.
 export MIX_HOME ?= $(CURDIR)/_build/mix
 
-.PHONY: help deps deps-test deps-http compile examples packages page all tests demo http \
+.PHONY: help deps deps-test deps-http compile examples packages page hex all tests demo http \
 	check-fast test test-full test-touched test-otp test-newest test-erlang \
 	test-c-runtime test-c-real test-c-watch test-c-watch-vm test-c-watch-plain \
 	test-platforms test-platforms-link test-rust test-loom test-zig test-page test-page-live \
@@ -174,6 +174,10 @@ packages: compile  ## the packages: libraries to install
 	@tools/setup examples
 	@cd packages && $(REBAR) compile >&2
 
+hex: page       ## what is to be published on Hex, and a registry of it, in _build/hex [HEX_PORT: serves it there]
+	@rm -rf _build/hex
+	@tools/hex _build/hex $(HEX_PORT)
+
 # The tests, and the libraries that they load: once, before many run at the same time.
 tests: deps-test deps-http compile
 	@$(REBAR) as test compile >&2
@@ -291,7 +295,7 @@ test-zig: deps-test compile  ## what the guide shows in Zig; skipped, aloud, whe
 
 # One stranger for each build tool.
 test-package: deps-test
-	@tools/install_test packages
+	@tools/install_test packages packages-mix
 
 test-demo: deps-test
 	@tools/install_test demo

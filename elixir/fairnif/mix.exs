@@ -20,15 +20,11 @@ defmodule Fairnif.MixProject do
                    )
                end)
 
-  @url "https://github.com/fairnif/fairnif"
-
   def project do
     [
       app: :fairnif,
       version: to_string(@properties[:vsn]),
-      description: to_string(@properties[:description]),
       elixir: "~> 1.14",
-      source_url: @url,
       # After :elixir, which makes the compiler's own task.
       compilers: Mix.compilers() ++ [:fairnif],
       make_cwd: "c_src",
@@ -39,7 +35,6 @@ defmodule Fairnif.MixProject do
         "LIBRARY=$(MIX_APP_PATH)/priv/fairnif.so"
       ],
       make_targets: ["all"],
-      package: package(),
       deps: []
     ]
   end
@@ -51,18 +46,6 @@ defmodule Fairnif.MixProject do
       registered: @properties[:registered],
       # Mix adds these two by itself.
       extra_applications: @properties[:applications] -- [:kernel, :stdlib]
-    ]
-  end
-
-  defp package do
-    [
-      licenses: Enum.map(@properties[:licenses], &to_string/1),
-      links: %{"GitHub" => @url},
-      build_tools: ["mix", "rebar3"],
-      # The same as in fairnif.app.src, and what Mix needs.
-      files:
-        Enum.map(@properties[:files], &to_string/1) ++
-          ["lib", "mix.exs", ".formatter.exs"]
     ]
   end
 end

@@ -19,7 +19,7 @@ defmodule Mix.Tasks.Compile.FairnifCheck do
       )
 
     if status != 0, do: Mix.raise("fairnif_check: make ended with exit status #{status}")
-    # The report page, where it has been built: in the package, and after `make page`.
+    # The report page, after `make page`; in the package it is in priv.
     if File.exists?("page/report.html") do
       File.mkdir_p!(Path.join(priv, "page"))
       File.cp!("page/report.html", Path.join(priv, "page/report.html"))
@@ -48,17 +48,12 @@ defmodule FairnifCheck.MixProject do
                    )
                end)
 
-  @url "https://github.com/fairnif/fairnif"
-
   def project do
     [
       app: :fairnif_check,
-      version: version(),
-      description: to_string(@properties[:description]),
+      version: to_string(@properties[:vsn]),
       elixir: "~> 1.14",
-      source_url: @url,
       compilers: Mix.compilers() ++ [:fairnif_check],
-      package: package(),
       deps: deps()
     ]
   end
@@ -78,8 +73,9 @@ defmodule FairnifCheck.MixProject do
   # is a package like any other.
   defp deps do
     cond do
-      System.get_env("FAIRNIF_PUBLISH") || not File.exists?("../fairnif/mix.exs") ->
-        [{:fairnif, "== #{version()}"}]
+      File.exists?("hex_metadata.config") ->
+        {:ok, config} = :file.consult("rebar.config")
+        for {app, requirement} <- config[:deps], do: {app, to_string(requirement)}
 
       Mix.Project.get() == nil ->
         [{:fairnif, path: "../fairnif"}]
@@ -87,17 +83,5 @@ defmodule FairnifCheck.MixProject do
       true ->
         []
     end
-  end
-
-  defp version, do: to_string(@properties[:vsn])
-
-  defp package do
-    [
-      licenses: Enum.map(@properties[:licenses], &to_string/1),
-      links: %{"GitHub" => @url},
-      build_tools: ["mix", "rebar3"],
-      files: ~w(lib src c_src/Makefile c_src/*.c c_src/*.h
-        page/report.html mix.exs rebar.config .formatter.exs README.md LICENSE)
-    ]
   end
 end

@@ -4,7 +4,7 @@ defmodule Luajit.MixProject do
   def project do
     [
       app: :luajit,
-      version: "0.1.0",
+      version: "1.0.0-rc.1",
       elixir: "~> 1.14",
       compilers: [:fairnif] ++ Mix.compilers(),
       make_cwd: "c_src",

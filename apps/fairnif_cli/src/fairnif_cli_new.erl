@@ -13,6 +13,8 @@
 
 -define(REPOSITORY, "https://github.com/fairnif/fairnif.git").
 -define(BRANCH, "main").
+%% Of packages on Hex.
+-define(REQUIREMENT, "~> 1.0-rc").
 %% The name that the templates have, in texts and in names of files.
 -define(PLACEHOLDER, "my_nif").
 %% The same as a module of Elixir.
@@ -183,7 +185,7 @@ fillings(Name, Kind, Language, Source) ->
     [{"{{source}}", body_of(Language)}, {"{{language}}", written(Language)},
      {"{{module}}", module(Kind)},
      {?PLACEHOLDER, Name}, {?MODULE_PLACEHOLDER, elixir_module(Name)},
-     {"{{version}}", version()}, {"{{from}}", from(Source)},
+     {"{{requirement}}", ?REQUIREMENT}, {"{{from}}", from(Source)},
      {"{{count}}", count(Kind, Language)}, {"{{nif}}", nif(Language)},
      {"{{sources}}", sources(Language)},
      {"{{crate}}", crate(Source)}]
@@ -249,15 +251,10 @@ is_checkout(Dir) ->
 %% A term of rebar.config.
 -spec dependency(atom(), source()) -> iolist().
 dependency(App, hex) ->
-    io_lib:format("{~s, \"~~> ~s\"}", [App, version()]);
+    io_lib:format("{~s, \"~s\"}", [App, ?REQUIREMENT]);
 dependency(App, _) ->
     io_lib:format("{~s,~n        {git_subdir, \"~s\", {branch, \"~s\"}, \"apps/~s\"}}",
                   [App, ?REPOSITORY, ?BRANCH, App]).
-
-version() ->
-    _ = application:load(fairnif_check),
-    {ok, Version} = application:get_key(fairnif_check, vsn),
-    Version.
 
 %% The same for mix.exs, in which a checkout counts only where it is.
 -spec from(source()) -> iolist().
@@ -268,7 +265,10 @@ from(Source) -> io_lib:format(":~s", [Source]).
 -spec crate(source()) -> iolist().
 crate({checkout, Dir}) -> io_lib:format("{ path = \"~ts/rust/fairnif\" }", [Dir]);
 crate(git) -> io_lib:format("{ git = \"~s\", branch = \"~s\" }", [?REPOSITORY, ?BRANCH]);
-crate(hex) -> ["\"", version(), "\""].
+crate(hex) ->
+    _ = application:load(fairnif_check),
+    {ok, Version} = application:get_key(fairnif_check, vsn),
+    ["\"", Version, "\""].
 
 %% rebar3 knows no dependency on a directory, but takes one from here.
 links({checkout, Dir}) -> [{App, filename:join([Dir, "apps", App])} || App <- ?APPS];

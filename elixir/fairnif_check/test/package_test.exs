@@ -1,7 +1,7 @@
 defmodule Fairnif.PackageTest do
-  # What Hex would get of both projects, and nothing else, builds: with Mix, and with rebar3. Not
-  # beside others: in_project/3 changes the directory of the whole VM.
-  use ExUnit.Case, async: false
+  # What is in the Hex packages of both projects, and nothing else, builds with Mix. That Mix gets them
+  # from Hex, and rebar3: tools/install_test.
+  use ExUnit.Case, async: true
 
   @moduletag timeout: 300_000
 
@@ -10,32 +10,17 @@ defmodule Fairnif.PackageTest do
     root = Path.join(System.tmp_dir!(), "fairnif_package_#{System.unique_integer([:positive])}")
     File.mkdir_p!(root)
     on_exit(fn -> File.rm_rf!(root) end)
-    for project <- ["fairnif", "fairnif_check"], do: pack(project, root)
-    {:ok, root: root}
-  end
+    run!("../../tools/hex", [Path.join(root, "hex")], ".")
 
-  # As `mix hex.build` does: what the patterns match, each file by what it holds.
-  defp pack(project, root) do
-    from = Path.expand("../#{project}")
-
-    for pattern <- files(project),
-        matches = Path.wildcard(Path.join(from, pattern), match_dot: true),
-        matches != [] || flunk("#{pattern} matches no file of #{project}"),
-        match <- matches,
-        file <- if(File.dir?(match), do: Path.wildcard("#{match}/**"), else: [match]),
-        File.regular?(file) do
-      to = Path.join([root, project, Path.relative_to(file, from)])
-      File.mkdir_p!(Path.dirname(to))
-      File.cp!(file, to)
+    for project <- ["fairnif", "fairnif_check"] do
+      [tarball] = Path.wildcard(Path.join(root, "hex/tarballs/#{project}-1*"))
+      to = Path.join(root, project)
+      File.mkdir_p!(to)
+      run!("tar", ["xf", tarball, "contents.tar.gz"], to)
+      run!("tar", ["xzf", "contents.tar.gz"], to)
     end
-  end
 
-  defp files("fairnif_check"), do: Mix.Project.config()[:package][:files]
-
-  defp files(project) do
-    Mix.Project.in_project(:fairnif, "../#{project}", fn module ->
-      module.project()[:package][:files]
-    end)
+    {:ok, root: root}
   end
 
   defp run!(command, args, directory) do
@@ -59,14 +44,6 @@ defmodule Fairnif.PackageTest do
       "Fairnif.info().version |> IO.puts(); :fairnif_check_nif.now() |> is_integer |> IO.puts(); " <>
         ":fairnif_check_page.template() |> elem(0) |> IO.puts()"
 
-    assert run!("mix", ["run", "-e", code], checker) =~ ~r/^0\.\d+\.\d+\S*\ntrue\nok\n/m
-  end
-
-  test "fairnif with rebar3, for those who use no Elixir", %{root: root} do
-    fairnif = Path.join(root, "fairnif")
-    run!("rebar3", ["compile"], fairnif)
-    ebin = "_build/default/lib/fairnif/ebin"
-    code = "io:format(\"~s~n\", [maps:get(version, fairnif:info())]), halt()."
-    assert run!("erl", ["-noshell", "-pa", ebin, "-eval", code], fairnif) =~ ~r/^0\.\d+\.\d+/
+    assert run!("mix", ["run", "-e", code], checker) =~ ~r/^1\.\d+\.\d+\S*\ntrue\nok\n/m
   end
 end

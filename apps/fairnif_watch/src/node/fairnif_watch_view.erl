@@ -4,7 +4,7 @@
 -export([make/1]).
 
 %% Of the application. On a node to which this was brought there is none to ask.
--define(VERSION, "0.1.0").
+-define(VERSION, "1.0.0-rc.1").
 %% Thousandths of the processors' time: what others may take unsaid.
 -define(OTHERS, 250).
 

@@ -24,8 +24,8 @@ defmodule MyNif.MixProject do
   # The checker judges the NIF in test/well_behaved_test.exs and for `mix fairnif.check`.
   defp deps do
     [
-      {:fairnif, "~> {{version}}", from(@fairnif, "fairnif")},
-      {:fairnif_check, "~> {{version}}",
+      {:fairnif, "{{requirement}}", from(@fairnif, "fairnif")},
+      {:fairnif_check, "{{requirement}}",
        [only: [:dev, :test], runtime: false] ++ from(@fairnif, "fairnif_check")}
     ]
   end
