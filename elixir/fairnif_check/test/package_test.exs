@@ -10,7 +10,7 @@ defmodule Fairnif.PackageTest do
     root = Path.join(System.tmp_dir!(), "fairnif_package_#{System.unique_integer([:positive])}")
     File.mkdir_p!(root)
     on_exit(fn -> File.rm_rf!(root) end)
-    run!("../../tools/hex", [Path.join(root, "hex")], ".")
+    run!(Path.expand("../../tools/hex"), [Path.join(root, "hex")], ".")
 
     for project <- ["fairnif", "fairnif_check"] do
       [tarball] = Path.wildcard(Path.join(root, "hex/tarballs/#{project}-1*"))
