@@ -7,58 +7,11 @@
  * once, and names are found for what is told.
  */
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "look/stacks.h"
 #include "look/fair.h"
 #include "read/proc.h"
 #include "unwind/unwind.h"
-
-/* What an idle scheduler sleeps in. */
-static bool is_idle_call(long number)
-{
-    switch (number) {
-    case SYS_futex:
-    case SYS_ppoll:
-    case SYS_pselect6:
-    case SYS_epoll_pwait:
-#ifdef SYS_poll
-    case SYS_poll:
-    case SYS_select:
-    case SYS_epoll_wait:
-#endif
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_native(const struct watch__frame *f)
-{
-    return f->in == IN_LIBRARY || f->in == IN_FAIRNIF;
-}
-
-/* The outermost native frame: what the emulator called.  NULL: none. */
-const struct watch__frame *watch__culprit(const struct watch__stack *s)
-{
-    for (unsigned i = s->count; i-- > 0; )
-        if (is_native(&s->frames[i]))
-            return &s->frames[i];
-    return NULL;
-}
-
-/* The same where the frames go on to code of the emulator, or of its JIT: so it
- * is what the emulator called, and not just where the frames end.  NULL: not
- * known. */
-const struct watch__frame *watch__called(const struct watch__stack *s)
-{
-    const struct watch__frame *f = watch__culprit(s);
-
-    if (f && (s->end == END_JIT
-              || (f + 1 < s->frames + s->count && f[1].in == IN_EMULATOR)))
-        return f;
-    return NULL;
-}
 
 static bool unwind_taken(struct watch *w)
 {
@@ -117,16 +70,6 @@ bool watch__take_late_stack(struct watch *w, struct watch__thread *t)
     return unwind_taken(w);
 }
 
-/* Called by the emulator; or the stack ends in a libc without unwind tables,
- * as musl is, which tells as much as none. */
-static bool leads_to_emulator(const struct watch__stack *s)
-{
-    for (unsigned i = 0; i < s->count; i++)
-        if (s->frames[i].in == IN_EMULATOR || s->frames[i].in == IN_JIT)
-            return true;
-    return s->end == END_NO_TABLE;
-}
-
 /* Whether a thread that sleeps at t->place does so in native code. */
 enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
 {
@@ -136,12 +79,8 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
     s->taken = watch__take_sleeping(&s->snapshot, t->tid);
     if (s->taken == TAKEN_BUSY || s->taken == TAKEN_GONE)
         return C_RUNS;          /* by now */
-    if (unwind_taken(w) && (watch__culprit(s) || !leads_to_emulator(s)))
-        return C_NATIVE;
-    /* The emulator's own sleep, or its file or terminal driver's, or what can
-     * not be told from one. */
-    return t->place.syscall < 0 || is_idle_call(t->place.syscall)
-        ? C_IDLE : C_NATIVE;
+    unwind_taken(w);
+    return watch__sleeps_native(s, t->place.syscall) ? C_NATIVE : C_IDLE;
 }
 
 /* What the stack shows of the call that the thread is in.  False: it is in none,
@@ -149,30 +88,14 @@ enum watch__class watch__classify(struct watch *w, struct watch__thread *t)
 bool watch__call_of(const struct watch *w, const struct watch__thread *t,
                   struct watch__shown *shown)
 {
-    const struct watch__stack *s = w->stack;
-    const struct watch__frame *f = watch__culprit(s);
-    unsigned last = s->count - 1;
+    bool is_call = watch__shown_of(w->stack, t->cpu, shown);
 
-    *shown = (struct watch__shown){
-        .sleeps = s->taken == TAKEN && s->snapshot.slept, .cpu = t->cpu
-    };
     if (t->fair) {
         shown->owner = t->fair->owner.pid;
         shown->since = t->fair->since_ns;
         shown->yields = t->fair->yields;
     }
-    if (s->count == 0)
-        return true;
-    shown->whole = s->end == END_JIT && last > 0;
-    if (shown->whole)
-        watch__erlang_of(&s->last, &shown->process, &shown->reductions,
-                         &shown->heap);
-    if (f)
-        shown->library = f->pc - f->offset;
-    else
-        f = &s->frames[shown->whole ? last - 1 : last];
-    shown->function = f->start;
-    return t->fair || s->end != END_JIT || last > 0;
+    return t->fair || is_call;
 }
 
 /* The process that the emulator runs, where the stack tells and it lives. */
@@ -183,27 +106,4 @@ bool watch__process(const struct watch__stack *s, ErlNifPid *pid)
 
     pid->pid = (ERL_NIF_TERM)term;
     return term && enif_is_process_alive(NULL, pid);
-}
-
-const char *watch__stack_note(const struct watch__stack *s)
-{
-    static const char *const taken[] = {
-        [TAKEN] = "", [TAKEN_GONE] = "the thread is gone",
-        [TAKEN_BUSY] = "it fell asleep and woke up while it was looked at",
-        [TAKEN_LATE] = "it has no processor, or works in the kernel, and shows "
-            "no stack before it is back",
-        [TAKEN_OFF] = "signals are switched off: no stack of what runs",
-        [TAKEN_DENIED] = "the system does not let the stack be seen"
-    };
-    static const char *const end[] = {
-        [END_WHOLE] = "whole", [END_JIT] = "down to Erlang code",
-        [END_MACHINE] = "ends at machine code that a library made",
-        [END_NO_TABLE] = "ends at code without unwind tables",
-        [END_NO_REGISTER] = "ends where a register would be needed that a "
-            "sleeping thread does not show",
-        [END_COPIED] = "ends after the 32 KiB that are copied",
-        [END_FRAMES] = "ends after the frames that are kept"
-    };
-
-    return s->taken == TAKEN ? end[s->end] : taken[s->taken];
 }

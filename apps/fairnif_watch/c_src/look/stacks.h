@@ -5,6 +5,7 @@
 #define WATCH_STACKS_H
 
 #include "look/state.h"
+#include "unwind/culprit.h"
 
 WATCH_HIDDEN enum watch__class watch__classify(struct watch *w,
                                                struct watch__thread *t);
@@ -12,15 +13,10 @@ WATCH_HIDDEN bool watch__take_stack(struct watch *w, struct watch__thread *t,
                               uint64_t wait_ns);
 WATCH_HIDDEN bool watch__take_late_stack(struct watch *w,
                                          struct watch__thread *t);
-WATCH_HIDDEN const struct watch__frame *watch__culprit(
-    const struct watch__stack *s);
-WATCH_HIDDEN const struct watch__frame *watch__called(
-    const struct watch__stack *s);
 WATCH_HIDDEN bool watch__call_of(const struct watch *w,
                                const struct watch__thread *t,
                                struct watch__shown *shown);
 WATCH_HIDDEN bool watch__process(const struct watch__stack *s, ErlNifPid *pid);
-WATCH_HIDDEN const char *watch__stack_note(const struct watch__stack *s);
 /* t->syscall_fd; -2: the system does not show where its threads sleep. */
 WATCH_HIDDEN void watch__open_syscall(struct watch__thread *t);
 

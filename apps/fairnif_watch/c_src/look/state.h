@@ -149,17 +149,6 @@ struct watch__tally {
     uint64_t samples;           /* halved every 10 s */
 };
 
-/* -- a stack -------------------------------------------------------------------- */
-
-struct watch__stack {
-    struct watch__snapshot snapshot;
-    enum watch__taken taken;
-    struct watch__frame frames[WATCH__FRAMES];
-    unsigned count;
-    enum watch__end end;
-    struct watch__regs last;
-};
-
 /* -- all of it ------------------------------------------------------------------------- */
 
 enum { WATCH__LOOKS = 16, WATCH__RUNNING = 1024, WATCH__POOL = 64 };

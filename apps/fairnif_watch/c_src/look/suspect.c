@@ -110,32 +110,6 @@ static enum watch__does answered(struct watch__block *h,
 
 /* -- the same call ------------------------------------------------------------- */
 
-/* What a register had; 0: the frames do not tell. */
-static bool same_if_known(uint64_t a, uint64_t b)
-{
-    return !a || !b || a == b;
-}
-
-/* Frames that end early may end anywhere in the same call: then the library is
- * all that has to be the same. */
-bool watch__same_call(const struct watch__shown *a,
-                      const struct watch__shown *b)
-{
-    if (a->owner || b->owner)
-        return a->owner == b->owner && a->since == b->since
-            && a->yields == b->yields;
-    if (a->sleeps && b->sleeps && a->cpu == b->cpu)
-        return true;            /* the same sleep */
-    if (a->library != b->library)
-        return false;
-    if (a->whole && b->whole)
-        return a->function == b->function
-            && same_if_known(a->process, b->process)
-            && same_if_known(a->reductions, b->reductions)
-            && same_if_known(a->heap, b->heap);
-    return true;
-}
-
 /* Somewhere in the emulator, called by nobody knows whom. */
 static bool is_emulator_only(const struct watch__shown *s)
 {

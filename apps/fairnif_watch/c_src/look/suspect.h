@@ -4,7 +4,7 @@
 #ifndef WATCH_SUSPECT_H
 #define WATCH_SUSPECT_H
 
-#include "read/common.h"
+#include "unwind/culprit.h"
 
 /* What a thread does, as far as one look shows. */
 enum watch__class {
@@ -38,19 +38,6 @@ enum watch__does {
 struct watch__limits {
     uint64_t period_ns, warn_ns, error_ns;
     uint64_t apart_ns;          /* two stacks that prove it; at most warn */
-};
-
-/* What a stack shows of the call that a thread is in. */
-struct watch__shown {
-    bool whole;                 /* the frames go down to Erlang code; then: */
-    uint64_t process, reductions, heap; /* as that code had them */
-    uint64_t library;           /* where it is mapped: of the outermost native
-                                   frame; 0: there is none */
-    uint64_t function;          /* where it begins: of that, or else of the
-                                   outermost frame */
-    bool sleeps;
-    uint64_t cpu;               /* that the thread had used */
-    uint64_t owner, since, yields;  /* as fairnif says; owner 0: it runs none */
 };
 
 /* Whether a thread gives way. */
@@ -95,8 +82,6 @@ WATCH_HIDDEN enum watch__confirms watch__confirm(struct watch__block *h,
                                                  const struct watch__limits *limits,
                                                  const struct watch__shown *shown,
                                                  uint64_t now, uint64_t cpu);
-WATCH_HIDDEN bool watch__same_call(const struct watch__shown *a,
-                                   const struct watch__shown *b);
 /* Of what is confirmed: DO_REPORT or DO_NOTHING. */
 WATCH_HIDDEN enum watch__does watch__due(struct watch__block *h,
                                          const struct watch__limits *limits,

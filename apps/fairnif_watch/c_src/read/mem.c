@@ -1,12 +1,12 @@
 /*
- * mem.c - memory that may not be there: copied by the kernel, which answers
- * EFAULT where an access of ours would be a fault.  And words to wait for.
+ * mem.c - memory that may not be there, or is another process's: copied by the
+ * kernel, which answers EFAULT where an access of ours would be a fault.  And
+ * words to wait for.
  *
  * Called in the signal handler too: no lock, no allocation, errno kept.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -16,10 +16,11 @@
 #include <unistd.h>
 
 #include "read/mem.h"
+#include "read/source.h"
 
 enum { PAGE = 4096, PIECES = 16 };
 
-/* /proc/self/mem, for where process_vm_readv is refused (seccomp filters of
+/* /proc/PID/mem, for where process_vm_readv is refused (seccomp filters of
  * container engines do).  Opened before it is needed. */
 static _Atomic int mem_fd = -1;
 static _Atomic bool refused;
@@ -45,7 +46,7 @@ void watch__futex_wake(_Atomic uint32_t *word)
 void watch__read_start(void)
 {
     if (atomic_load(&mem_fd) < 0)
-        atomic_store(&mem_fd, open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+        atomic_store(&mem_fd, watch__source_open("mem"));
 }
 
 void watch__read_stop(void)
@@ -100,8 +101,8 @@ static size_t read_vector(char *to, uint64_t from, size_t size)
             remote[count].iov_len = rest < most ? rest : most;
             local.iov_len += remote[count++].iov_len;
         }
-        n = syscall(SYS_process_vm_readv, getpid(), &local, 1ul, remote,
-                    (unsigned long)count, 0ul);
+        n = syscall(SYS_process_vm_readv, watch__source_pid(), &local, 1ul,
+                    remote, (unsigned long)count, 0ul);
         if (n < 0 && errno != EFAULT && errno != EINTR && errno != ENOMEM) {
             atomic_store(&refused, true);
             return done + read_file(to + done, from + done, size - done);
@@ -117,11 +118,14 @@ static size_t read_vector(char *to, uint64_t from, size_t size)
 
 size_t watch__read(void *to, uint64_t from, size_t size)
 {
+    const struct watch__source *source = watch__source();
     int saved = errno;
     size_t done;
 
     if (from + size < from)
         size = (size_t)-from;
+    if (source && source->read)
+        return source->read(to, from, size);
     done = atomic_load_explicit(&refused, memory_order_relaxed)
         ? read_file(to, from, size) : read_vector(to, from, size);
     errno = saved;

@@ -6,7 +6,8 @@
 
 #include "read/common.h"
 
-/* Copies memory of this process that may not be there; bytes copied.  No lock,
+/* Copies memory of this process, or of watch__source, that may not be there;
+ * bytes copied.  No lock,
  * no allocation, errno is kept. */
 WATCH_HIDDEN size_t watch__read(void *to, uint64_t from, size_t size);
 WATCH_HIDDEN bool watch__read_all(void *to, uint64_t from, size_t size);

@@ -1,22 +1,22 @@
 /*
- * proc.c - what /proc/self/task says of one thread.
+ * proc.c - what /proc/PID/task says of one thread.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "read/proc.h"
+#include "read/source.h"
 
 int watch__open(int tid, const char *name)
 {
     char path[64];
 
-    snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "task/%d/%s", tid, name);
+    return watch__source_open(path);
 }
 
 void watch__open_once(int *fd, int tid, const char *name)

@@ -1,5 +1,5 @@
 /*
- * proc.h - what /proc/self/task says of one thread.
+ * proc.h - what /proc/PID/task says of one thread.
  */
 #ifndef WATCH_PROC_H
 #define WATCH_PROC_H
@@ -20,7 +20,7 @@ struct watch__call {
     uint64_t sp, pc;
 };
 
-/* A file under /proc/self/task/TID, to be kept open; -1. */
+/* A file under /proc/PID/task/TID, to be kept open; -1. */
 WATCH_HIDDEN int watch__open(int tid, const char *name);
 /* Where *fd is -1; -2: there is no such file. */
 WATCH_HIDDEN void watch__open_once(int *fd, int tid, const char *name);

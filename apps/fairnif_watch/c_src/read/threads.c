@@ -1,5 +1,5 @@
 /*
- * threads.c - which thread of this process is which scheduler, by name.
+ * threads.c - which thread is which scheduler, by name.
  *
  * The names are data.  OTP 25 and 26 number in front and the kernel cuts the
  * names to 15 bytes; from OTP 27 on the number stands behind.  A node whose
@@ -14,6 +14,7 @@
 
 #include "read/threads.h"
 #include "read/proc.h"
+#include "read/source.h"
 
 const char *const watch__kind_names[K_KINDS] = {
     [K_NORMAL] = "normal", [K_DIRTY_CPU] = "dirty_cpu",
@@ -57,42 +58,57 @@ bool watch__parse_name(const char *name, enum watch__sched *kind,
     return false;
 }
 
-static bool read_comm(int tid, char *name, size_t size)
+void watch__each_thread(void (*fn)(int tid, const char *name, void *arg),
+                        void *arg)
 {
-    if (watch__read_once(tid, "comm", name, size) != 0)
-        return false;
-    name[strcspn(name, "\n")] = '\0';
-    return name[0] != '\0';
+    char path[WATCH__PROC], name[32];
+    DIR *dir = opendir(watch__source_name(path, "task"));
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)) != NULL) {
+        int tid = atoi(entry->d_name);
+
+        if (tid <= 0 || watch__read_once(tid, "comm", name, sizeof name) != 0)
+            continue;
+        name[strcspn(name, "\n")] = '\0';
+        if (name[0])
+            fn(tid, name, arg);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+struct search {
+    struct watch__tids *tids;
+    char *unknown;
+    size_t used, size;
+};
+
+/* The first of a name: threads are listed in the order in which they were made,
+ * and one that native code made has its maker's name until it is given
+ * another. */
+static void take_thread(int tid, const char *name, void *arg)
+{
+    struct search *s = arg;
+    enum watch__sched kind;
+    unsigned number;
+
+    if (watch__parse_name(name, &kind, &number)) {
+        if (number <= s->tids->count[kind]
+            && !s->tids->tid[kind][number - 1])
+            s->tids->tid[kind][number - 1] = tid;
+    } else if (s->used + strlen(name) + 2 < s->size) {
+        s->used += (size_t)sprintf(s->unknown + s->used, "%s%s",
+                                   s->used ? " " : "", name);
+    }
 }
 
 bool watch__find_threads(struct watch__tids *tids, char *unknown, size_t size)
 {
-    DIR *dir = opendir("/proc/self/task");
-    struct dirent *entry;
-    size_t used = 0;
+    struct search s = {.tids = tids, .unknown = unknown, .size = size};
 
     unknown[0] = '\0';
-    while (dir && (entry = readdir(dir)) != NULL) {
-        int tid = atoi(entry->d_name);
-        enum watch__sched kind;
-        unsigned number;
-        char name[32];
-
-        if (tid <= 0 || !read_comm(tid, name, sizeof name))
-            continue;
-        if (watch__parse_name(name, &kind, &number)) {
-            /* The first: threads are listed in the order in which they were
-             * made, and one that native code made has its maker's name until
-             * it is given another. */
-            if (number <= tids->count[kind] && !tids->tid[kind][number - 1])
-                tids->tid[kind][number - 1] = tid;
-        } else if (used + strlen(name) + 2 < size) {
-            used += (size_t)sprintf(unknown + used, "%s%s", used ? " " : "",
-                                    name);
-        }
-    }
-    if (dir)
-        closedir(dir);
+    watch__each_thread(take_thread, &s);
     for (unsigned k = 0; k < K_KINDS; k++)
         for (unsigned i = 0; i < tids->count[k]; i++)
             if (!tids->tid[k][i])

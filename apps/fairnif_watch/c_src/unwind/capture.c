@@ -84,7 +84,7 @@ static void copy_registers(struct watch__regs *r, const ucontext_t *u)
 }
 
 /* The red zone may lie in the guard of a stack that is full. */
-static size_t copy_stack(unsigned char *stack, uint64_t sp, uint64_t *from)
+size_t watch__copy_stack(unsigned char *stack, uint64_t sp, uint64_t *from)
 {
     size_t size = watch__read(stack, sp - WATCH__RED_ZONE,
                               WATCH__RED_ZONE + WATCH__STACK);
@@ -113,7 +113,8 @@ static void handler(int number, siginfo_t *info, void *context)
     if (atomic_compare_exchange_strong(&page.word, &asked,
                                        ticket << 2 | TAKING)) {
         copy_registers(&page.regs, context);
-        page.size = copy_stack(page.stack, page.regs.sp, &page.from);
+        page.size = watch__copy_stack(page.stack, page.regs.sp,
+                                      &page.from);
         atomic_store(&page.word, ticket << 2 | DONE);
         watch__futex_wake(page_futex());
     }
@@ -337,7 +338,7 @@ enum watch__taken watch__take_sleeping(struct watch__snapshot *s, int tid)
     s->regs.value[32] = c.pc;
     s->regs.known = UINT64_C(1) << 31 | UINT64_C(1) << 32;
 #endif
-    s->size = copy_stack(s->stack, c.sp, &s->from);
+    s->size = watch__copy_stack(s->stack, c.sp, &s->from);
     error = watch__thread_call(tid, &again);
     if (error)
         return why(error);

@@ -26,5 +26,8 @@ WATCH_HIDDEN enum watch__taken watch__take_late(struct watch__snapshot *s,
                                                 int tid);
 WATCH_HIDDEN enum watch__taken watch__take_sleeping(struct watch__snapshot *s,
                                                     int tid);
+/* From the red zone upward, into a snapshot's; bytes. */
+WATCH_HIDDEN size_t watch__copy_stack(unsigned char *stack, uint64_t sp,
+                                      uint64_t *from);
 
 #endif

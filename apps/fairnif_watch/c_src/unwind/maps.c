@@ -1,18 +1,18 @@
 /*
- * maps.c - what is mapped where, from /proc/self/maps: read when an address is
+ * maps.c - what is mapped where, from /proc/PID/maps: read when an address is
  * in none of it, or something turned out to have changed, and now and then.
  *
  * Only executable mappings are kept, and what begins a file that has one below:
  * a node may have 30,000 others, stacks of tasks or files of a database.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "unwind/maps.h"
 #include "read/mem.h"
+#include "read/source.h"
 #include "read/task.h"
 
 enum {
@@ -289,7 +289,8 @@ static void find_images(struct watch__maps *maps)
                 break;
             }
         }
-        if (m->image >= 0 && (uintptr_t)watch__read >= m->start
+        if (m->image >= 0 && watch__source_is_own()
+            && (uintptr_t)watch__read >= m->start
             && (uintptr_t)watch__read < m->end
             && maps->image[m->image].in == IN_LIBRARY)
             maps->image[m->image].in = IN_WATCH;
@@ -302,7 +303,7 @@ static void find_images(struct watch__maps *maps)
 static void read_maps(struct watch__maps *maps)
 {
     uint64_t since = watch__now();
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int fd = watch__source_open("maps");
 
     if (fd < 0)
         return;
@@ -320,12 +321,14 @@ static void read_maps(struct watch__maps *maps)
 struct watch__maps *watch__maps_new(void)
 {
     struct watch__maps *maps = watch__pages(sizeof *maps);
+    char path[WATCH__PROC];
     bool deleted;
     ssize_t n;
 
     if (!maps)
         return NULL;
-    n = readlink("/proc/self/exe", maps->exe, sizeof maps->exe - 1);
+    n = readlink(watch__source_name(path, "exe"), maps->exe,
+                 sizeof maps->exe - 1);
     maps->exe[n > 0 ? n : 0] = 0;
     /* So it says once the emulator's package was upgraded. */
     maps->exe[length_of(maps->exe, &deleted)] = 0;

@@ -91,6 +91,16 @@ enum watch__end {
     END_NO_TABLE, END_NO_REGISTER, END_COPIED, END_FRAMES
 };
 
+/* What one thread is at. */
+struct watch__stack {
+    struct watch__snapshot snapshot;
+    enum watch__taken taken;
+    struct watch__frame frames[WATCH__FRAMES];
+    unsigned count;             /* 0: none, and `taken` says why */
+    enum watch__end end;
+    struct watch__regs last;    /* as watch__unwind leaves them */
+};
+
 /* A word of the copied stack. */
 static inline bool watch__stack_word(const struct watch__snapshot *s,
                                      uint64_t address, uint64_t *word)

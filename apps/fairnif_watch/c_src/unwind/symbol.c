@@ -19,6 +19,7 @@
 
 #include "unwind/symbol.h"
 #include "read/mem.h"
+#include "read/source.h"
 
 enum { SECTIONS_MOST = 256, SYMBOLS_MOST = 1 << 22, PIECE = 1024 };
 
@@ -149,11 +150,13 @@ static bool open_file(const struct watch__image *image, const char *path,
     const Elf64_Shdr *symtab = NULL;
     unsigned char id[WATCH__BUILD_ID];
     unsigned id_size = 0;
+    char real[4096 + 64];
     struct stat st;
     Elf64_Ehdr h;
     bool same;
 
-    from->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    watch__source_path(real, sizeof real, path);
+    from->fd = open(real, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (from->fd < 0)
         return false;
     if (fstat(from->fd, &st) != 0 || !S_ISREG(st.st_mode)
@@ -235,15 +238,16 @@ static uint64_t count_gnu(uint64_t hash)
     return 0;
 }
 
-static bool find_in_memory(const struct watch__image *image, uint64_t address,
-                           struct watch__frame *frame)
+/* Its .dynsym, how many symbols that has left out; its hash tables, or 0. */
+static bool find_dynamic(const struct watch__image *image, struct source *from,
+                         uint64_t *hash, uint64_t *gnu_hash)
 {
-    struct source from = {.fd = -1};
-    uint64_t hash = 0, gnu_hash = 0;
     Elf64_Dyn dyn[128];
     size_t n = image->dynamic_size < sizeof dyn ? (size_t)image->dynamic_size
                                                 : sizeof dyn;
 
+    *from = (struct source){.fd = -1};
+    *hash = *gnu_hash = 0;
     n = watch__read(dyn, image->dynamic, n) / sizeof *dyn;
     for (size_t i = 0; i < n && dyn[i].d_tag != DT_NULL; i++) {
         uint64_t value = dyn[i].d_un.d_val;
@@ -252,13 +256,24 @@ static bool find_in_memory(const struct watch__image *image, uint64_t address,
                                                      : value + image->bias;
 
         switch (dyn[i].d_tag) {
-        case DT_SYMTAB: from.symbols = at; break;
-        case DT_STRTAB: from.strings = at; break;
-        case DT_STRSZ: from.strings_size = value; break;
-        case DT_HASH: hash = at; break;
-        case DT_GNU_HASH: gnu_hash = at; break;
+        case DT_SYMTAB: from->symbols = at; break;
+        case DT_STRTAB: from->strings = at; break;
+        case DT_STRSZ: from->strings_size = value; break;
+        case DT_HASH: *hash = at; break;
+        case DT_GNU_HASH: *gnu_hash = at; break;
         }
     }
+    return from->symbols && from->strings;
+}
+
+static bool find_in_memory(const struct watch__image *image, uint64_t address,
+                           struct watch__frame *frame)
+{
+    struct source from;
+    uint64_t hash, gnu_hash;
+
+    if (!find_dynamic(image, &from, &hash, &gnu_hash))
+        return false;
     if (gnu_hash) {
         from.count = count_gnu(gnu_hash);
     } else if (hash) {
@@ -268,7 +283,48 @@ static bool find_in_memory(const struct watch__image *image, uint64_t address,
             && count[1] < SYMBOLS_MOST)
             from.count = count[1];
     }
-    return from.symbols && from.strings && find(&from, address, frame);
+    return find(&from, address, frame);
+}
+
+static uint32_t gnu_hash_of(const char *name)
+{
+    uint32_t h = 5381;
+
+    while (*name)
+        h = h * 33 + (unsigned char)*name++;
+    return h;
+}
+
+uint64_t watch__symbol_named(const struct watch__image *image,
+                             const char *wanted)
+{
+    struct { uint32_t buckets, first, bloom, shift; } h;
+    uint32_t hash = gnu_hash_of(wanted), i, chain;
+    uint64_t old_hash, table, chains;
+    char name[WATCH__NAME];
+    struct source from;
+    Elf64_Sym s;
+
+    if (!find_dynamic(image, &from, &old_hash, &table) || !table
+        || !watch__read_all(&h, table, sizeof h) || h.buckets == 0
+        || h.buckets > SYMBOLS_MOST || h.bloom > SYMBOLS_MOST)
+        return 0;
+    table += sizeof h + 8 * (uint64_t)h.bloom;
+    chains = table + 4 * (uint64_t)h.buckets;
+    if (!watch__read_all(&i, table + 4 * (hash % h.buckets), sizeof i))
+        return 0;
+    for (chain = 0; i >= h.first && i < SYMBOLS_MOST && !(chain & 1); i++) {
+        if (!watch__read_all(&chain, chains + 4 * (uint64_t)(i - h.first),
+                             sizeof chain)
+            || !watch__read_all(&s, from.symbols + i * sizeof s, sizeof s))
+            return 0;
+        if ((chain ^ hash) > 1 || s.st_shndx == SHN_UNDEF)
+            continue;
+        name_of(&from, &s, name);
+        if (!strcmp(name, wanted))
+            return s.st_value + image->bias;
+    }
+    return 0;
 }
 
 /* Debian's packages of debug symbols lie there, by build id. */
