@@ -21,6 +21,10 @@ commands() ->
        options => shared(["--html"]), run => fun report/2},
      fairnif_cli_new:command(),
      fairnif_cli_watch:command(),
+     #{name => "stacks", args => "PID | --name NODE | --core FILE [OPTION ...]",
+       about => "shows what a node does that cannot answer, from outside",
+       before => "bin/fairnif runs it without Erlang: `bin/fairnif stacks --help' has its options.\n",
+       options => [], run => fun stacks/2},
      #{name => "bench", args => "[RUN ...] [--json FILE]",
        about => "measures the project's figures, each compared with another tool",
        options => shared(["--json"]), run => fun bench/2},
@@ -122,6 +126,9 @@ labels(Files) ->
 bench(Opts, Runs) ->
     fairnif_check_cli_text:writable(Opts),
     fairnif_exp_bench:main(Opts, Runs).
+
+stacks(_, _) ->
+    fairnif_check_cli_text:usage("only bin/fairnif runs `stacks'", []).
 
 help(_, []) ->
     io:put_chars(fairnif_check_cli:help(commands())),

@@ -1,0 +1,140 @@
+/*
+ * main.c - fairnif stacks: what each thread of a node does, seen from outside.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "outside/core.h"
+#include "outside/erlang.h"
+#include "outside/print.h"
+#include "outside/target.h"
+#include "read/source.h"
+
+/* Two looks: what is seen twice has lasted for as long; a tenth of a second is
+ * what the watch calls an error. */
+enum { BETWEEN_MS = 100 };
+
+static const char usage[] =
+    "usage: fairnif stacks PID | --name NODE | --core FILE "
+    "[--json] [--no-stop] [--all]\n"
+    "\n"
+    "What each thread of a running node does, and who blocks it: seen from\n"
+    "outside, without the node's help. Or of one that has died.\n"
+    "\n"
+    "  --name NODE  the node that was started with that name on this machine\n"
+    "  --core FILE  a core file\n"
+    "  --json       one JSON object, for programs\n"
+    "  --no-stop    stops no thread: what runs shows no stack\n"
+    "  --all        also the stacks of threads that sleep idle\n"
+    "\n"
+    "Exit code: 0 no scheduler is blocked; 1 one is, or a pool is full, or the\n"
+    "node is stopped or has died; 2 usage; 3 it cannot be seen.\n";
+
+struct options {
+    const char *pid, *name, *core;
+    bool json, no_stop, all;
+};
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "fairnif: %s\n", what);
+    return WATCH__UNSEEN;
+}
+
+static int misused(const char *what, const char *argument)
+{
+    fprintf(stderr, "fairnif: stacks: %s%s\n%s", what, argument, usage);
+    return WATCH__USAGE;
+}
+
+/* 0, or an exit code. */
+static int parse(int argc, char **argv, struct options *o)
+{
+    for (int i = 1; i < argc; i++) {
+        const char **value = !strcmp(argv[i], "--name") ? &o->name
+            : !strcmp(argv[i], "--core") ? &o->core : NULL;
+
+        if (value) {
+            if (++i == argc)
+                return misused("a value is missing behind ", argv[i - 1]);
+            *value = argv[i];
+        } else if (!strcmp(argv[i], "--json")) {
+            o->json = true;
+        } else if (!strcmp(argv[i], "--no-stop")) {
+            o->no_stop = true;
+        } else if (!strcmp(argv[i], "--all")) {
+            o->all = true;
+        } else if (argv[i][0] == '-' || o->pid) {
+            return misused("what is ", argv[i]);
+        } else {
+            o->pid = argv[i];
+        }
+    }
+    if (!!o->pid + !!o->name + !!o->core != 1)
+        return misused("one node is needed: its process's number, --name or "
+                       "--core", "");
+    return 0;
+}
+
+static int pid_of(const struct options *o, char why[WATCH__WHY])
+{
+    char *end;
+    long pid;
+
+    if (o->name)
+        return watch__target_named(o->name, why);
+    pid = strtol(o->pid, &end, 10);
+    if (*end || pid <= 0 || pid > 1 << 30) {
+        snprintf(why, WATCH__WHY, "%s is no number of a process; a node's "
+                 "name goes behind --name", o->pid);
+        return 0;
+    }
+    return (int)pid;
+}
+
+static bool see_process(const struct options *o, struct watch__dump *d,
+                        char why[WATCH__WHY])
+{
+    int pid = pid_of(o, why);
+
+    if (!pid || !watch__target_set(pid, why))
+        return false;
+    d->pid = watch__source_pid();
+    d->stops = !o->no_stop;
+    watch__target_name(d->pid, d->name, sizeof d->name);
+    if (!watch__dump_start(d)) {
+        snprintf(why, WATCH__WHY, "process %d has ended", pid);
+        return false;
+    }
+    watch__dump_look(d, BETWEEN_MS * NS_PER_MS);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct watch__verdict verdict;
+    struct options o = {.json = false};
+    struct watch__dump d = {.waiting = {-1, -1, -1}};
+    char why[WATCH__WHY] = "";
+    int error;
+
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    error = parse(argc, argv, &o);
+    if (error)
+        return error;
+    if (o.core ? !watch__core_dump(o.core, &d, why) : !see_process(&o, &d, why))
+        return fail(why);
+    watch__dump_erlang(&d);
+    watch__judge(&d, &verdict);
+    if (o.json)
+        watch__print_json(stdout, &d, &verdict);
+    else
+        watch__print(stdout, &d, &verdict, o.all);
+    watch__dump_free(&d);
+    return fflush(stdout) == 0 ? verdict.exit_code : fail("cannot write");
+}

@@ -1,0 +1,199 @@
+/*
+ * target.c - which process is looked at: a BEAM, by its threads' names, that the
+ * system lets us read.  Every refusal says what is missing.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "outside/target.h"
+#include "read/mem.h"
+#include "read/proc.h"
+#include "read/source.h"
+#include "read/threads.h"
+
+enum { CAP_PTRACE = 19, ARGUMENTS = 64 * 1024 };
+
+static struct watch__source process;
+
+static int read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), n = 0;
+
+    text[0] = '\0';
+    if (fd < 0)
+        return -1;
+    for (ssize_t got = 1; got > 0 && (size_t)n < size - 1; n += (int)got)
+        got = read(fd, text + n, size - 1 - (size_t)n);
+    text[n] = '\0';
+    close(fd);
+    return n;
+}
+
+/* Of a line "KEY: VALUE" in /proc/PID/status. */
+static bool status_of(int pid, const char *key, unsigned base, uint64_t *value)
+{
+    char path[64], text[4096], *at;
+
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    if (read_text(path, text, sizeof text) <= 0 || !(at = strstr(text, key)))
+        return false;
+    *value = strtoull(at + strlen(key), NULL, (int)base);
+    return true;
+}
+
+static bool may_trace_all(void)
+{
+    uint64_t effective;
+
+    return status_of(getpid(), "\nCapEff:", 16, &effective)
+        && effective >> CAP_PTRACE & 1;
+}
+
+/* What of the system's rules stands in the way, as far as it says. */
+static void say_denied(int pid, char why[WATCH__WHY])
+{
+    static const char yama[] = "/proc/sys/kernel/yama/ptrace_scope";
+    uint64_t uid = 0, tracer = 0;
+    char scope[16];
+    int n;
+
+    status_of(pid, "\nUid:", 10, &uid);
+    if (status_of(pid, "\nTracerPid:", 10, &tracer) && tracer) {
+        snprintf(why, WATCH__WHY, "process %d is traced already, by process "
+                 "%d", pid, (int)tracer);
+        return;
+    }
+    n = snprintf(why, WATCH__WHY, "the system does not let us read process "
+                 "%d", pid);
+    if (may_trace_all())
+        n += snprintf(why + n, WATCH__WHY - (size_t)n, ": a security module "
+                      "or a seccomp filter forbids it");
+    else if (uid != geteuid())
+        n += snprintf(why + n, WATCH__WHY - (size_t)n, ", which belongs to "
+                      "user %d: run this as that user, or as root: "
+                      "CAP_SYS_PTRACE is missing", (int)uid);
+    else
+        n += snprintf(why + n, WATCH__WHY - (size_t)n, ": CAP_SYS_PTRACE is "
+                      "missing; run this as root (in a container: with "
+                      "--cap-add SYS_PTRACE)");
+    if (read_text(yama, scope, sizeof scope) > 0) {
+        scope[strcspn(scope, "\n")] = '\0';
+        snprintf(why + n, WATCH__WHY - (size_t)n, ". %s is %s", yama, scope);
+    }
+}
+
+static void count_scheduler(int tid, const char *name, void *arg)
+{
+    enum watch__sched kind;
+    unsigned number;
+
+    (void)tid;
+    *(unsigned *)arg += watch__parse_name(name, &kind, &number);
+}
+
+/* The first readable address of its maps. */
+static bool may_read(void)
+{
+    char line[64];
+    int fd = watch__source_open("maps");
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return false;
+    line[n] = '\0';
+    watch__read_start();
+    return watch__read(line, strtoull(line, NULL, 16), 1) == 1;
+}
+
+bool watch__target_set(int pid, char why[WATCH__WHY])
+{
+    unsigned schedulers = 0;
+    uint64_t group;
+
+    if (!status_of(pid, "\nTgid:", 10, &group)) {
+        snprintf(why, WATCH__WHY, "there is no process %d", pid);
+        return false;
+    }
+    process = (struct watch__source){.pid = (int)group};
+    watch__source_set(&process);
+    watch__each_thread(count_scheduler, &schedulers);
+    if (schedulers == 0) {
+        snprintf(why, WATCH__WHY, "process %d has no thread that is called as "
+                 "a scheduler is: it is no node of Erlang/OTP 25 or newer, or "
+                 "has ended", process.pid);
+        return false;
+    }
+    if (!may_read()) {
+        say_denied(process.pid, why);
+        return false;
+    }
+    return true;
+}
+
+/* -- names --------------------------------------------------------------- */
+
+/* The argument behind -sname or -name, which the emulator is started with. */
+void watch__target_name(int pid, char *name, size_t size)
+{
+    static char text[ARGUMENTS];
+    char path[64];
+    int n;
+
+    name[0] = '\0';
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    n = read_text(path, text, sizeof text);
+    for (char *at = text; at < text + n; at += strlen(at) + 1)
+        if (!strcmp(at, "-sname") || !strcmp(at, "-name")) {
+            at += strlen(at) + 1;
+            if (at < text + n)
+                snprintf(name, size, "%s", at);
+        }
+}
+
+/* A part that is not given is any. */
+static bool same_node(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "@");
+
+    return n == strcspn(b, "@") && !memcmp(a, b, n)
+        && (!a[n] || !b[n] || !strcmp(a + n, b + n));
+}
+
+int watch__target_named(const char *name, char why[WATCH__WHY])
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    char its[256], path[64], comm[32];
+    int found = 0, n = 0;
+
+    while (dir && (entry = readdir(dir)) != NULL) {
+        int pid = atoi(entry->d_name);
+
+        snprintf(path, sizeof path, "/proc/%d/comm", pid);
+        if (pid <= 0 || read_text(path, comm, sizeof comm) <= 0
+            || strncmp(comm, "beam", 4))
+            continue;
+        watch__target_name(pid, its, sizeof its);
+        if (!its[0] || !same_node(its, name))
+            continue;
+        if (!n++)
+            found = pid;
+        else
+            snprintf(why, WATCH__WHY, "processes %d and %d are both called "
+                     "%s: give one's number", found, pid, name);
+    }
+    if (dir)
+        closedir(dir);
+    if (n == 0)
+        snprintf(why, WATCH__WHY, "no process here was started as node %s; "
+                 "give the number of its process", name);
+    return n == 1 ? found : 0;
+}
