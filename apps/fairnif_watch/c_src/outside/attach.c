@@ -62,7 +62,7 @@ bool watch__regs_from(struct watch__regs *r, const void *words, size_t size)
     return true;
 }
 
-static enum watch__taken why(int error)
+static enum watch__taken why_not(int error)
 {
     return error == ESRCH || error == ECHILD ? TAKEN_GONE : TAKEN_DENIED;
 }
@@ -80,17 +80,17 @@ static enum watch__taken wait_stop(const struct taking *t, int *status)
         nanosleep(&nap, NULL);
     }
     if (pid < 0)
-        return why(errno);
+        return why_not(errno);
     return WIFSTOPPED(*status) ? TAKEN : TAKEN_GONE;
 }
 
-static enum watch__taken copy(struct watch__snapshot *s, int tid)
+static enum watch__taken copy_stopped(struct watch__snapshot *s, int tid)
 {
     struct user_regs_struct u;
     struct iovec v = {.iov_base = &u, .iov_len = sizeof u};
 
     if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &v) != 0)
-        return why(errno);
+        return why_not(errno);
     if (!watch__regs_from(&s->regs, &u, v.iov_len))
         return TAKEN_OFF;
     s->tid = tid;
@@ -100,7 +100,7 @@ static enum watch__taken copy(struct watch__snapshot *s, int tid)
     return TAKEN;
 }
 
-static void *take(void *arg)
+static void *take_main(void *arg)
 {
     struct taking *t = arg;
     uint64_t since;
@@ -110,18 +110,18 @@ static void *take(void *arg)
     setpriority(PRIO_PROCESS, 0, -20);
     prctl(PR_SET_TIMERSLACK, 1);
     if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) != 0) {
-        t->taken = why(errno);
+        t->taken = why_not(errno);
         return NULL;
     }
     since = watch__now();
     if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) != 0) {
-        t->taken = why(errno);
+        t->taken = why_not(errno);
         return NULL;
     }
     t->taken = wait_stop(t, &status);
     if (t->taken != TAKEN)
         return NULL;
-    t->taken = copy(t->s, t->tid);
+    t->taken = copy_stopped(t->s, t->tid);
     /* A signal that came just then is passed on. */
     signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
     ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)signal);
@@ -136,7 +136,7 @@ enum watch__taken watch__take_stopped(struct watch__snapshot *s, int tid,
                        .taken = TAKEN_DENIED};
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, take, &t) != 0)
+    if (pthread_create(&thread, NULL, take_main, &t) != 0)
         return TAKEN_DENIED;
     pthread_join(thread, NULL);
     *paused_ns = t.paused_ns;

@@ -82,11 +82,19 @@ static int by_role(const void *a, const void *b)
 {
     const struct watch__line *x = a, *y = b;
 
+    if (x->has_died != y->has_died)
+        return x->has_died ? -1 : 1;
     if (x->role != y->role)
         return x->role < y->role ? -1 : 1;
     if (x->number != y->number)
         return x->number < y->number ? -1 : 1;
     return x->tid - y->tid;
+}
+
+void watch__dump_sort(struct watch__dump *d)
+{
+    if (d->count > 0)
+        qsort(d->lines, d->count, sizeof *d->lines, by_role);
 }
 
 bool watch__dump_start(struct watch__dump *d)
@@ -95,8 +103,7 @@ bool watch__dump_start(struct watch__dump *d)
     if (!d->maps)
         return false;
     watch__each_thread(add_thread, d);
-    if (d->count > 0)
-        qsort(d->lines, d->count, sizeof *d->lines, by_role);
+    watch__dump_sort(d);
     return d->count > 0;
 }
 
@@ -139,7 +146,7 @@ void watch__dump_take(struct watch__dump *d, struct watch__line *line,
     watch__judge_line(line, watch__sleeps_native(s, line->place.syscall));
 }
 
-static void unwind_taken(struct watch__dump *d, struct watch__stack *s)
+static void unwind_line(struct watch__dump *d, struct watch__stack *s)
 {
     s->count = 0;
     s->end = END_WHOLE;
@@ -149,7 +156,7 @@ static void unwind_taken(struct watch__dump *d, struct watch__stack *s)
                                  WATCH__FRAMES, &s->end, &s->last);
 }
 
-static void stop(struct watch__dump *d, struct watch__stack *s, int tid)
+static void stop_and_take(struct watch__dump *d, struct watch__stack *s, int tid)
 {
     uint64_t paused = 0;
 
@@ -157,10 +164,10 @@ static void stop(struct watch__dump *d, struct watch__stack *s, int tid)
     d->stopped += s->taken == TAKEN;
     if (paused > d->longest_pause_ns)
         d->longest_pause_ns = paused;
-    unwind_taken(d, s);
+    unwind_line(d, s);
 }
 
-static void take(struct watch__dump *d, struct watch__line *line,
+static void take_stack(struct watch__dump *d, struct watch__line *line,
                  struct watch__stack *s)
 {
     int fd = watch__open(line->tid, "syscall");
@@ -171,18 +178,18 @@ static void take(struct watch__dump *d, struct watch__line *line,
         line->run = watch__where(fd, &line->place);
         if (line->run == RUN_SLEEPS) {
             s->taken = watch__take_sleeping(&s->snapshot, line->tid);
-            unwind_taken(d, s);
+            unwind_line(d, s);
             if (s->taken == TAKEN && s->end == END_NO_REGISTER && d->stops
                 && restarts(line->place.syscall)) {
-                stop(d, s, line->tid);
+                stop_and_take(d, s, line->tid);
                 s->snapshot.slept = true;
                 s->snapshot.syscall = line->place.syscall;
             }
         } else if (d->stops) {
-            stop(d, s, line->tid);
+            stop_and_take(d, s, line->tid);
         } else {
             s->taken = TAKEN_OFF;
-            unwind_taken(d, s);
+            unwind_line(d, s);
         }
     }
     if (fd >= 0)
@@ -227,7 +234,7 @@ static uint64_t asleep_ns(int tid)
     return slept && now > slept ? now - slept : 0;
 }
 
-static bool same_place(const struct watch__place *a,
+static bool is_same_place(const struct watch__place *a,
                        const struct watch__place *b)
 {
     return a->syscall == b->syscall && a->arg == b->arg && a->sp == b->sp
@@ -241,7 +248,7 @@ static bool still_asleep(const struct watch__line *line, uint64_t ran)
     struct watch__place place;
     bool is = line->run == RUN_SLEEPS && ran == line->ran_ns
         && watch__where(fd, &place) == RUN_SLEEPS
-        && same_place(&place, &line->place);
+        && is_same_place(&place, &line->place);
 
     if (fd >= 0)
         close(fd);
@@ -268,7 +275,7 @@ static void look_at(struct watch__dump *d, struct watch__line *line, bool first,
             line->since_ns = now - line->looked_at;
         return;
     }
-    take(d, line, s);
+    take_stack(d, line, s);
     was_in = line->in_call;
     line->in_call = watch__shown_of(s, ran, &shown) && s->count > 0;
     line->same = was_in && line->in_call

@@ -18,7 +18,7 @@ const char *const watch__doing_names[DOINGS] = {
     [DOING_STOPPED] = "stopped", [DOING_DIED] = "died"
 };
 
-static bool begins(const char *s, const char *with)
+static bool has_prefix(const char *s, const char *with)
 {
     return !strncmp(s, with, strlen(with));
 }
@@ -50,7 +50,7 @@ static bool is_call_bif(const struct watch__frame *f)
     char name[WATCH__LABEL];
 
     watch__plain(f->symbol, name);
-    return begins(name, "beam_jit_call_bif");
+    return has_prefix(name, "beam_jit_call_bif");
 }
 
 static bool is_loop(const struct watch__frame *f)
@@ -69,8 +69,8 @@ static bool is_loop(const struct watch__frame *f)
 
 static bool is_gc(const struct watch__frame *f)
 {
-    return begins(f->symbol, "erts_garbage_collect")
-        || begins(f->symbol, "erts_gc_");
+    return has_prefix(f->symbol, "erts_garbage_collect")
+        || has_prefix(f->symbol, "erts_gc_");
 }
 
 static bool is_exit(const struct watch__frame *f)
@@ -130,7 +130,7 @@ static int holder_of(const struct watch__line *l)
     struct { uint32_t lock, count; int32_t owner; } mutex;
 
     for (unsigned i = 0; i < l->count && l->frames[i].in == IN_LIBC; i++)
-        if (begins(l->frames[i].symbol, "pthread_mutex_"))
+        if (has_prefix(l->frames[i].symbol, "pthread_mutex_"))
             return watch__read_all(&mutex, l->place.arg, sizeof mutex)
                 && mutex.lock ? mutex.owner : 0;
     return 0;
@@ -167,13 +167,16 @@ void watch__judge_line(struct watch__line *l, bool sleeps_native)
 {
     l->culprit = foreign(l);
     l->holder = 0;
-    if (l->state == 'T' || l->state == 't')
+    if (l->has_died)
+        l->doing = DOING_DIED;
+    else if (l->state == 'T' || l->state == 't')
         l->doing = DOING_STOPPED;
     else if (l->run == RUN_SLEEPS)
         l->doing = asleep(l, sleeps_native);
     else
         l->doing = awake(l);
-    if (l->doing == DOING_EMULATOR || (l->doing == DOING_WAITS && !l->culprit))
+    if ((l->doing == DOING_DIED && !l->culprit) || l->doing == DOING_EMULATOR
+        || (l->doing == DOING_WAITS && !l->culprit))
         l->culprit = own(l);
 }
 
@@ -184,11 +187,11 @@ void watch__judge_line(struct watch__line *l, bool sleeps_native)
 void watch__plain(const char *symbol, char to[WATCH__LABEL])
 {
     const char *s = symbol + 2;
-    bool nested = begins(symbol, "_ZN");
+    bool nested = has_prefix(symbol, "_ZN");
     size_t used = 0;
 
     snprintf(to, WATCH__LABEL, "%s", symbol);
-    if (!begins(symbol, "_Z"))
+    if (!has_prefix(symbol, "_Z"))
         return;
     s += nested + strspn(s + nested, nested ? "rVK" : "L");
     do {

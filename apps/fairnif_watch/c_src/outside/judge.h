@@ -4,7 +4,7 @@
 #ifndef WATCH_JUDGE_H
 #define WATCH_JUDGE_H
 
-#include "outside/dump.h"
+#include "outside/line.h"
 
 enum { WATCH__LABEL = 768 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "outside/core.h"
+#include "outside/dead.h"
 #include "outside/erlang.h"
 #include "outside/print.h"
 #include "outside/target.h"
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     error = parse(argc, argv, &o);
     if (error)
         return error;
-    if (o.core ? !watch__core_dump(o.core, &d, why) : !see_process(&o, &d, why))
+    if (o.core ? !watch__dump_core(o.core, &d, why) : !see_process(&o, &d, why))
         return fail(why);
     watch__dump_erlang(&d);
     watch__judge(&d, &verdict);

@@ -41,7 +41,8 @@ static void doing_of(const struct watch__dump *d, const struct watch__line *l,
     }
 }
 
-static void print_frame(FILE *to, const struct watch__frame *f)
+/* False: from here outward it is how each scheduler's thread begins. */
+static bool print_frame(FILE *to, const struct watch__frame *f)
 {
     char name[WATCH__LABEL], label[WATCH__LABEL];
 
@@ -54,6 +55,8 @@ static void print_frame(FILE *to, const struct watch__frame *f)
         fprintf(to, "    %s\n", name);
     else
         fprintf(to, "    %s\n", label);
+    return strcmp(f->symbol, "erts_dirty_process_main")
+        && strcmp(f->symbol, "erts_schedule");
 }
 
 static void print_process(FILE *to, const struct watch__process_seen *p)
@@ -115,7 +118,8 @@ static void print_line(FILE *to, const struct watch__dump *d,
         return;
     }
     for (unsigned i = 0; i < l->count; i++)
-        print_frame(to, &l->frames[i]);
+        if (!print_frame(to, &l->frames[i]))
+            break;
     if (l->process)
         print_calls(to, l->process);
     if (l->count == 0 || (l->end != END_WHOLE && l->end != END_JIT))

@@ -31,7 +31,7 @@ static const struct {
     {"fairnif_watch", R_WATCH},
 };
 
-static bool fits(const char *pattern, const char *name, unsigned *number)
+static bool is_called(const char *pattern, const char *name, unsigned *number)
 {
     *number = 0;
     for (; *pattern; pattern++)
@@ -56,7 +56,7 @@ enum watch__role watch__role_of(int tid, int pid, const char *name,
     if (watch__parse_name(name, &kind, number))
         return (enum watch__role)kind;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (fits(names[i].name, name, number))
+        if (is_called(names[i].name, name, number))
             return names[i].role;
     *number = 0;
     return tid == pid ? R_MAIN : R_OTHER;

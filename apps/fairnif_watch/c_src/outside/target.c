@@ -36,7 +36,7 @@ static int read_text(const char *path, char *text, size_t size)
 }
 
 /* Of a line "KEY: VALUE" in /proc/PID/status. */
-static bool status_of(int pid, const char *key, unsigned base, uint64_t *value)
+static bool status_number(int pid, const char *key, unsigned base, uint64_t *value)
 {
     char path[64], text[4096], *at;
 
@@ -51,7 +51,7 @@ static bool may_trace_all(void)
 {
     uint64_t effective;
 
-    return status_of(getpid(), "\nCapEff:", 16, &effective)
+    return status_number(getpid(), "\nCapEff:", 16, &effective)
         && effective >> CAP_PTRACE & 1;
 }
 
@@ -63,8 +63,8 @@ static void say_denied(int pid, char why[WATCH__WHY])
     char scope[16];
     int n;
 
-    status_of(pid, "\nUid:", 10, &uid);
-    if (status_of(pid, "\nTracerPid:", 10, &tracer) && tracer) {
+    status_number(pid, "\nUid:", 10, &uid);
+    if (status_number(pid, "\nTracerPid:", 10, &tracer) && tracer) {
         snprintf(why, WATCH__WHY, "process %d is traced already, by process "
                  "%d", pid, (int)tracer);
         return;
@@ -118,7 +118,7 @@ bool watch__target_set(int pid, char why[WATCH__WHY])
     unsigned schedulers = 0;
     uint64_t group;
 
-    if (!status_of(pid, "\nTgid:", 10, &group)) {
+    if (!status_number(pid, "\nTgid:", 10, &group)) {
         snprintf(why, WATCH__WHY, "there is no process %d", pid);
         return false;
     }

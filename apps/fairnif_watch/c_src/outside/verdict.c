@@ -21,6 +21,7 @@ struct group {                  /* schedulers of one role, in one call */
     char name[WATCH__LABEL];
     unsigned count;
     uint64_t since_ns;          /* the shortest */
+    long waiting;               /* in their queues */
 };
 
 const char *watch__time(uint64_t ns, char to[32])
@@ -133,6 +134,7 @@ static bool group_of(const struct watch__dump *d, unsigned at, struct group *g)
         if (i < at)
             return false;
         g->count++;
+        g->waiting += m->queue > 0 ? m->queue : 0;
         if (m->since_ns < g->since_ns)
             g->since_ns = m->since_ns;
     }
@@ -190,16 +192,26 @@ static void subject_of(unsigned n, unsigned all, const struct watch__line *first
                  strcmp(verb, "have") ? "is" : "has");
 }
 
+static void processes_wait(long n, char to[64])
+{
+    if (n > 0)
+        snprintf(to, 64, n == 1 ? "; 1 process waits" : "; %ld processes wait",
+                 n);
+    else
+        to[0] = '\0';
+}
+
 static void blocked(const struct watch__dump *d, struct watch__verdict *v,
                     const struct group *g)
 {
-    char subject[96], asleep[256], time[32];
+    char subject[96], asleep[256], time[32], waiting[64];
 
     subject_of(g->count, count_role(d, R_NORMAL, false), g->first, "have",
                subject);
     how(d, g->first, asleep);
-    say(v, "%s been blocked for %s%s by %s%s.", subject, lasts(g->first),
-        watch__time(g->since_ns, time), g->name, asleep);
+    processes_wait(g->waiting, waiting);
+    say(v, "%s been blocked for %s%s by %s%s%s.", subject, lasts(g->first),
+        watch__time(g->since_ns, time), g->name, asleep, waiting);
     v->exit_code = WATCH__FOUND;
 }
 
@@ -214,7 +226,7 @@ static void say_waiting(long n, char to[64])
 }
 
 /* Of a pool that is full the largest group first. */
-static void pool(const struct watch__dump *d, struct watch__verdict *v,
+static void judge_pool(const struct watch__dump *d, struct watch__verdict *v,
                  enum watch__role role)
 {
     unsigned all = count_role(d, role, false), n = count_role(d, role, true);
@@ -262,13 +274,15 @@ static void died(const struct watch__dump *d, struct watch__verdict *v)
 {
     for (unsigned i = 0; i < d->count; i++) {
         const struct watch__line *l = &d->lines[i];
-        char name[WATCH__LABEL], thread[64];
+        char name[WATCH__LABEL], thread[64], address[64];
 
         if (l->doing != DOING_DIED)
             continue;
         name_of_line(l, name);
-        say(v, "The node died of signal %d (%s) in %s, on %s.", d->signal,
-            strsignal(d->signal), name, watch__thread_name(l, thread));
+        snprintf(address, sizeof address, d->has_address
+                 ? " at address 0x%llx" : "", (unsigned long long)d->address);
+        say(v, "The node died of signal %d (%s)%s in %s, on %s.", d->signal,
+            strsignal(d->signal), address, name, watch__thread_name(l, thread));
         v->exit_code = WATCH__FOUND;
     }
 }
@@ -304,8 +318,8 @@ void watch__judge(const struct watch__dump *d, struct watch__verdict *v)
             blocked(d, v, &g);
     if (v->count == 0 && !d->is_core)
         at_rest(d, v);
-    pool(d, v, R_DIRTY_CPU);
-    pool(d, v, R_DIRTY_IO);
-    if (v->count == 0)
-        say(v, "The core does not say what it died of.");
+    judge_pool(d, v, R_DIRTY_CPU);
+    judge_pool(d, v, R_DIRTY_IO);
+    if (d->note[0])
+        say(v, "%s", d->note);
 }
