@@ -50,6 +50,10 @@ nap(Us) -> ?NIF(Us).
 %% @doc An object whose destructor spins for that many ms.
 object(Ms) -> ?NIF(Ms).
 
+%% @doc Writes to that address, and so ends the node with SIGSEGV.
+fault(Address) -> ?NIF(Address).
+fault_dirty_io(Address) -> ?NIF(Address).
+
 version() -> erlang:nif_error(not_loaded).
 
 %% @doc The number of the caller's thread in the operating system.

@@ -103,6 +103,7 @@ static bool see_process(const struct options *o, struct watch__dump *d,
         return false;
     d->pid = watch__source_pid();
     d->stops = !o->no_stop;
+    d->tracer = watch__target_tracer(d->pid);
     watch__target_name(d->pid, d->name, sizeof d->name);
     if (!watch__dump_start(d)) {
         snprintf(why, WATCH__WHY, "process %d has ended", pid);

@@ -55,18 +55,25 @@ static bool may_trace_all(void)
         && effective >> CAP_PTRACE & 1;
 }
 
+int watch__target_tracer(int pid)
+{
+    uint64_t tracer;
+
+    return status_number(pid, "\nTracerPid:", 10, &tracer) ? (int)tracer : 0;
+}
+
 /* What of the system's rules stands in the way, as far as it says. */
 static void say_denied(int pid, char why[WATCH__WHY])
 {
     static const char yama[] = "/proc/sys/kernel/yama/ptrace_scope";
-    uint64_t uid = 0, tracer = 0;
+    int tracer = watch__target_tracer(pid), n;
+    uint64_t uid = 0;
     char scope[16];
-    int n;
 
     status_number(pid, "\nUid:", 10, &uid);
-    if (status_number(pid, "\nTracerPid:", 10, &tracer) && tracer) {
+    if (tracer) {
         snprintf(why, WATCH__WHY, "process %d is traced already, by process "
-                 "%d", pid, (int)tracer);
+                 "%d", pid, tracer);
         return;
     }
     n = snprintf(why, WATCH__WHY, "the system does not let us read process "

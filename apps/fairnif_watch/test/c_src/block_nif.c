@@ -84,6 +84,22 @@ static ERL_NIF_TERM version(ErlNifEnv *env, int argc,
     return enif_make_int(env, VERSION);
 }
 
+/* Ends the node. */
+__attribute__((noinline)) static void write_to(volatile char *nowhere)
+{
+    *nowhere = 1;
+}
+
+static ERL_NIF_TERM fault(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    unsigned address = 0;
+
+    (void)argc;
+    enif_get_uint(env, argv[0], &address);
+    write_to((volatile char *)(uintptr_t)address);
+    return argv[0];
+}
+
 /* -- an object whose destructor blocks ---------------------------------------- */
 
 static ErlNifResourceType *type;
@@ -153,6 +169,8 @@ static ErlNifFunc nifs[] = {
     { "burst", 1, burst, 0 },
     { "nap", 1, nap, 0 },
     { "object", 1, object, 0 },
+    { "fault", 1, fault, 0 },
+    { "fault_dirty_io", 1, fault, ERL_NIF_DIRTY_JOB_IO_BOUND },
     { "version", 0, version, 0 },
     { "tid", 0, tid, 0 },
 };
