@@ -99,7 +99,7 @@ void watch__vm_close(struct watch__vm *vm)
     watch__pages_free(vm, sizeof *vm);
 }
 
-/* -- a process -------------------------------------------------------------- */
+/* -- a process ------------------------------------------------------------- */
 
 static void take_status(struct watch__vm_process *p, uint32_t status)
 {
@@ -151,6 +151,13 @@ static bool take_old_heap(const struct watch__vm *vm,
         || (vm_is_pointer(start) && end > start && end % 8 == 0);
 }
 
+static struct watch__vm_function named(const uint64_t mfa[3])
+{
+    return (struct watch__vm_function){
+        .module = mfa[0], .function = mfa[1], .arity = (unsigned)mfa[2]
+    };
+}
+
 /* The code where it was scheduled out; where that is none of a module, the
  * function that C was called as. */
 static bool take_current(const struct watch__vm *vm,
@@ -161,7 +168,7 @@ static bool take_current(const struct watch__vm *vm,
 
     if (vm->current_mfa && vm_words(words[vm->current_mfa], mfa, 3) == 3
         && watch__vm_is_mfa(vm, mfa))
-        called = (struct watch__vm_function){mfa[0], mfa[1], (unsigned)mfa[2], 0};
+        called = named(mfa);
     if (p->runs) {
         p->called = called;
         return false;
@@ -177,7 +184,7 @@ static bool take_initial(const struct watch__vm *vm,
 {
     const uint64_t *mfa = words + vm->initial;
 
-    p->initial = (struct watch__vm_function){mfa[0], mfa[1], (unsigned)mfa[2], 0};
+    p->initial = named(mfa);
     return watch__vm_is_mfa(vm, mfa);
 }
 

@@ -100,7 +100,7 @@ struct watch__vm_process {
     uint64_t reductions;        /* up to when it was scheduled out last */
     enum watch__vm_status status;
     bool runs;                  /* a normal scheduler runs it */
-    enum watch__vm_type dirty;  /* not VM_NORMAL: it runs or waits there */
+    enum watch__vm_type dirty;  /* what it waits for, to run on next */
     struct watch__vm_function initial;
     struct watch__vm_function current;  /* where it waits, or was scheduled out.
                                            Not of one that a normal scheduler
@@ -140,7 +140,7 @@ WATCH_HIDDEN bool watch__vm_process(const struct watch__vm *vm,
 WATCH_HIDDEN uint64_t watch__vm_each(const struct watch__vm *vm,
                                      uint32_t *slot);
 /* Where the Erlang stack of a process that a normal scheduler runs begins for
- * sure, from the registers where native frames end (as watch__unwind gave them).
+ * sure, from the registers where native frames end (watch__unwind's `last').
  * That is at most too high: innermost functions may be missing. */
 WATCH_HIDDEN uint64_t watch__vm_sp(const struct watch__vm_process *process,
                                    const struct watch__regs *last);

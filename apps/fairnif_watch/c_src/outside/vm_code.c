@@ -3,9 +3,9 @@
  * the functions that a process's stack returns to.
  *
  * The emulator keeps three sorted lists of where modules lie, one of them
- * active: three records of {modules, how many, room, a middle}.  A module begins
- * with a header, whose last part is a list of its functions; each function
- * begins with its name.
+ * active: three records of {modules, how many, room, a middle}.  A module
+ * begins with a header, whose last part is a list of its functions; each
+ * function begins with its name.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@ enum { LIST_WORDS = 4, MODULES_LEAST = 8, MODULES_MOST = WATCH__VM_MODULES,
        HEADER_WORDS = 32, FUNCTIONS_MOST = 1 << 20,
        TRIED = 24, STACK_MOST = 1 << 17, PIECE = 512 };
 
-/* -- the lists of modules --------------------------------------------------- */
+/* -- the lists of modules -------------------------------------------------- */
 
 static bool is_list(const uint64_t *list)
 {
@@ -100,8 +100,9 @@ static bool are_functions(const struct watch__vm *vm,
     return true;
 }
 
-static bool list_fits(const struct watch__vm *vm, const struct watch__vm_list *list,
-                 unsigned word, unsigned mfa)
+static bool list_fits(const struct watch__vm *vm,
+                      const struct watch__vm_list *list, unsigned word,
+                      unsigned mfa)
 {
     unsigned step = list->count / TRIED + 1, good = 0, tried = 0;
 
@@ -205,7 +206,7 @@ bool watch__vm_function_at(const struct watch__vm *vm, uint64_t pc,
     return false;
 }
 
-/* -- stacks ----------------------------------------------------------------- */
+/* -- stacks ---------------------------------------------------------------- */
 
 /* Return addresses are the only words of a stack without a term's tag that are
  * in code.  Each is behind its call, which may be its function's last word. */

@@ -10,6 +10,8 @@
 #include "outside/vm_word.h"
 
 enum { W = WATCH__VM_WORDS, REGISTERED_LEAST = 3,
+       /* So many processes say enough. */
+       SOME = 8, ATTEMPTS = 3,
        /* Of a large table it is not sought on and on. */
        ENOUGH = 32, SLOTS_ENOUGH = 1 << 15,
        /* Lengths, from the beginning of their queue */
@@ -63,7 +65,7 @@ static bool find_only(const struct watch__vm *vm, const struct sample *s,
     return *word < W && find_word(vm, s, holds, *word + 1, size) == W;
 }
 
-/* -- the registered name: a record that points to the process --------------- */
+/* -- the registered name: a record that points to the process -------------- */
 
 static bool is_registered(const struct watch__vm *vm, uint64_t address,
                           const uint64_t *words, unsigned k)
@@ -94,7 +96,7 @@ static const char *learn_name(struct watch__vm *vm, const struct sample *s)
     return found == 1 ? NULL : "no word is the record of a registered name";
 }
 
-/* -- the heap --------------------------------------------------------------- */
+/* -- the heap -------------------------------------------------------------- */
 
 /* Start and end, and close behind them the size. */
 static bool is_heap(const struct watch__vm *vm, uint64_t address,
@@ -167,7 +169,7 @@ static const char *learn_old_heap(struct watch__vm *vm, const struct sample *s)
     return "no process has an old heap";
 }
 
-/* -- functions -------------------------------------------------------------- */
+/* -- functions ------------------------------------------------------------- */
 
 static bool is_initial(const struct watch__vm *vm, uint64_t address,
                        const uint64_t *words, unsigned k)
@@ -205,30 +207,37 @@ static const char *learn_initial(struct watch__vm *vm, const struct sample *s)
 {
     if (vm->why[VM_ATOMS])
         return "atoms are not known";
-    return find_only(vm, s, is_initial, 3, &vm->initial)
+    return find_only(vm, s, is_initial, 4, &vm->initial)
         ? NULL : "no three words are a function";
 }
 
-/* A process that has not run yet, or ends, is at code of the emulator's own:
- * most are in a module. */
+/* A process that has not run yet, or ends, is at code of the emulator's own;
+ * of the others it is this word alone that is in code. */
 static const char *learn_current(struct watch__vm *vm, const struct sample *s)
 {
-    unsigned found = 0;
+    unsigned best = 0, second = 0;
 
     if (vm->why[VM_CODE])
         return "the code's modules are not known";
-    for (unsigned k = 1; k < s->words; k++)
-        if (count_of(vm, s, is_code, k) > s->count - s->count / 4) {
+    for (unsigned k = 1; k < s->words; k++) {
+        unsigned n = count_of(vm, s, is_code, k);
+
+        if (n > best) {
+            second = best;
+            best = n;
             vm->code_pointer = k;
-            found++;
+        } else if (n > second) {
+            second = n;
         }
+    }
     vm->current_mfa = vm->why[VM_INITIAL] ? 0 : vm->initial + 3;
     if (vm->current_mfa && !holds_all(vm, s, is_current, vm->current_mfa))
         vm->current_mfa = 0;
-    return found == 1 ? NULL : "no word is a code address of most processes";
+    return best >= SOME && best >= s->count / 8 && second < best / 2
+        ? NULL : "no word is a code address of most processes";
 }
 
-/* -- messages --------------------------------------------------------------- */
+/* -- messages -------------------------------------------------------------- */
 
 /* A queue that is empty: its first is none, and its last pointer is itself. */
 static bool is_empty(const struct watch__vm *vm, uint64_t address,
@@ -279,7 +288,21 @@ static bool walk_all(const struct watch__vm *vm, const uint64_t *words,
         && walk_queue(words[vm->incoming], &w->incoming);
 }
 
-/* Counted; of a long queue, what it says itself. */
+/* Nothing came or went meanwhile. */
+static bool queues_stay(const struct watch__vm *vm, uint64_t address,
+                        const uint64_t *words)
+{
+    unsigned from = vm->messages, n = vm->middle + OUTER + 1 - from;
+    uint64_t now[W], in[IN_LENGTH + 1];
+
+    return vm_words(address + 8 * from, now, n) == n
+        && !memcmp(now, words + from, n * sizeof *now)
+        && vm_words(address + 8 * vm->incoming, in, IN_LENGTH + 1)
+            == IN_LENGTH + 1
+        && !memcmp(in, words + vm->incoming, sizeof in);
+}
+
+/* Counted; where they are many, or come and go, what the queues say. */
 bool watch__vm_messages(const struct watch__vm *vm, uint64_t address,
                         const uint64_t *words, uint64_t *messages)
 {
@@ -291,22 +314,21 @@ bool watch__vm_messages(const struct watch__vm *vm, uint64_t address,
         || !is_queue(vm, address, words, vm->middle)
         || !is_queue(vm, address, words, vm->incoming))
         return false;
-    *messages = own + in;
-    if (walk_all(vm, words, &w))
-        *messages = w.inner + w.middle + w.incoming;
-    else if (own + in < WALK_MOST || own > UINT32_MAX || in > UINT32_MAX)
-        return false;
-    return true;
+    *messages = walk_all(vm, words, &w) && queues_stay(vm, address, words)
+        ? w.inner + w.middle + w.incoming : own + in;
+    return *messages <= UINT32_MAX;
 }
 
+/* k 1: and it can be seen. */
 static bool has_length(const struct watch__vm *vm, uint64_t address,
                        const uint64_t *words, unsigned k)
 {
     struct walked w;
+    bool whole = walk_all(vm, words, &w);
 
-    (void)address;
-    (void)k;
-    return walk_all(vm, words, &w)
+    if (!queues_stay(vm, address, words))
+        return k == 0;
+    return whole
         ? own_length(vm, words) == w.inner + (vm->inner_length ? 0 : w.middle)
             && words[vm->incoming + IN_LENGTH] == w.incoming
         : own_length(vm, words) + words[vm->incoming + IN_LENGTH] >= WALK_MOST;
@@ -316,9 +338,9 @@ static const char *learn_messages(struct watch__vm *vm, const struct sample *s)
 {
     unsigned found[3], n = 0;
 
-    for (unsigned k = 1; k + 8 <= s->words; k++)
+    for (unsigned k = 2; k + 8 <= s->words; k++)
         if (holds_all(vm, s, is_queue, k)
-            && count_of(vm, s, is_empty, k) > s->count / 2) {
+            && count_of(vm, s, is_empty, k) > s->count / 4) {
             if (n < 3)
                 found[n] = k;
             n++;
@@ -331,7 +353,8 @@ static const char *learn_messages(struct watch__vm *vm, const struct sample *s)
     vm->inner_length = vm->middle - vm->messages == INNER + 1;
     if (!vm->inner_length && vm->middle - vm->messages != INNER)
         return "the message queues lie in no known way";
-    return holds_all(vm, s, has_length, 0) ? NULL
+    return vm->middle + OUTER < W && holds_all(vm, s, has_length, 0)
+        && count_of(vm, s, has_length, 1) >= SOME ? NULL
         : "the length of a message queue is not how many are in it";
 }
 
@@ -353,7 +376,7 @@ static const char *learn_reductions(struct watch__vm *vm,
         most += s->word[i][k] >= 2000;
     }
     vm->reductions = k;
-    return used > s->count - s->count / 4 && most > 0
+    return used >= SOME && used >= s->count / 8 && most > 0
         ? NULL : "it is no count of most processes";
 }
 
@@ -434,7 +457,7 @@ static const char *learn_next(struct watch__vm *vm, const struct sample *s)
         : "no word is the next process of a run queue";
 }
 
-/* -- all of it -------------------------------------------------------------- */
+/* -- all of it ------------------------------------------------------------- */
 
 /* As they are for two readings. */
 static void take_sample(const struct watch__vm *vm, struct sample *s)
@@ -442,6 +465,7 @@ static void take_sample(const struct watch__vm *vm, struct sample *s)
     uint64_t again[W], at;
     uint32_t slot = 0;
 
+    s->count = 0;
     for (unsigned tried = 0; s->count < WATCH__VM_SAMPLE
                              && tried < 2 * WATCH__VM_SAMPLE
                              && (s->count < ENOUGH || slot < SLOTS_ENOUGH)
@@ -461,29 +485,54 @@ static void take_sample(const struct watch__vm *vm, struct sample *s)
                 s->words = (unsigned)((s->at[k] - s->at[i]) / 8);
 }
 
+static const char *learn_stack(struct watch__vm *vm, const struct sample *s)
+{
+    (void)s;
+    return vm->why[VM_HEAP] ? "the heap is not known"
+        : vm->why[VM_CODE] ? "the code's modules are not known" : NULL;
+}
+
+/* Each behind those that it needs */
+static const struct {
+    enum watch__vm_field field;
+    const char *(*learn)(struct watch__vm *vm, const struct sample *s);
+} fields[] = {
+    {VM_NAME, learn_name}, {VM_HEAP, learn_heap}, {VM_OLD_HEAP, learn_old_heap},
+    {VM_INITIAL, learn_initial}, {VM_CURRENT, learn_current},
+    {VM_MESSAGES, learn_messages}, {VM_REDUCTIONS, learn_reductions},
+    {VM_STATUS, learn_status}, {VM_NEXT, learn_next}, {VM_STACK, learn_stack}
+};
+
+/* The first time, and again what could not be shown. */
+static bool learn_from(struct watch__vm *vm, const struct sample *s, bool again)
+{
+    bool shown = true;
+
+    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char **why = &vm->why[fields[i].field];
+
+        if (!again || *why)
+            *why = s->count < SOME ? "there are too few processes"
+                : fields[i].learn(vm, s);
+        shown = shown && !*why;
+    }
+    return shown;
+}
+
 void watch__vm_learn_processes(struct watch__vm *vm)
 {
     struct sample *s = watch__pages(sizeof *s);
 
-    if (s)
-        take_sample(vm, s);
-    if (!s || s->count < 8) {
-        for (unsigned i = VM_NEXT; i < VM_FIELDS; i++)
-            vm->why[i] = vm->why[VM_TABLE] ? "the process table is not known"
-                                           : "there are too few processes";
-        watch__pages_free(s, sizeof *s);
-        return;
+    for (unsigned i = 0; i < ATTEMPTS; i++) {
+        if (s)
+            take_sample(vm, s);
+        if (!s || vm->why[VM_TABLE]) {
+            for (unsigned k = VM_NEXT; k < VM_FIELDS; k++)
+                vm->why[k] = "the process table is not known";
+            break;
+        }
+        if (learn_from(vm, s, i > 0))
+            break;
     }
-    vm->why[VM_NAME] = learn_name(vm, s);
-    vm->why[VM_HEAP] = learn_heap(vm, s);
-    vm->why[VM_OLD_HEAP] = learn_old_heap(vm, s);
-    vm->why[VM_INITIAL] = learn_initial(vm, s);
-    vm->why[VM_CURRENT] = learn_current(vm, s);
-    vm->why[VM_MESSAGES] = learn_messages(vm, s);
-    vm->why[VM_REDUCTIONS] = learn_reductions(vm, s);
-    vm->why[VM_STATUS] = learn_status(vm, s);
-    vm->why[VM_NEXT] = learn_next(vm, s);
-    vm->why[VM_STACK] = vm->why[VM_HEAP] ? "the heap is not known"
-        : vm->why[VM_CODE] ? "the code's modules are not known" : NULL;
     watch__pages_free(s, sizeof *s);
 }

@@ -12,17 +12,16 @@
 #include "outside/vm_word.h"
 
 enum { WORDS = 64, SCHEDULERS_MOST = 1024, LINE = 64, STRIDE_MOST = 1 << 17,
-       QUEUE = 512, PRIORITIES = 4, LISTS = 3, RETRIES = 5, INFO = 12,
-       /* What is behind a queue's pointer to its scheduler, at least */
-       QUEUE_REST = 112 };
+       QUEUE = 512, PRIORITIES = 4, LISTS = 3, RETRIES = 5, INFO = 12 };
 
-/* Bytes of a queue, in the two ways that are known: its length, what it has of
- * each priority, the lists, and its ports; of the first all of them, of the
- * second the ports are counted from its pointer to its scheduler. */
+/* Bytes of a queue, in the two ways that are known: its length, behind the most
+ * that it was; what it has of each priority; their lists; its ports.  Of the
+ * first way all, of the second the ports are counted from its pointer to its
+ * scheduler. */
 static const struct way { bool all; unsigned length, processes, lists, ports; }
 ways[] = {
     {true, 64, 96, 144, 216},           /* 25, 27 */
-    {false, 44, 48, 96, 88}             /* 29 */
+    {false, 164, 48, 96, 88}            /* 29 */
 };
 
 /* -- schedulers ------------------------------------------------------------ */
@@ -152,12 +151,12 @@ static struct queue take_queue(const struct watch__vm *vm,
                                const unsigned char *bytes)
 {
     const struct way *way = &ways[vm->queue_way];
-    unsigned base = way->all ? 8 * vm->queue_scheduler : 0;
+    unsigned scheduler = 8 * vm->queue_scheduler;
+    unsigned base = way->all ? scheduler : 0;
     struct queue queue = {.length = half(bytes, base + way->length)};
     uint32_t of[PRIORITIES], sum;
 
-    queue.ok = take_info(bytes + 8 * vm->queue_scheduler + way->ports, &sum,
-                         &queue);
+    queue.ok = take_info(bytes + scheduler + way->ports, &sum, &queue);
     for (unsigned i = 0; i < PRIORITIES; i++) {
         queue.ok = take_info(bytes + base + way->processes + INFO * i, &of[i],
                              &queue) && queue.ok;
@@ -171,7 +170,9 @@ static struct queue take_queue(const struct watch__vm *vm,
         queue.ok = queue.ok && (n == 0) == (queue.first[i] == 0)
             && (n == 0 || vm_is_pointer(queue.first[i]));
     }
-    queue.ok = queue.ok && sum == queue.length;
+    queue.used = queue.used && half(bytes, base + way->length - 4) > 0;
+    queue.ok = queue.ok && sum == queue.length
+        && sum <= half(bytes, base + way->length - 4);
     return queue;
 }
 
@@ -182,7 +183,7 @@ static struct queue read_queue(const struct watch__vm *vm, unsigned number)
     struct queue queue = {0};
 
     for (unsigned i = 0; i < RETRIES && !queue.ok; i++) {
-        if (!watch__read_all(bytes, queue_of(vm, number), QUEUE))
+        if (!watch__read_all(bytes, queue_of(vm, number), vm->queue_stride))
             break;
         queue = take_queue(vm, bytes);
     }
@@ -195,7 +196,7 @@ static bool learn_back(struct watch__vm *vm)
     uint64_t back;
 
     for (vm->queue_scheduler = 1;
-         8 * vm->queue_scheduler + QUEUE_REST <= vm->queue_stride;
+         8 * vm->queue_scheduler < vm->queue_stride;
          vm->queue_scheduler++) {
         unsigned n = 0;
 
@@ -217,6 +218,8 @@ static bool learn_way(struct watch__vm *vm)
         unsigned good = 0, used = 0;
 
         vm->queue_way = way;
+        if (8 * vm->queue_scheduler + ways[way].ports + INFO > vm->queue_stride)
+            continue;
         for (unsigned i = 0; i < vm->queues + 2; i++) {
             struct queue queue = read_queue(vm, i);
 
@@ -297,7 +300,8 @@ unsigned watch__vm_queues(const struct watch__vm *vm,
         if (!queue.ok)
             continue;
         queues[count] = (struct watch__vm_queue){
-            .type = i < vm->queues ? VM_NORMAL : VM_DIRTY_CPU + (i - vm->queues),
+            .type = i < vm->queues ? VM_NORMAL
+                : VM_DIRTY_CPU + (i - vm->queues),
             .number = i < vm->queues ? i + 1 : 0, .length = queue.length
         };
         if (!vm->why[VM_TABLE])

@@ -13,7 +13,7 @@ enum { SLOTS_LEAST = 1024, SLOTS_MOST = 1 << 27, PIECE = 512,
        /* Of an atom: its link and hash are in front of its index */
        INDEX = 2, ATOM_WORDS = 6 };
 
-/* -- the process table ---------------------------------------------------- */
+/* -- the process table ----------------------------------------------------- */
 
 static unsigned bits_of(uint32_t slots)
 {
@@ -110,7 +110,7 @@ uint64_t watch__vm_each(const struct watch__vm *vm, uint32_t *slot)
 }
 
 /* A pid of 26 and later has its slot in the low bits: the number of the cache
- * line is above the place in the line there, and below it in what is printed. */
+ * line is above the place in the line there, below it in what is printed. */
 void watch__vm_pid(const struct watch__vm *vm, uint64_t pid, char *text,
                    size_t size)
 {
@@ -132,13 +132,14 @@ void watch__vm_pid(const struct watch__vm *vm, uint64_t pid, char *text,
              (unsigned long long)serial);
 }
 
-/* -- atoms ---------------------------------------------------------------- */
+/* -- atoms ----------------------------------------------------------------- */
 
 static uint64_t atom_at(uint64_t pages, uint64_t index)
 {
     uint64_t page, atom, words[INDEX + 1];
 
-    return index < ATOMS_MOST && vm_word(pages + 8 * (index / PAGE_ATOMS), &page)
+    return index < ATOMS_MOST
+        && vm_word(pages + 8 * (index / PAGE_ATOMS), &page)
         && vm_word(page + 8 * (index % PAGE_ATOMS), &atom)
         && vm_words(atom, words, INDEX + 1) == INDEX + 1
         && (uint32_t)words[INDEX] == index

@@ -56,7 +56,8 @@ static ErlNifFunc functions[] = {
     {"machine_named", 1, machine_named, 0},
     {"spin", 1, spin, 0},
     {"nap", 1, nap, 0},
-    {"spin_dirty", 1, spin, ERL_NIF_DIRTY_JOB_CPU_BOUND}
+    {"spin_dirty", 1, spin, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"nap_dirty", 1, nap, ERL_NIF_DIRTY_JOB_IO_BOUND}
 };
 
 ERL_NIF_INIT(in_beam_block, functions, NULL, NULL, NULL, NULL)
