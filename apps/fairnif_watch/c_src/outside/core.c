@@ -101,10 +101,12 @@ static bool begins_same(unsigned file, int fd)
     return false;
 }
 
-static bool has_code(unsigned file)
+/* Of others than libraries and executables a core has no head. */
+static bool has_head(unsigned file)
 {
     for (unsigned i = 0; i < segment_count; i++)
-        if (segments[i].file == (int)file && segments[i].flags & PF_X)
+        if (segments[i].file == (int)file && segments[i].offset == 0
+            && segments[i].held >= PAGE)
             return true;
     return false;
 }
@@ -115,13 +117,13 @@ static int core_file(unsigned file)
     struct mapped *f = &files[file];
 
     if (f->state == FILE_UNTRIED) {
-        f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        f->fd = watch__source_open_file(f->path);
         f->state = f->fd >= 0 && begins_same(file, f->fd) ? FILE_SAME
                                                           : FILE_OTHER;
         if (f->state == FILE_OTHER) {
             if (f->fd >= 0)
                 close(f->fd);
-            if (has_code(file)) {
+            if (has_head(file)) {
                 core.missing++;
                 core.missing_path = f->path;
             }
@@ -194,6 +196,25 @@ static bool write_maps(void)
     return fclose(to) == 0;
 }
 
+static int by_start(const void *a, const void *b)
+{
+    const struct segment *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* By address; those that lie on another one are dropped. */
+static void sort_segments(void)
+{
+    unsigned kept = 0;
+
+    qsort(segments, segment_count, sizeof *segments, by_start);
+    for (unsigned i = 0; i < segment_count; i++)
+        if (kept == 0 || segments[i].start >= segments[kept - 1].end)
+            segments[kept++] = segments[i];
+    segment_count = kept;
+}
+
 /* -- notes --------------------------------------------------------------- */
 
 static void take_thread_note(const char *at, size_t size)
@@ -225,8 +246,8 @@ static void take_signal(const char *at, size_t size)
 {
     siginfo_t info;
 
-    if (size < sizeof info)
-        return;
+    if (size < sizeof info || core.count > 1)
+        return;                 /* a debugger writes one for each thread */
     memcpy(&info, at, sizeof info);
     core.signal = info.si_signo;
     core.has_address = info.si_code > 0
@@ -247,9 +268,9 @@ static void take_auxv(const char *at, size_t size)
 
 static int file_named(const char *path)
 {
-    for (unsigned i = 0; i < file_count; i++)
-        if (!strcmp(files[i].path, path))
-            return (int)i;
+    /* By address, so one's ranges follow one another. */
+    if (file_count > 0 && !strcmp(files[file_count - 1].path, path))
+        return (int)file_count - 1;
     files[file_count] = (struct mapped){.path = path, .fd = -1};
     return (int)file_count++;
 }
@@ -259,12 +280,19 @@ static void take_files(const char *at, size_t size)
 {
     uint64_t head[2], range[3];
     const char *end = at + size, *path;
+    struct segment *room;
+    unsigned more = 0;
 
     if (size < sizeof head || end[-1] || files)
         return;
     memcpy(head, at, sizeof head);
     if (head[0] > (size - sizeof head) / sizeof range
-        || !(files = calloc(head[0] + 1, sizeof *files)))
+        || !(room = realloc(segments, (segment_count + head[0] + 1)
+                            * sizeof *segments)))
+        return;
+    segments = room;
+    files = calloc(head[0] + 1, sizeof *files);
+    if (!files)
         return;
     path = at + sizeof head + head[0] * sizeof range;
     for (uint64_t i = 0; i < head[0] && path < end; i++) {
@@ -273,12 +301,22 @@ static void take_files(const char *at, size_t size)
 
         memcpy(range, at + sizeof head + i * sizeof range, sizeof range);
         s = (struct segment *)(uintptr_t)segment_of(range[0]);
+        if (!s && range[0] < range[1] && !segment_of(range[1] - 1)
+            && more < head[0]) {
+            /* Not written by a debugger, since the file has it. */
+            s = &segments[segment_count + more++];
+            *s = (struct segment){
+                .start = range[0], .end = range[1], .flags = PF_R | PF_X
+            };
+        }
         if (s && s->start == range[0] && length > 0 && length < PATH_BYTES) {
             s->file = file_named(path);
             s->offset = range[2] * head[1];
         }
         path += length + 1;
     }
+    segment_count += more;
+    sort_segments();
 }
 
 static void take_core_note(const Elf64_Nhdr *n, const char *at)
@@ -328,18 +366,8 @@ static void take_notes(uint64_t at, uint64_t size)
 
 /* -- the file ------------------------------------------------------------ */
 
-static int by_start(const void *a, const void *b)
-{
-    const struct segment *x = a, *y = b;
-
-    return x->start < y->start ? -1 : x->start > y->start;
-}
-
-/* Those that do not lie on another one. */
 static void take_segments(const Elf64_Phdr *p, unsigned count)
 {
-    unsigned kept = 0;
-
     segments = calloc((size_t)count + 1, sizeof *segments);
     for (unsigned i = 0; segments && i < count; i++) {
         uint64_t end = p[i].p_vaddr + p[i].p_memsz;
@@ -355,13 +383,8 @@ static void take_segments(const Elf64_Phdr *p, unsigned count)
         core.is_cut |= p[i].p_filesz > core_size
             || p[i].p_offset > core_size - p[i].p_filesz;
     }
-    if (!segments)
-        return;
-    qsort(segments, segment_count, sizeof *segments, by_start);
-    for (unsigned i = 0; i < segment_count; i++)
-        if (kept == 0 || segments[i].start >= segments[kept - 1].end)
-            segments[kept++] = segments[i];
-    segment_count = kept;
+    if (segments)
+        sort_segments();
 }
 
 /* More than 65534 are counted in the first section's header. */

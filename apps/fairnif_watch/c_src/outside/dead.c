@@ -2,6 +2,7 @@
  * dead.c - a node that has died, from its core: the threads as they stood.
  */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/user.h>
@@ -9,6 +10,7 @@
 #include "outside/attach.h"
 #include "outside/core.h"
 #include "outside/dead.h"
+#include "outside/erlang.h"
 #include "read/mem.h"
 #include "unwind/capture.h"
 #include "unwind/unwind.h"
@@ -57,8 +59,15 @@ static void take_thread_of_core(struct watch__dump *d,
                              &s->end, &s->last);
     line->place.syscall = call_of(t, &s->snapshot.regs, &line->place.arg);
     line->run = line->place.syscall >= 0 ? RUN_SLEEPS : RUN_RUNNING;
-    line->has_died = d->count == 1;
+    line->has_died = d->count == 1 && d->signal > 0;
+    line->same = line->proven = true;   /* it is all that there is */
     watch__dump_take(d, line, s);
+}
+
+/* A debugger that writes the core of a process which lives stops it. */
+static bool is_of_death(int signal)
+{
+    return signal != SIGSTOP && signal != SIGTRAP;
 }
 
 bool watch__dump_core(const char *path, struct watch__dump *d,
@@ -71,7 +80,7 @@ bool watch__dump_core(const char *path, struct watch__dump *d,
         return false;
     d->is_core = true;
     d->pid = core->pid;
-    d->signal = core->signal;
+    d->signal = is_of_death(core->signal) ? core->signal : 0;
     d->has_address = core->has_address;
     d->address = core->address;
     d->maps = watch__maps_new();
@@ -83,6 +92,9 @@ bool watch__dump_core(const char *path, struct watch__dump *d,
     for (unsigned i = 0; i < core->count; i++)
         take_thread_of_core(d, &core->threads[i], s);
     watch__pages_free(s, sizeof *s);
+    watch__erlang_open(d);
+    for (unsigned i = 0; i < d->count; i++)
+        watch__erlang_seen(d, &d->lines[i], false);
     if (core->is_cut)
         snprintf(d->note, sizeof d->note, "The core is cut: some of it is "
                  "missing.");

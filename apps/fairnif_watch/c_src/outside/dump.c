@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -20,11 +21,12 @@
 #include "outside/judge.h"
 #include "read/mem.h"
 #include "read/proc.h"
+#include "read/source.h"
 #include "unwind/capture.h"
 #include "unwind/name.h"
 #include "unwind/unwind.h"
 
-enum { STOP_NS = 50000000, TRIES = 3 };
+enum { STOP_NS = 200000000, TRIES = 3 };
 
 /* The kernel restarts them where no handler runs, whatever their arguments. */
 static bool restarts(long number)
@@ -216,6 +218,25 @@ static uint64_t accounted(const char *text)
     return at ? (uint64_t)(strtod(at + 1, NULL) * 1e6) : 0;
 }
 
+/* Each processor's clock leaves out what interrupts and other machines took of
+ * it, so it has to be the same one. */
+static bool go_to_cpu_of(int tid)
+{
+    enum { PROCESSOR = 39 };
+    char text[1024], *at;
+    cpu_set_t set;
+
+    if (watch__read_once(tid, "stat", text, sizeof text) != 0
+        || !(at = strrchr(text, ')')))
+        return false;
+    for (int field = 2; at && field < PROCESSOR; field++)
+        at = strchr(at + 1, ' ');
+    CPU_ZERO(&set);
+    if (at)
+        CPU_SET((unsigned)atoi(at + 1) % CPU_SETSIZE, &set);
+    return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
 static uint64_t asleep_ns(int tid)
 {
     char text[2048];
@@ -225,6 +246,8 @@ static uint64_t asleep_ns(int tid)
     if (watch__read_once(tid, "sched", text, sizeof text) != 0)
         return 0;
     slept = accounted(text);
+    if (!go_to_cpu_of(tid))
+        return 0;
     fd = open("/proc/thread-self/sched", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         if (watch__slurp(fd, text, sizeof text) > 0)
@@ -247,6 +270,7 @@ static bool still_asleep(const struct watch__line *line, uint64_t ran)
     int fd = watch__open(line->tid, "syscall");
     struct watch__place place;
     bool is = line->run == RUN_SLEEPS && ran == line->ran_ns
+        && ran != WATCH__NEVER
         && watch__where(fd, &place) == RUN_SLEEPS
         && is_same_place(&place, &line->place);
 
@@ -269,7 +293,7 @@ static void look_at(struct watch__dump *d, struct watch__line *line, bool first,
         line->cpu = (int)(watch__less(ran, line->ran_ns) * 1000
                           / (now - line->looked_at));
     if (!first && still_asleep(line, ran)) {
-        line->same = true;
+        line->same = line->proven = true;
         line->since_ns = asleep_ns(line->tid);
         if (line->since_ns < now - line->looked_at)
             line->since_ns = now - line->looked_at;
@@ -280,6 +304,7 @@ static void look_at(struct watch__dump *d, struct watch__line *line, bool first,
     line->in_call = watch__shown_of(s, ran, &shown) && s->count > 0;
     line->same = was_in && line->in_call
         && watch__same_call(&line->shown, &shown);
+    line->proven = line->same && line->shown.whole && shown.whole;
     line->shown = shown;
     line->since_ns = line->same ? now - line->looked_at : 0;
     if (first) {
@@ -289,19 +314,59 @@ static void look_at(struct watch__dump *d, struct watch__line *line, bool first,
     watch__dump_take(d, line, s);
 }
 
-void watch__dump_look(struct watch__dump *d, uint64_t between_ns)
+/* A lock's holder is known by what its own PID namespace calls it. */
+static void find_holder(const struct watch__dump *d, struct watch__line *line)
+{
+    char text[4096], *at;
+
+    for (unsigned i = 0; i < d->count && line->holder; i++) {
+        if (watch__read_once(d->lines[i].tid, "status", text, sizeof text)
+            || !(at = strstr(text, "\nNSpid:")))
+            continue;
+        at[1 + strcspn(at + 1, "\n")] = '\0';
+        at = strrchr(at, '\t');
+        if (at && atoi(at + 1) == line->holder) {
+            line->holder = d->lines[i].tid;
+            return;
+        }
+    }
+    line->holder = 0;
+}
+
+static void look_at_all(struct watch__dump *d, bool first,
+                        struct watch__stack *s,
+                        void (*seen)(struct watch__dump *d,
+                                     struct watch__line *line, bool first))
+{
+    for (unsigned i = 0; i < d->count; i++) {
+        s->snapshot.size = 0;
+        look_at(d, &d->lines[i], first, s);
+        watch__source_lay(s->snapshot.stack, s->snapshot.from,
+                          s->snapshot.size);
+        seen(d, &d->lines[i], first);
+        watch__source_lay(NULL, 0, 0);
+    }
+}
+
+void watch__dump_look(struct watch__dump *d, uint64_t between_ns,
+                      void (*seen)(struct watch__dump *d,
+                                   struct watch__line *line, bool first))
 {
     const struct timespec nap = {(time_t)(between_ns / NS_PER_S),
                                  (long)(between_ns % NS_PER_S)};
     struct watch__stack *s = watch__pages(sizeof *s);
+    cpu_set_t all;
 
     if (!s)
         return;
-    for (unsigned i = 0; i < d->count; i++)
-        look_at(d, &d->lines[i], true, s);
+    sched_getaffinity(0, sizeof all, &all);
+    look_at_all(d, true, s, seen);
     d->between_ns = between_ns;
     nanosleep(&nap, NULL);
+    look_at_all(d, false, s, seen);
     for (unsigned i = 0; i < d->count; i++)
-        look_at(d, &d->lines[i], false, s);
+        if (d->lines[i].holder)
+            find_holder(d, &d->lines[i]);
+    sched_setaffinity(0, sizeof all, &all);
     watch__pages_free(s, sizeof *s);
 }

@@ -23,7 +23,8 @@ struct watch__dump {
     /* how many wait for a scheduler of that role; -1: not known */
     long waiting[R_DIRTY_IO + 1];
     char release[8];            /* "25"; "" */
-    const char *unseen[32];     /* what of Erlang is left out, and why */
+    struct watch__vm *vm;       /* while it is looked at; NULL: none */
+    char unseen[512];           /* what of Erlang is left out, and why; "" */
     struct watch__maps *maps;
     struct watch__line *lines;
     unsigned count, room;
@@ -31,7 +32,12 @@ struct watch__dump {
 
 /* Of what watch__source is. */
 WATCH_HIDDEN bool watch__dump_start(struct watch__dump *d);
-WATCH_HIDDEN void watch__dump_look(struct watch__dump *d, uint64_t between_ns);
+/* `seen': of each thread as soon as it was looked at, and twice.  What
+ * watch__read reads of its stack then is what was copied. */
+WATCH_HIDDEN void watch__dump_look(struct watch__dump *d, uint64_t between_ns,
+                                   void (*seen)(struct watch__dump *d,
+                                                struct watch__line *line,
+                                                bool first));
 WATCH_HIDDEN void watch__dump_sort(struct watch__dump *d);
 WATCH_HIDDEN void watch__dump_free(struct watch__dump *d);
 /* Names and judges what is in `s`, for a core too. */

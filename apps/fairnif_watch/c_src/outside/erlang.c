@@ -154,18 +154,58 @@ static void find_roles(struct watch__dump *d, const struct watch__vm *vm)
         }
 }
 
-static void fill_line(const struct watch__vm *vm, struct watch__line *l)
+/* The process that the scheduler runs: by its own word, and by the register where
+ * there is one, which may have what ran before. */
+static uint64_t process_of(const struct watch__vm *vm,
+                           const struct watch__line *l)
 {
-    uint64_t process = 0, reductions, heap;
+    uint64_t process = 0, reductions, heap, runs;
 
-    if (l->end == END_JIT && l->count > 0)
-        watch__erlang_of(&l->last, &process, &reductions, &heap);
     if (l->doing == DOING_IDLE || l->role > R_DIRTY_IO)
+        return 0;
+    runs = watch__vm_running(vm, (enum watch__vm_type)l->role, l->number);
+    if (l->role == R_NORMAL && l->end == END_JIT && l->count > 0) {
+        watch__erlang_of(&l->last, &process, &reductions, &heap);
+        return process == runs ? runs : 0;
+    }
+    return runs;
+}
+
+/* Each dirty call is scheduled in and out, which its reductions tell. */
+static void prove_dirty(const struct watch__dump *d, struct watch__line *l,
+                        uint64_t process, bool first)
+{
+    const struct watch__vm *vm = d->vm;
+    struct watch__vm_process p;
+    uint64_t reductions = process && watch__vm_process(vm, process, &p)
+        && has(&p, VM_REDUCTIONS) ? p.reductions + 1 : 0;
+
+    if (first) {
+        l->ran = process;
+        l->ran_reductions = reductions;
+    } else if (!l->proven) {
+        l->proven = reductions && l->ran == process
+            && l->ran_reductions == reductions;
+        if (l->proven && !l->same) {    /* a stack was late */
+            l->same = true;
+            l->since_ns = d->between_ns;
+        }
+        if (l->proven && l->count == 0)
+            l->doing = DOING_NATIVE;
+    }
+}
+
+void watch__erlang_seen(struct watch__dump *d, struct watch__line *l,
+                        bool first)
+{
+    uint64_t process = d->vm ? process_of(d->vm, l) : 0;
+
+    if (!d->vm)
         return;
-    if (!process)
-        process = watch__vm_running(vm, (enum watch__vm_type)l->role,
-                                    l->number);
-    l->process = process_at(vm, l, process);
+    if (l->role == R_DIRTY_CPU || l->role == R_DIRTY_IO)
+        prove_dirty(d, l, process, first);
+    if (!first)
+        l->process = process_at(d->vm, l, process);
 }
 
 static void fill_queues(struct watch__dump *d, const struct watch__vm *vm)
@@ -196,21 +236,34 @@ static const struct watch__image *emulator(struct watch__dump *d)
     return NULL;
 }
 
-void watch__dump_erlang(struct watch__dump *d)
+static void fill_unseen(struct watch__dump *d, const struct watch__vm *vm)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; i < VM_FIELDS && n < sizeof d->unseen; i++)
+        if (vm->why[i])
+            n += (size_t)snprintf(d->unseen + n, sizeof d->unseen - n,
+                                  "%s%s (%s)", n ? ", " : "",
+                                  watch__vm_field_name(i), vm->why[i]);
+}
+
+void watch__erlang_open(struct watch__dump *d)
 {
     const struct watch__image *image = emulator(d);
-    struct watch__vm *vm = image ? watch__vm_open(image) : NULL;
 
-    if (!vm)
+    d->vm = image ? watch__vm_open(image) : NULL;
+    if (d->vm && d->is_core)
+        find_roles(d, d->vm);
+}
+
+void watch__erlang_close(struct watch__dump *d)
+{
+    if (!d->vm)
         return;
-    snprintf(d->release, sizeof d->release, "%s", vm->release);
-    for (unsigned i = 0; i < VM_FIELDS; i++)
-        d->unseen[i] = vm->why[i];
-    if (d->is_core)
-        find_roles(d, vm);
-    for (unsigned i = 0; i < d->count; i++)
-        fill_line(vm, &d->lines[i]);
-    fill_queues(d, vm);
+    snprintf(d->release, sizeof d->release, "%s", d->vm->release);
+    fill_unseen(d, d->vm);
+    fill_queues(d, d->vm);
     watch__dump_sort(d);
-    watch__vm_close(vm);
+    watch__vm_close(d->vm);
+    d->vm = NULL;
 }

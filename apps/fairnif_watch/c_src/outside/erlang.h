@@ -20,7 +20,11 @@ struct watch__process_seen {
     char stack[WATCH__CALLS][WATCH__MFA];   /* who waits for `current' */
 };
 
-/* Fills in what is known, and why the rest is not. */
-WATCH_HIDDEN void watch__dump_erlang(struct watch__dump *d);
+/* Before the looks, which call the second, and when they are over: fills in what
+ * is known, and why the rest is not. */
+WATCH_HIDDEN void watch__erlang_open(struct watch__dump *d);
+WATCH_HIDDEN void watch__erlang_seen(struct watch__dump *d,
+                                     struct watch__line *line, bool first);
+WATCH_HIDDEN void watch__erlang_close(struct watch__dump *d);
 
 #endif

@@ -9,20 +9,6 @@
 #include "outside/print.h"
 
 /* Any bytes: what is no UTF-8 becomes a question mark. */
-static size_t utf8(const unsigned char *s)
-{
-    size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2
-        : *s >= 0xe0 && *s < 0xf0 ? 3 : *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
-
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
-        || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 static void text(FILE *to, const char *s)
 {
     const unsigned char *p = (const unsigned char *)s;
@@ -33,7 +19,7 @@ static void text(FILE *to, const char *s)
     }
     putc('"', to);
     while (*p) {
-        size_t n = utf8(p);
+        size_t n = watch__utf8(p);
 
         if (n == 0)
             putc('?', to);
@@ -174,6 +160,8 @@ static void line(FILE *to, const struct watch__dump *d,
     text_key(to, "doing", watch__doing_names[l->doing]);
     key(to, "blocked");
     fputs(watch__is_stuck(l) ? "true" : "false", to);
+    key(to, "proven");
+    fputs(l->proven ? "true" : "false", to);
     number_key(to, "since_ms", l->since_ns > 0, (double)l->since_ns / 1e6);
     number_key(to, "cpu", l->cpu >= 0, l->cpu / 1000.0);
     number_key(to, "system_call", l->place.syscall >= 0,
@@ -215,6 +203,7 @@ void watch__print_json(FILE *to, const struct watch__dump *d,
     number_key(to, "longest_stop_us", true,
                (double)d->longest_pause_ns / 1e3);
     text_key(to, "otp", d->release);
+    text_key(to, "left_out", d->unseen);
     key(to, "queues");
     for (unsigned i = R_NORMAL; i <= R_DIRTY_IO; i++) {
         fprintf(to, "%s\"%s\":", i ? "," : "{", kinds[i]);

@@ -36,7 +36,9 @@ struct watch__line {            /* one thread */
     uint64_t since_ns;          /* in this call, at least; 0: not known */
     bool in_call;               /* at the last look */
     bool has_died;              /* and with it the node */
-    bool same;                  /* call, at both looks */
+    bool same;                  /* call, at both looks, as far as seen */
+    bool proven;                /* that it is: the frames were whole, or it has
+                                   slept all along */
     int holder;                 /* thread that has the lock; 0: not known */
     enum watch__taken taken;
     enum watch__end end;
@@ -46,6 +48,8 @@ struct watch__line {            /* one thread */
     struct watch__frame *frames;        /* with names */
     unsigned count;
     const struct watch__frame *culprit; /* the emulator called it; NULL */
+    uint64_t ran, ran_reductions;       /* at the first look: which process; it
+                                   had used.  0: not known */
     struct watch__process_seen *process;        /* that it runs; NULL */
     long queue;                 /* processes that wait for it; -1: not known */
 };

@@ -2,6 +2,7 @@
  * main.c - fairnif stacks: what each thread of a node does, seen from outside.
  */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,8 +30,8 @@ static const char usage[] =
     "  --no-stop    stops no thread: what runs shows no stack\n"
     "  --all        also the stacks of threads that sleep idle\n"
     "\n"
-    "Exit code: 0 no scheduler is blocked; 1 one is, or a pool is full, or the\n"
-    "node is stopped or has died; 2 usage; 3 it cannot be seen.\n";
+    "Exit code: 0 no scheduler is blocked; 1 one is, or a pool is full and jobs\n"
+    "wait, or the node is stopped or has died; 2 usage; 3 it cannot be seen.\n";
 
 struct options {
     const char *pid, *name, *core;
@@ -39,7 +40,9 @@ struct options {
 
 static int fail(const char *what)
 {
-    fprintf(stderr, "fairnif: %s\n", what);
+    fputs("fairnif: ", stderr);
+    watch__plain_text(stderr, what);
+    putc('\n', stderr);
     return WATCH__UNSEEN;
 }
 
@@ -109,7 +112,8 @@ static bool see_process(const struct options *o, struct watch__dump *d,
         snprintf(why, WATCH__WHY, "process %d has ended", pid);
         return false;
     }
-    watch__dump_look(d, BETWEEN_MS * NS_PER_MS);
+    watch__erlang_open(d);
+    watch__dump_look(d, BETWEEN_MS * NS_PER_MS, watch__erlang_seen);
     return true;
 }
 
@@ -121,21 +125,26 @@ int main(int argc, char **argv)
     char why[WATCH__WHY] = "";
     int error;
 
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        fputs(usage, stdout);
-        return 0;
-    }
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(usage, stdout);
+            return 0;
+        }
+    /* To be stopped by the terminal would stop the thread that is held. */
+    signal(SIGTSTP, SIG_IGN);
+    signal(SIGTTIN, SIG_IGN);
+    signal(SIGTTOU, SIG_IGN);
     error = parse(argc, argv, &o);
     if (error)
         return error;
     if (o.core ? !watch__dump_core(o.core, &d, why) : !see_process(&o, &d, why))
         return fail(why);
-    watch__dump_erlang(&d);
-    watch__judge(&d, &verdict);
+    watch__erlang_close(&d);
+    watch__verdict(&d, &verdict);
     if (o.json)
         watch__print_json(stdout, &d, &verdict);
     else
         watch__print(stdout, &d, &verdict, o.all);
     watch__dump_free(&d);
-    return fflush(stdout) == 0 ? verdict.exit_code : fail("cannot write");
+    return fflush(stdout) == 0 && !ferror(stdout) ? verdict.exit_code : fail("cannot write");
 }

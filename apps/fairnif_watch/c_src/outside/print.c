@@ -1,6 +1,7 @@
 /*
  * print.c - a dump as text.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "outside/erlang.h"
@@ -170,9 +171,46 @@ static void print_head(FILE *to, const struct watch__dump *d)
     fprintf(to, "\n\n");
 }
 
-void watch__print(FILE *to, const struct watch__dump *d,
+size_t watch__utf8(const unsigned char *s)
+{
+    size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2
+        : *s >= 0xe0 && *s < 0xf0 ? 3 : *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
+        || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+void watch__plain_text(FILE *to, const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+
+    while (*p) {
+        size_t n = watch__utf8(p);
+        bool control = (*p < ' ' && *p != '\n') || *p == 0x7f
+            || (n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+
+        if (n == 0 || control)
+            putc('?', to);
+        else
+            fwrite(p, 1, n, to);
+        p += n ? n : 1;
+    }
+}
+
+void watch__print(FILE *out, const struct watch__dump *d,
                   const struct watch__verdict *v, bool all)
 {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+
+    if (!to)
+        return;
     for (unsigned i = 0; i < v->count; i++)
         fprintf(to, "%s\n", v->sentence[i]);
     fprintf(to, "\n");
@@ -183,4 +221,9 @@ void watch__print(FILE *to, const struct watch__dump *d,
         else
             print_line(to, d, &d->lines[i], i > 0 ? &d->lines[i - 1] : NULL),
                 i++;
+    if (d->unseen[0])
+        fprintf(to, "\nLeft out: %s.\n", d->unseen);
+    if (fclose(to) == 0 && text)
+        watch__plain_text(out, text);
+    free(text);
 }

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,6 +121,26 @@ static bool may_read(void)
     return watch__read(line, strtoull(line, NULL, 16), 1) == 1;
 }
 
+/* A process of another kind of executable (32 bits, an emulator's) has other
+ * system calls and registers. */
+static bool is_of_our_kind(void)
+{
+    int own = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int its = watch__source_open("exe");
+    Elf64_Ehdr a, b;
+    bool is = own < 0 || its < 0
+        || (read(own, &a, sizeof a) == sizeof a
+            && read(its, &b, sizeof b) == sizeof b
+            && a.e_ident[EI_CLASS] == b.e_ident[EI_CLASS]
+            && a.e_machine == b.e_machine);
+
+    if (own >= 0)
+        close(own);
+    if (its >= 0)
+        close(its);
+    return is;
+}
+
 bool watch__target_set(int pid, char why[WATCH__WHY])
 {
     unsigned schedulers = 0;
@@ -140,6 +161,11 @@ bool watch__target_set(int pid, char why[WATCH__WHY])
     }
     if (!may_read()) {
         say_denied(process.pid, why);
+        return false;
+    }
+    if (!is_of_our_kind()) {
+        snprintf(why, WATCH__WHY, "process %d is of another processor, or has "
+                 "32 bits", process.pid);
         return false;
     }
     return true;

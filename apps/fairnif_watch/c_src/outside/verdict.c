@@ -2,16 +2,19 @@
  * verdict.c - what is wrong with a node, in sentences: the findings first, which
  * the exit code counts, as the watch would say them.
  *
- *   a scheduler that was in the same call at both looks is blocked;
+ *   a scheduler that was in the same call at both looks is blocked; where frames
+ *   end early it may be many calls, which is said and is no finding;
  *   a pool of dirty schedulers that all were is a finding where jobs wait, or
  *   where that is not known: such calls are what they are for;
- *   a stopped process is a finding.
+ *   a stopped process is a finding;
+ *   of a core there is one look: where each stood is what is said.
  */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "outside/erlang.h"
 #include "outside/judge.h"
 #include "outside/verdict.h"
 
@@ -20,6 +23,7 @@ struct group {                  /* schedulers of one role, in one call */
     const struct watch__line *first;
     char name[WATCH__LABEL];
     unsigned count;
+    bool proven;                /* of all */
     uint64_t since_ns;          /* the shortest */
     long waiting;               /* in their queues */
 };
@@ -72,7 +76,7 @@ bool watch__is_stuck(const struct watch__line *l)
 {
     switch (l->doing) {
     case DOING_NATIVE:
-        return l->same && (l->culprit || l->cpu > 500);
+        return l->same;
     case DOING_WAITS: case DOING_LOCK:
         return l->same;
     case DOING_EMULATOR:
@@ -108,6 +112,8 @@ static void name_of_line(const struct watch__line *l, char to[WATCH__LABEL])
 {
     if (l->culprit)
         watch__culprit_name(l->culprit, to);
+    else if (l->process && l->process->current[0])
+        snprintf(to, WATCH__LABEL, "%s", l->process->current);
     else
         snprintf(to, WATCH__LABEL, "%s", l->end == END_MACHINE
                  ? "code that belongs to no file" : "an unknown call");
@@ -119,14 +125,14 @@ static bool group_of(const struct watch__dump *d, unsigned at, struct group *g)
     const struct watch__line *l = &d->lines[at];
     char name[WATCH__LABEL];
 
-    *g = (struct group){.role = l->role, .first = l,
+    *g = (struct group){.role = l->role, .first = l, .proven = l->proven,
                         .since_ns = l->since_ns};
     name_of_line(l, g->name);
     for (unsigned i = 0; i < d->count; i++) {
         const struct watch__line *m = &d->lines[i];
 
         if (m->role != l->role || !watch__is_stuck(m)
-            || m->place.syscall != l->place.syscall)
+            || m->proven != l->proven || m->place.syscall != l->place.syscall)
             continue;
         name_of_line(m, name);
         if (strcmp(name, g->name))
@@ -167,6 +173,12 @@ static const char *lasts(const struct watch__line *l)
     return l->run == RUN_SLEEPS ? "" : "at least ";
 }
 
+static const char *one(const char *verb)
+{
+    return !strcmp(verb, "have") ? "has" : !strcmp(verb, "are") ? "is"
+        : !strcmp(verb, "were") ? "was" : verb;
+}
+
 /* "Scheduler 3 has", "Both dirty I/O schedulers are", "3 of 8 schedulers are" */
 static void subject_of(unsigned n, unsigned all, const struct watch__line *first,
                        const char *verb, char to[96])
@@ -185,11 +197,9 @@ static void subject_of(unsigned n, unsigned all, const struct watch__line *first
     else if (n > 1)
         snprintf(to, 96, "%u of %u %s %s", n, all, kind, verb);
     else if (first->role == R_NORMAL)
-        snprintf(to, 96, "Scheduler %u %s", first->number,
-                 strcmp(verb, "have") ? "is" : "has");
+        snprintf(to, 96, "Scheduler %u %s", first->number, one(verb));
     else
-        snprintf(to, 96, "1 of %u %s %s", all, kind,
-                 strcmp(verb, "have") ? "is" : "has");
+        snprintf(to, 96, "1 of %u %s %s", all, kind, one(verb));
 }
 
 static void processes_wait(long n, char to[64])
@@ -206,10 +216,20 @@ static void blocked(const struct watch__dump *d, struct watch__verdict *v,
 {
     char subject[96], asleep[256], time[32], waiting[64];
 
-    subject_of(g->count, count_role(d, R_NORMAL, false), g->first, "have",
-               subject);
+    subject_of(g->count, count_role(d, R_NORMAL, false), g->first,
+               d->is_core ? "stood" : g->proven ? "have" : "were", subject);
     how(d, g->first, asleep);
     processes_wait(g->waiting, waiting);
+    if (d->is_core) {
+        say(v, "%s in %s%s%s.", subject, g->name, asleep, waiting);
+        v->exit_code = WATCH__FOUND;
+        return;
+    }
+    if (!g->proven) {
+        say(v, "%s seen twice in %s%s, in one call or in many%s.", subject,
+            g->name, asleep, waiting);
+        return;
+    }
     say(v, "%s been blocked for %s%s by %s%s%s.", subject, lasts(g->first),
         watch__time(g->since_ns, time), g->name, asleep, waiting);
     v->exit_code = WATCH__FOUND;
@@ -231,25 +251,34 @@ static void judge_pool(const struct watch__dump *d, struct watch__verdict *v,
 {
     unsigned all = count_role(d, role, false), n = count_role(d, role, true);
     struct group g, most = {.count = 0};
-    char subject[96], asleep[256], time[32], waiting[64];
+    char subject[96], asleep[256], time[64], ns[32], waiting[64];
+    unsigned proven = 0;
 
-    for (unsigned i = 0; i < d->count; i++)
-        if (d->lines[i].role == role && watch__is_stuck(&d->lines[i])
-            && group_of(d, i, &g) && g.count > most.count)
+    for (unsigned i = 0; i < d->count; i++) {
+        if (d->lines[i].role != role || !watch__is_stuck(&d->lines[i]))
+            continue;
+        proven += d->lines[i].proven;
+        if (group_of(d, i, &g) && g.count > most.count)
             most = g;
+    }
     if (most.count == 0)
         return;
-    subject_of(n, all, most.first, "are", subject);
+    subject_of(n, all, most.first, d->is_core ? "stood" : "are", subject);
     how(d, most.first, asleep);
     say_waiting(d->waiting[role], waiting);
-    if (most.count == n)
-        say(v, "%s in %s%s, for %s%s; %s.", subject, most.name, asleep,
-            lasts(most.first), watch__time(most.since_ns, time), waiting);
+    if (d->is_core)
+        time[0] = '\0';
+    else if (most.proven)
+        snprintf(time, sizeof time, ", for %s%s", lasts(most.first),
+                 watch__time(most.since_ns, ns));
     else
-        say(v, "%s busy, %u of them in %s%s, for %s%s; %s.", subject,
-            most.count, most.name, asleep, lasts(most.first),
-            watch__time(most.since_ns, time), waiting);
-    if (n == all && d->waiting[role] != 0)
+        snprintf(time, sizeof time, ", in one call or in many");
+    if (most.count == n)
+        say(v, "%s in %s%s%s; %s.", subject, most.name, asleep, time, waiting);
+    else
+        say(v, "%s in native code, %u of them in %s%s%s; %s.", subject,
+            most.count, most.name, asleep, time, waiting);
+    if (n == all && proven == all && d->waiting[role] != 0)
         v->exit_code = WATCH__FOUND;
 }
 
@@ -305,7 +334,7 @@ static void at_rest(const struct watch__dump *d, struct watch__verdict *v)
             idle == 1 ? "s" : "");
 }
 
-void watch__judge(const struct watch__dump *d, struct watch__verdict *v)
+void watch__verdict(const struct watch__dump *d, struct watch__verdict *v)
 {
     struct group g;
 

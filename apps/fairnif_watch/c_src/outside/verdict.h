@@ -16,9 +16,9 @@ struct watch__verdict {
     char sentence[WATCH__SENTENCES][WATCH__SENTENCE];
 };
 
-WATCH_HIDDEN void watch__judge(const struct watch__dump *d,
+WATCH_HIDDEN void watch__verdict(const struct watch__dump *d,
                                struct watch__verdict *v);
-/* Is it in one call, which was seen twice or killed it? */
+/* Was it in the same call twice, as far as the frames show? */
 WATCH_HIDDEN bool watch__is_stuck(const struct watch__line *line);
 /* "312 ms", "1.5 s", "3 min". */
 WATCH_HIDDEN const char *watch__time(uint64_t ns, char to[32]);

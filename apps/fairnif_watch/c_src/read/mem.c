@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -119,11 +120,16 @@ static size_t read_vector(char *to, uint64_t from, size_t size)
 size_t watch__read(void *to, uint64_t from, size_t size)
 {
     const struct watch__source *source = watch__source();
+    const void *laid;
     int saved = errno;
     size_t done;
 
     if (from + size < from)
         size = (size_t)-from;
+    if (source && (laid = watch__source_laid(from, size))) {
+        memcpy(to, laid, size);
+        return size;
+    }
     if (source && source->read)
         return source->read(to, from, size);
     done = atomic_load_explicit(&refused, memory_order_relaxed)

@@ -5,12 +5,18 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "read/source.h"
 
 static const struct watch__source *current;
+static const unsigned char *laid;
+static uint64_t laid_from;
+static size_t laid_size;
 
 void watch__source_set(const struct watch__source *source)
 {
@@ -20,6 +26,21 @@ void watch__source_set(const struct watch__source *source)
 const struct watch__source *watch__source(void)
 {
     return current;
+}
+
+void watch__source_lay(const void *copy, uint64_t from, size_t size)
+{
+    laid = copy;
+    laid_from = from;
+    laid_size = copy ? size : 0;
+}
+
+const void *watch__source_laid(uint64_t from, size_t size)
+{
+    uint64_t at = from - laid_from;
+
+    return from >= laid_from && at < laid_size && size <= laid_size - at
+        ? laid + at : NULL;
 }
 
 bool watch__source_is_own(void)
@@ -50,10 +71,37 @@ int watch__source_open(const char *name)
     return open(watch__source_name(path, name), O_RDONLY | O_CLOEXEC);
 }
 
-void watch__source_path(char *to, size_t size, const char *path)
+/* Below the other process's root, whatever its links say. */
+static int open_below(int pid, const char *path)
 {
-    if (current && current->pid)
-        snprintf(to, size, "/proc/%d/root%s", current->pid, path);
-    else
-        snprintf(to, size, "%s", path);
+    const struct open_how how = {
+        .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT
+    };
+    char root[64];
+    int dir, fd;
+
+    snprintf(root, sizeof root, "/proc/%d/root", pid);
+    dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
+    fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+    close(dir);
+    return fd;
+}
+
+/* Looked at before it is opened: a device would notice that. */
+int watch__source_open_file(const char *path)
+{
+    int at = current && current->pid ? open_below(current->pid, path)
+        : open(path, O_PATH | O_CLOEXEC), fd = -1;
+    char name[64];
+    struct stat st;
+
+    if (at < 0)
+        return -1;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", at);
+    if (fstat(at, &st) == 0 && S_ISREG(st.st_mode))
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    close(at);
+    return fd;
 }

@@ -17,6 +17,11 @@ struct watch__source {
 /* Before anything is read; NULL: this process. */
 WATCH_HIDDEN void watch__source_set(const struct watch__source *source);
 WATCH_HIDDEN const struct watch__source *watch__source(void);
+/* Memory as it was copied before, which stands in for what is there now; NULL:
+ * none does any more.  And what of it is there. */
+WATCH_HIDDEN void watch__source_lay(const void *copy, uint64_t from,
+                                    size_t size);
+WATCH_HIDDEN const void *watch__source_laid(uint64_t from, size_t size);
 /* Its pid, our own; 0: a core's. */
 WATCH_HIDDEN int watch__source_pid(void);
 WATCH_HIDDEN bool watch__source_is_own(void);
@@ -25,7 +30,8 @@ enum { WATCH__PROC = 128 };
 WATCH_HIDDEN const char *watch__source_name(char path[WATCH__PROC],
                                             const char *name);
 WATCH_HIDDEN int watch__source_open(const char *name);
-/* Where a file that it has mapped lies for us: it may be in a container. */
-WATCH_HIDDEN void watch__source_path(char *to, size_t size, const char *path);
+/* A file that it has mapped, which may lie in a container; -1: it is not there,
+ * or no file. */
+WATCH_HIDDEN int watch__source_open_file(const char *path);
 
 #endif

@@ -71,8 +71,7 @@ void watch__each_thread(void (*fn)(int tid, const char *name, void *arg),
         if (tid <= 0 || watch__read_once(tid, "comm", name, sizeof name) != 0)
             continue;
         name[strcspn(name, "\n")] = '\0';
-        if (name[0])
-            fn(tid, name, arg);
+        fn(tid, name, arg);
     }
     if (dir)
         closedir(dir);
@@ -97,7 +96,7 @@ static void take_thread(int tid, const char *name, void *arg)
         if (number <= s->tids->count[kind]
             && !s->tids->tid[kind][number - 1])
             s->tids->tid[kind][number - 1] = tid;
-    } else if (s->used + strlen(name) + 2 < s->size) {
+    } else if (name[0] && s->used + strlen(name) + 2 < s->size) {
         s->used += (size_t)sprintf(s->unknown + s->used, "%s%s",
                                    s->used ? " " : "", name);
     }

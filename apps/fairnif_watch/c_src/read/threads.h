@@ -12,7 +12,7 @@ extern WATCH_HIDDEN const char *const watch__kind_names[K_KINDS];
 /* The number in a thread's name and its kind; false: no scheduler's name. */
 WATCH_HIDDEN bool watch__parse_name(const char *name, enum watch__sched *kind,
                                     unsigned *number);
-/* All threads of watch__source, as the kernel lists them. */
+/* All threads of watch__source, as the kernel lists them; a name may be "". */
 WATCH_HIDDEN void watch__each_thread(
     void (*fn)(int tid, const char *name, void *arg), void *arg);
 /* Finds all scheduler threads; false: some are missing, and `names` holds the

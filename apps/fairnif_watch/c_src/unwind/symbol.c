@@ -150,16 +150,14 @@ static bool open_file(const struct watch__image *image, const char *path,
     const Elf64_Shdr *symtab = NULL;
     unsigned char id[WATCH__BUILD_ID];
     unsigned id_size = 0;
-    char real[4096 + 64];
     struct stat st;
     Elf64_Ehdr h;
     bool same;
 
-    watch__source_path(real, sizeof real, path);
-    from->fd = open(real, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    from->fd = watch__source_open_file(path);
     if (from->fd < 0)
         return false;
-    if (fstat(from->fd, &st) != 0 || !S_ISREG(st.st_mode)
+    if (fstat(from->fd, &st) != 0
         || !take(from->fd, &h, 0, sizeof h)
         || memcmp(h.e_ident, ELFMAG, SELFMAG)
         || h.e_ident[EI_CLASS] != ELFCLASS64
