@@ -50,7 +50,7 @@ static bool holds_all(const struct watch__vm *vm, const struct sample *s,
 }
 
 /* The first word from `k' on, `size' words before the end; W: none. */
-static unsigned find_word(const struct watch__vm *vm, const struct sample *s,
+static unsigned first_word(const struct watch__vm *vm, const struct sample *s,
                      proof *holds, unsigned k, unsigned size)
 {
     while (k + size <= s->words && !holds_all(vm, s, holds, k))
@@ -61,8 +61,8 @@ static unsigned find_word(const struct watch__vm *vm, const struct sample *s,
 static bool find_only(const struct watch__vm *vm, const struct sample *s,
                       proof *holds, unsigned size, unsigned *word)
 {
-    *word = find_word(vm, s, holds, 1, size);
-    return *word < W && find_word(vm, s, holds, *word + 1, size) == W;
+    *word = first_word(vm, s, holds, 1, size);
+    return *word < W && first_word(vm, s, holds, *word + 1, size) == W;
 }
 
 /* -- the registered name: a record that points to the process -------------- */
@@ -151,7 +151,7 @@ static const char *learn_heap(struct watch__vm *vm, const struct sample *s)
 {
     if (!find_only(vm, s, is_heap, 4, &vm->heap))
         return "no four words are a heap's start, end and size";
-    vm->top = find_word(vm, s, is_top, 1, 2);
+    vm->top = first_word(vm, s, is_top, 1, 2);
     return vm->top < W && count_of(vm, s, is_used, vm->top) > s->count / 2
         ? NULL : "no two words are the tops of heap and stack";
 }

@@ -1,5 +1,5 @@
 /*
- * vm.c - what is known of another BEAM, and of a process in it.
+ * vm_process.c - what is known of another BEAM, and of a process in it.
  */
 #include <string.h>
 
@@ -11,7 +11,6 @@ enum { EXITING = 1 << 11, ACTIVE = 1 << 13, RUNNING = 1 << 15,
        SUSPENDED = 1 << 16, COLLECTS = 1 << 17, ACTIVE_SYS = 1 << 20,
        RUNNING_SYS = 1 << 21, DIRTY_CPU = 1 << 26, DIRTY_IO = 1 << 27,
        DIRTY_ACTIVE_SYS = 1 << 28,
-       DATA_MOST = 4 << 20,
        LIST_SIZE = WATCH__VM_MODULES * sizeof(struct watch__vm_range) };
 
 static const char *const names[VM_FIELDS] = {
@@ -29,42 +28,7 @@ const char *watch__vm_field_name(enum watch__vm_field field)
     return field < VM_FIELDS ? names[field] : "";
 }
 
-/* -- learning -------------------------------------------------------------- */
-
-bool watch__vm_scan(struct watch__vm *vm, watch__vm_look *look)
-{
-    for (unsigned i = 0; i < WATCH__SEGMENTS; i++) {
-        const struct watch__vm_data *data = &vm->data[i];
-
-        for (unsigned k = 0; k < data->count; k++)
-            if (look(vm, data->start + 8 * (uint64_t)k, data->words + k,
-                     data->count - k - 1))
-                return true;
-    }
-    return false;
-}
-
-static void take_data(struct watch__vm *vm, const struct watch__image *image)
-{
-    for (unsigned i = 0; i < image->data_count && i < WATCH__SEGMENTS; i++) {
-        struct watch__vm_data *data = &vm->data[i];
-        uint64_t size = image->data[i].size;
-
-        data->start = (image->data[i].start + 7) & ~(uint64_t)7;
-        data->size = size < DATA_MOST ? (size_t)size + 8 : DATA_MOST;
-        data->words = watch__pages(data->size);
-        if (data->words)
-            data->count = (unsigned)(watch__read(data->words, data->start,
-                                                 data->size - 8) / 8);
-    }
-}
-
-static void leave_data(struct watch__vm *vm)
-{
-    for (unsigned i = 0; i < WATCH__SEGMENTS; i++)
-        watch__pages_free(vm->data[i].words, vm->data[i].size);
-    memset(vm->data, 0, sizeof vm->data);
-}
+/* -- all of it ------------------------------------------------------------- */
 
 struct watch__vm *watch__vm_open(const struct watch__image *image)
 {
@@ -81,14 +45,14 @@ struct watch__vm *watch__vm_open(const struct watch__image *image)
     }
     watch__read(vm->release, watch__symbol_named(image, "etp_otp_release"),
                 sizeof vm->release - 1);
-    take_data(vm, image);
+    watch__vm_take_data(vm, image);
     watch__vm_learn_table(vm);
     watch__vm_learn_atoms(vm);
     watch__vm_learn_code(vm);
     watch__vm_learn_schedulers(vm);
     watch__vm_learn_processes(vm);
     watch__vm_learn_queues(vm);
-    leave_data(vm);
+    watch__vm_leave_data(vm);
     return vm;
 }
 

@@ -38,6 +38,10 @@ typedef bool watch__vm_look(struct watch__vm *vm, uint64_t at,
                             const uint64_t *words, unsigned rest);
 WATCH_HIDDEN bool watch__vm_scan(struct watch__vm *vm, watch__vm_look *look);
 
+WATCH_HIDDEN void watch__vm_take_data(struct watch__vm *vm,
+                                      const struct watch__image *image);
+WATCH_HIDDEN void watch__vm_leave_data(struct watch__vm *vm);
+
 /* Each learns its part; what it says in why[] is not shown. */
 WATCH_HIDDEN void watch__vm_learn_table(struct watch__vm *vm);
 WATCH_HIDDEN void watch__vm_learn_atoms(struct watch__vm *vm);

@@ -1,5 +1,5 @@
-%% What outside/vm.h reads of this VM, from another process (in_vm_dump), is what the VM says of itself.
-%% main/1 prints a line for each check that failed, and the totals, as the C tests do.
+%% What outside/vm.h reads of this VM, from another process (in_vm_dump), is what the VM says of
+%% itself. main/1 prints a line for each check that failed, and the totals, as the C tests do.
 -module(in_vm).
 
 -export([main/1, known/1]).
@@ -95,7 +95,8 @@ a_known_one() ->
                              process(Pid))
           end,
           #{registered_name => 'it\'s known', message_queue_len => 5, status => waiting,
-            current_function => {?MODULE, known, 1}, stack => [{?MODULE, '-a_known_one/0-fun-0-', 0}]}),
+            current_function => {?MODULE, known, 1},
+            stack => [{?MODULE, '-a_known_one/0-fun-0-', 0}]}),
     {heap_size, Size} = process_info(Pid, heap_size),
     #{heap_size := Size} = process(Pid),
     true = Size >= 5000,
@@ -120,7 +121,7 @@ suspended() ->
 
 %% In a NIF. Where it was scheduled out last says nothing of where it is.
 on_a_scheduler() ->
-    Pid = spawn_opt(fun() -> again(fun() -> in_beam_block:nap(300), erlang:yield() end) end, [{scheduler, 1}]),
+    Pid = spawn_opt(fun() -> naps(300) end, [{scheduler, 1}]),
     until(fun() ->
                   {Rest, #{Pid := #{status := Status} = Seen}} = seen(),
                   {[P || {running, normal, 1, P} <- Rest], Status,
@@ -128,6 +129,10 @@ on_a_scheduler() ->
           end,
           {[Pid], running, false, {in_beam_block, nap, 1}}),
     exit(Pid, kill).
+
+%% Killed, it ends between two.
+naps(Ms) ->
+    again(fun() -> in_beam_block:nap(Ms), erlang:yield() end).
 
 again(Fun) ->
     Fun(),
@@ -138,10 +143,10 @@ dirty_pool() ->
     2 = erlang:system_info(dirty_io_schedulers),
     Nap = fun() -> in_beam_block:nap_dirty(3000) end,
     Run = [spawn(Nap), spawn(Nap)],
-    until(fun() -> {Rest, _} = seen(), lists:sort([P || {running, dirty_io, _, P} <- Rest]) end, Run),
+    until(fun() -> lists:sort(running(dirty_io)) end, Run),
     Wait = [begin
                 Pid = spawn(Nap),
-                until(fun() -> {Rest, _} = seen(), [L || {queue, dirty_io, _, L, _} <- Rest] end, [N]),
+                until(fun() -> [L || {queue, dirty_io, _, L, _} <- element(1, seen())] end, [N]),
                 Pid
             end || N <- [1, 2, 3]],
     {Rest, Seen} = seen(),
@@ -156,8 +161,8 @@ dirty_pool() ->
 %% Bound to a scheduler that is blocked.
 run_queue() ->
     On1 = [{scheduler, 1}],
-    Nap = spawn_opt(fun() -> again(fun() -> in_beam_block:nap(3000), erlang:yield() end) end, On1),
-    until(fun() -> {Rest, _} = seen(), [P || {running, normal, 1, P} <- Rest] end, [Nap]),
+    Nap = spawn_opt(fun() -> naps(3000) end, On1),
+    until(fun() -> running(normal) end, [Nap]),
     Wait = [spawn_opt(fun() -> ok end, On1) || _ <- lists:seq(1, 4)],
     until(fun() ->
                   {Rest, _} = seen(),
@@ -192,6 +197,11 @@ bits_flip() ->
 
 %% -- the reader ----------------------------------------------------------------------------------
 
+%% Scheduler 2 runs who looks.
+running(Type) ->
+    {Rest, _} = seen(),
+    [Pid || {running, T, N, Pid} <- Rest, T =:= Type, {Type, N} =/= {normal, 2}].
+
 process(Pid) ->
     {_, Seen} = seen(),
     maps:get(Pid, Seen, #{}).
@@ -199,7 +209,7 @@ process(Pid) ->
 %% What is no process, and processes.
 seen() ->
     {Processes, Rest} = lists:partition(fun(Term) -> element(1, Term) =:= process end, look()),
-    {[pids(Term) || Term <- Rest], 
+    {[pids(Term) || Term <- Rest],
      maps:from_list([{list_to_pid(Pid), Seen} || {process, Pid, Seen} <- Processes])}.
 
 pids({running, Type, N, Pid}) -> {running, Type, N, list_to_pid(Pid)};
