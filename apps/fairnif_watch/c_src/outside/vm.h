@@ -45,6 +45,7 @@ struct watch__vm {
         size_t size;
         unsigned count;
     } data[WATCH__SEGMENTS];
+    unsigned looked;            /* places that seemed to be a table */
 
     /* The process table: slots, and which part of a pid says which slot */
     uint64_t table;

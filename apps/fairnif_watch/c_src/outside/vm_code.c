@@ -146,6 +146,7 @@ static bool look_lists(struct watch__vm *vm, uint64_t at, const uint64_t *words,
         filled += words[LIST_WORDS * i + 1] >= MODULES_LEAST;
     }
     vm->code = at;
+    vm->looked += filled > 0;
     if (filled > 0 && watch__vm_again(vm) && learn_functions(vm))
         return true;
     vm->code = 0;

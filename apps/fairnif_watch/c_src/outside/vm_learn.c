@@ -16,7 +16,7 @@ enum { W = WATCH__VM_WORDS, REGISTERED_LEAST = 3,
        ENOUGH = 32, SLOTS_ENOUGH = 1 << 15,
        /* Lengths, from the beginning of their queue */
        INNER = 3, OUTER = 5, IN_LENGTH = 2,
-       WALK_MOST = 1 << 12 };
+       WALK_MOST = 1 << 10 };
 
 struct sample {
     unsigned count;

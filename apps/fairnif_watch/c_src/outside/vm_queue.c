@@ -61,13 +61,11 @@ static unsigned count_schedulers(struct watch__vm *vm, unsigned at,
     return n;
 }
 
-/* Which word is the sleeper of the first scheduler of a type?  0: this is none.
- * Only where its number and type are behind, its pointer is followed. */
-static unsigned sleeper_of(uint64_t scheduler, enum watch__vm_type type)
+/* Which of its words is the sleeper of the first scheduler of a type?  0: it is
+ * none.  Only where its number and type are behind, a word is followed. */
+static unsigned sleeper_of(uint64_t scheduler, const uint64_t *words,
+                           unsigned n, enum watch__vm_type type)
 {
-    uint64_t words[WORDS];
-    unsigned n = scheduler % LINE ? 0 : vm_words(scheduler, words, WORDS);
-
     for (unsigned k = 1; k + 5 <= n; k++)
         if ((uint32_t)words[k + 2] == type
             && words[k + (type == VM_NORMAL ? 3 : 4)] == 1
@@ -79,10 +77,14 @@ static unsigned sleeper_of(uint64_t scheduler, enum watch__vm_type type)
 static bool look_scheduler(struct watch__vm *vm, uint64_t at,
                            const uint64_t *words, unsigned rest)
 {
+    uint64_t its[WORDS];
+    unsigned n = *words % LINE ? 0 : vm_words(*words, its, WORDS);
+
     (void)at;
     (void)rest;
-    for (unsigned type = 0; type < VM_TYPES; type++) {
-        unsigned sleeper = vm->scheduler[type] ? 0 : sleeper_of(*words, type);
+    for (unsigned type = 0; type < VM_TYPES && n > 0; type++) {
+        unsigned sleeper = vm->scheduler[type] ? 0
+            : sleeper_of(*words, its, n, type);
 
         if (sleeper && (vm->current == 0 || vm->current == sleeper + 1)) {
             vm->current = sleeper + 1;

@@ -8,6 +8,7 @@
 
 enum { SLOTS_LEAST = 1024, SLOTS_MOST = 1 << 27, PIECE = 512,
        SLOTS_SOUGHT = 1 << 20, LIVE_LEAST = 4, LIVE_ENOUGH = 16,
+       BAD_MOST = 4096,
        PAGE_ATOMS = 1024, ATOMS_LEAST = 1000, ATOMS_MOST = 1 << 26,
        ATOM_MOST = 1020,
        /* Of an atom: its link and hash are in front of its index */
@@ -46,8 +47,9 @@ static void try_table(const struct watch__vm *vm, unsigned *good, unsigned *bad)
         unsigned n = vm_words(vm->table + 8 * (uint64_t)i, piece, most);
 
         for (unsigned k = 0; k < n; k++)
-            if (vm_word(piece[k], &pid)) {
-                bool is = vm_is_pid(pid) && slot_of(vm, pid) == i + k;
+            if (piece[k]) {
+                bool is = vm_word(piece[k], &pid) && vm_is_pid(pid)
+                    && slot_of(vm, pid) == i + k;
 
                 *(is ? good : bad) += 1;
             }
@@ -68,6 +70,7 @@ static bool look_table(struct watch__vm *vm, uint64_t at, const uint64_t *words,
         || !vm_is_pointer(words[0])
         || words[1] != words[0] + 8 * (uint64_t)slots)
         return false;
+    vm->looked++;
     vm->table = words[0];
     vm->slots = slots;
     for (unsigned wide = 0; wide < 2; wide++) {
@@ -91,20 +94,25 @@ void watch__vm_learn_table(struct watch__vm *vm)
 uint64_t watch__vm_each(const struct watch__vm *vm, uint32_t *slot)
 {
     uint64_t piece[PIECE], pid;
+    unsigned bad = 0;
 
-    while (vm->table && *slot < vm->slots) {
+    while (vm->table && *slot < vm->slots && bad < BAD_MOST) {
         uint32_t most = vm->slots - *slot < PIECE ? vm->slots - *slot
                                                    : PIECE;
         unsigned n = vm_words(vm->table + 8 * (uint64_t)*slot, piece, most);
 
         if (n == 0)
             return 0;
-        for (unsigned k = 0; k < n; k++, ++*slot)
+        for (unsigned k = 0; k < n; k++, ++*slot) {
+            if (!piece[k])
+                continue;
             if (vm_word(piece[k], &pid) && vm_is_pid(pid)
                 && slot_of(vm, pid) == *slot) {
                 ++*slot;
                 return piece[k];
             }
+            bad++;
+        }
     }
     return 0;
 }
@@ -215,6 +223,7 @@ static bool look_atoms(struct watch__vm *vm, uint64_t at, const uint64_t *words,
         || !vm_is_pointer(words[1]) || !atom_at(words[1], 0)
         || !atom_at(words[1], 1))
         return false;
+    vm->looked++;
     vm->atoms = words[1];
     if (learn_names(vm))
         return true;

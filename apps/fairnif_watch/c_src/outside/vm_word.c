@@ -5,14 +5,15 @@
 
 #include "outside/vm_word.h"
 
-enum { DATA_MOST = 4 << 20 };
+enum { DATA_MOST = 4 << 20, LOOKED_MOST = 256 };
 
 bool watch__vm_scan(struct watch__vm *vm, watch__vm_look *look)
 {
+    vm->looked = 0;
     for (unsigned i = 0; i < WATCH__SEGMENTS; i++) {
         const struct watch__vm_data *data = &vm->data[i];
 
-        for (unsigned k = 0; k < data->count; k++)
+        for (unsigned k = 0; k < data->count && vm->looked < LOOKED_MOST; k++)
             if (look(vm, data->start + 8 * (uint64_t)k, data->words + k,
                      data->count - k - 1))
                 return true;
