@@ -131,7 +131,9 @@ a_node_under_load_is_looked_at_300_times(_) ->
                                        || _ <- lists:seq(1, ?LOOKS div 2)]}
                 end) || Args <- [["--json"], ["--all"]]],
     Looks = lists:append([receive {Looker, Some} when is_pid(Looker) -> Some end || _ <- [1, 2]]),
-    ?assertEqual([], [Bad || {Code, _} = Bad <- Looks, Code =/= 0, Code =/= 1]),
+    %% On a machine that is very busy no scheduler may come to show its stack in time.
+    ?assertEqual([], [Bad || {Code, Text} = Bad <- Looks, Code =/= 0, Code =/= 1,
+                             not (Code =:= 3 andalso is("show no stack", Text))]),
     ?assert(lists:any(fun({_, Text}) -> is("\"doing\":\"erlang\"", Text) end, Looks)),
     is_unharmed(Peer, Pid).
 
@@ -189,10 +191,23 @@ died(Config, Nif, Thread) ->
                   fun() -> stacks(["--core", Core]) end),
             {1, Json} = stacks(["--core", Core, "--json"]),
             ?assertEqual("11 died\n", python(Config, Json, "print(d['signal'], "
-                                             "d['threads'][0]['doing'])"));
+                                             "d['threads'][0]['doing'])")),
+            cut(Core);
         [] ->
             ct:comment("no core was written: ulimit -c cannot be raised")
     end.
+
+%% However much of it is left.
+cut(Core) ->
+    {ok, File} = file:open(Core, [read, write, raw]),
+    {ok, Size} = file:position(File, eof),
+    [begin
+         {ok, _} = file:position(File, Size * Left div 50),
+         ok = file:truncate(File),
+         {Code, Text} = stacks(["--core", Core]),
+         ?assert(Code =:= 1 orelse Code =:= 3, Text)
+     end || Left <- lists:seq(49, 0, -1)],
+    ok = file:close(File).
 
 %% -- helpers ----------------------------------------------------------------------
 

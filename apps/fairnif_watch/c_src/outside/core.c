@@ -234,8 +234,8 @@ static void take_thread_note(const char *at, size_t size)
         room = more;
     }
     memcpy(&status, at, sizeof status);
-    if (core.count == 0 && !core.signal)
-        core.signal = status.pr_cursig;
+    if (core.count == 0)
+        core.signal = status.pr_cursig;         /* of one that lives: 0 */
     core.threads[core.count++] = (struct watch__core_thread){
         .tid = status.pr_pid,
         .regs = at + offsetof(prstatus_t, pr_reg), .size = sizeof status.pr_reg
@@ -249,7 +249,7 @@ static void take_signal(const char *at, size_t size)
     if (size < sizeof info || core.count > 1)
         return;                 /* a debugger writes one for each thread */
     memcpy(&info, at, sizeof info);
-    core.signal = info.si_signo;
+    core.sender = info.si_code <= 0 ? info.si_pid : 0;
     core.has_address = info.si_code > 0
         && (info.si_signo == SIGSEGV || info.si_signo == SIGBUS);
     core.address = (uint64_t)(uintptr_t)info.si_addr;
@@ -306,7 +306,8 @@ static void take_files(const char *at, size_t size)
             /* Not written by a debugger, since the file has it. */
             s = &segments[segment_count + more++];
             *s = (struct segment){
-                .start = range[0], .end = range[1], .flags = PF_R | PF_X
+                .start = range[0], .end = range[1], .flags = PF_R | PF_X,
+                .file = -1
             };
         }
         if (s && s->start == range[0] && length > 0 && length < PATH_BYTES) {
@@ -439,11 +440,11 @@ const struct watch__core *watch__core_open(const char *path,
     const char *fault;
     off_t size;
 
-    core_fd = open(path, O_RDONLY | O_CLOEXEC);
+    core_fd = watch__source_open_file(path);
     size = core_fd >= 0 ? lseek(core_fd, 0, SEEK_END) : -1;
     if (size < 0) {
-        snprintf(why, WATCH__WHY, "cannot read %s: %s", path,
-                 strerror(errno));
+        snprintf(why, WATCH__WHY, "cannot read %.400s: %s", path,
+                 access(path, R_OK) ? strerror(errno) : "it is no file");
         return NULL;
     }
     core_size = (uint64_t)size;

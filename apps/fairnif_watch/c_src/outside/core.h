@@ -14,7 +14,8 @@ struct watch__core_thread {
 };
 
 struct watch__core {
-    int pid, signal;            /* 0: not told */
+    int pid, signal;            /* that it died of; 0: it lived */
+    int sender;                 /* process that sent it; 0: none */
     bool has_address;           /* of the fault */
     uint64_t address;
     unsigned missing;           /* mapped files with code that are not there any

@@ -2,7 +2,6 @@
  * dead.c - a node that has died, from its core: the threads as they stood.
  */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/user.h>
@@ -59,15 +58,10 @@ static void take_thread_of_core(struct watch__dump *d,
                              &s->end, &s->last);
     line->place.syscall = call_of(t, &s->snapshot.regs, &line->place.arg);
     line->run = line->place.syscall >= 0 ? RUN_SLEEPS : RUN_RUNNING;
-    line->has_died = d->count == 1 && d->signal > 0;
+    /* Whom a signal from elsewhere met says nothing. */
+    line->has_died = d->count == 1 && d->signal > 0 && !d->sender;
     line->same = line->proven = true;   /* it is all that there is */
     watch__dump_take(d, line, s);
-}
-
-/* A debugger that writes the core of a process which lives stops it. */
-static bool is_of_death(int signal)
-{
-    return signal != SIGSTOP && signal != SIGTRAP;
 }
 
 bool watch__dump_core(const char *path, struct watch__dump *d,
@@ -80,7 +74,8 @@ bool watch__dump_core(const char *path, struct watch__dump *d,
         return false;
     d->is_core = true;
     d->pid = core->pid;
-    d->signal = is_of_death(core->signal) ? core->signal : 0;
+    d->signal = core->signal;
+    d->sender = core->sender == core->pid ? 0 : core->sender;   /* abort() */
     d->has_address = core->has_address;
     d->address = core->address;
     d->maps = watch__maps_new();

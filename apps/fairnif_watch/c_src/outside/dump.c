@@ -5,7 +5,8 @@
  * A thread that sleeps is read where it sleeps, by /proc: to stop it would end
  * some system calls with EINTR (epoll_wait, semop).  It is stopped only where
  * its frames need registers that /proc does not show, and the kernel goes on
- * with its call by itself.
+ * with its call by itself.  What falls asleep in such a call between the look and
+ * the stop is woken up by it all the same.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -241,12 +242,13 @@ static uint64_t asleep_ns(int tid)
 {
     char text[2048];
     uint64_t slept, now = 0;
+    cpu_set_t all;
     int fd;
 
     if (watch__read_once(tid, "sched", text, sizeof text) != 0)
         return 0;
     slept = accounted(text);
-    if (!go_to_cpu_of(tid))
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || !go_to_cpu_of(tid))
         return 0;
     fd = open("/proc/thread-self/sched", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
@@ -254,6 +256,7 @@ static uint64_t asleep_ns(int tid)
             now = accounted(text);
         close(fd);
     }
+    sched_setaffinity(0, sizeof all, &all);
     return slept && now > slept ? now - slept : 0;
 }
 
@@ -333,12 +336,19 @@ static void find_holder(const struct watch__dump *d, struct watch__line *line)
     line->holder = 0;
 }
 
-static void look_at_all(struct watch__dump *d, bool first,
+static bool is_doubtful(const struct watch__line *l)
+{
+    return l->role == R_NORMAL && l->unmoved && !l->proven;
+}
+
+static void look_at_all(struct watch__dump *d, bool first, bool again,
                         struct watch__stack *s,
                         void (*seen)(struct watch__dump *d,
                                      struct watch__line *line, bool first))
 {
     for (unsigned i = 0; i < d->count; i++) {
+        if (again && !is_doubtful(&d->lines[i]))
+            continue;
         s->snapshot.size = 0;
         look_at(d, &d->lines[i], first, s);
         watch__source_lay(s->snapshot.stack, s->snapshot.from,
@@ -355,18 +365,32 @@ void watch__dump_look(struct watch__dump *d, uint64_t between_ns,
     const struct timespec nap = {(time_t)(between_ns / NS_PER_S),
                                  (long)(between_ns % NS_PER_S)};
     struct watch__stack *s = watch__pages(sizeof *s);
-    cpu_set_t all;
 
     if (!s)
         return;
-    sched_getaffinity(0, sizeof all, &all);
-    look_at_all(d, true, s, seen);
+    look_at_all(d, true, false, s, seen);
     d->between_ns = between_ns;
     nanosleep(&nap, NULL);
-    look_at_all(d, false, s, seen);
+    look_at_all(d, false, false, s, seen);
     for (unsigned i = 0; i < d->count; i++)
         if (d->lines[i].holder)
             find_holder(d, &d->lines[i]);
-    sched_setaffinity(0, sizeof all, &all);
+    watch__pages_free(s, sizeof *s);
+}
+
+void watch__dump_look_again(struct watch__dump *d,
+                            void (*seen)(struct watch__dump *d,
+                                         struct watch__line *line, bool first))
+{
+    const struct timespec nap = {.tv_sec = WATCH__LONG_S};
+    struct watch__stack *s = NULL;
+
+    for (unsigned i = 0; i < d->count && !s; i++)
+        if (is_doubtful(&d->lines[i]))
+            s = watch__pages(sizeof *s);
+    if (!s)
+        return;
+    nanosleep(&nap, NULL);
+    look_at_all(d, false, true, s, seen);
     watch__pages_free(s, sizeof *s);
 }

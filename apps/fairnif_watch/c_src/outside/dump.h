@@ -7,12 +7,15 @@
 #include "outside/line.h"
 #include "unwind/maps.h"
 
+enum { WATCH__LONG_S = 1 };
+
 struct watch__dump {
     int pid;
     char name[256];             /* of the node; "" */
     bool stops;                 /* threads may be stopped */
     bool is_core;
     int signal;                 /* of a core, that it died of; 0: not told */
+    int sender;                 /* process that sent it; 0: none */
     bool has_address;           /* of the fault, */
     uint64_t address;           /* that is this one */
     char note[512];             /* what of it can't be read; "" */
@@ -23,6 +26,8 @@ struct watch__dump {
     /* how many wait for a scheduler of that role; -1: not known */
     long waiting[R_DIRTY_IO + 1];
     char release[8];            /* "25"; "" */
+    unsigned schedulers[R_DIRTY_IO + 1];        /* how many there are; 0: see
+                                   lines */
     struct watch__vm *vm;       /* while it is looked at; NULL: none */
     char unseen[512];           /* what of Erlang is left out, and why; "" */
     struct watch__maps *maps;
@@ -38,6 +43,12 @@ WATCH_HIDDEN void watch__dump_look(struct watch__dump *d, uint64_t between_ns,
                                    void (*seen)(struct watch__dump *d,
                                                 struct watch__line *line,
                                                 bool first));
+/* Once more, of those of which the two did not say enough: schedulers that no
+ * other process got for so long are blocked, whatever they are at. */
+WATCH_HIDDEN void watch__dump_look_again(struct watch__dump *d,
+                                         void (*seen)(struct watch__dump *d,
+                                                      struct watch__line *line,
+                                                      bool first));
 WATCH_HIDDEN void watch__dump_sort(struct watch__dump *d);
 WATCH_HIDDEN void watch__dump_free(struct watch__dump *d);
 /* Names and judges what is in `s`, for a core too. */

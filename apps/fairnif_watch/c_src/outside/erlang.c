@@ -14,13 +14,25 @@
 
 enum { QUEUES = 1100 };
 
+/* Its text, on one line. */
+static bool atom_text(const struct watch__vm *vm, uint64_t atom, char *to,
+                      size_t size)
+{
+    if (!watch__vm_atom(vm, atom, to, size))
+        return false;
+    for (; *to; to++)
+        if ((unsigned char)*to < ' ')
+            *to = '?';
+    return true;
+}
+
 static void mfa(const struct watch__vm *vm, const struct watch__vm_function *f,
                 char to[WATCH__MFA])
 {
     char module[256], function[256];
 
-    if (watch__vm_atom(vm, f->module, module, sizeof module)
-        && watch__vm_atom(vm, f->function, function, sizeof function))
+    if (atom_text(vm, f->module, module, sizeof module)
+        && atom_text(vm, f->function, function, sizeof function))
         snprintf(to, WATCH__MFA, "%s:%s/%u", module, function, f->arity);
     else
         to[0] = '\0';
@@ -38,8 +50,8 @@ static bool in_called(const struct watch__vm *vm, const struct watch__line *l,
     char module[256], function[256];
 
     return l->culprit && l->culprit->function[0] && p->called.module
-        && watch__vm_atom(vm, p->called.module, module, sizeof module)
-        && watch__vm_atom(vm, p->called.function, function, sizeof function)
+        && atom_text(vm, p->called.module, module, sizeof module)
+        && atom_text(vm, p->called.function, function, sizeof function)
         && !strcmp(module, l->culprit->module)
         && !strcmp(function, l->culprit->function)
         && p->called.arity == l->culprit->arity;
@@ -53,6 +65,8 @@ static void fill_stack(const struct watch__vm *vm, const struct watch__line *l,
     struct watch__vm_function f, calls[WATCH__CALLS];
     uint64_t sp = 0;
 
+    if (p->runs && p->called.module)
+        mfa(vm, &p->called, to->called);
     if (l->doing == DOING_ERLANG) {
         sp = l->regs.sp;
         if (watch__vm_function_at(vm, l->regs.pc, &f))
@@ -60,7 +74,7 @@ static void fill_stack(const struct watch__vm *vm, const struct watch__line *l,
     } else if (p->runs && !in_called(vm, l, p)) {
         sp = watch__vm_sp(p, &l->last);
     } else if (p->runs) {
-        mfa(vm, &p->called, to->current);
+        snprintf(to->current, sizeof to->current, "%s", to->called);
     } else if (has(p, VM_CURRENT)) {
         mfa(vm, &p->current, to->current);
     }
@@ -86,7 +100,7 @@ static struct watch__process_seen *process_at(const struct watch__vm *vm,
         return NULL;
     watch__vm_pid(vm, p.pid, to->pid, sizeof to->pid);
     if (has(&p, VM_NAME) && p.name)
-        watch__vm_atom(vm, p.name, to->name, sizeof to->name);
+        atom_text(vm, p.name, to->name, sizeof to->name);
     if (has(&p, VM_STATUS))
         snprintf(to->status, sizeof to->status, "%s", status[p.status]);
     if (has(&p, VM_INITIAL))
@@ -171,28 +185,31 @@ static uint64_t process_of(const struct watch__vm *vm,
     return runs;
 }
 
-/* Each dirty call is scheduled in and out, which its reductions tell. */
-static void prove_dirty(const struct watch__dump *d, struct watch__line *l,
-                        uint64_t process, bool first)
+/* A dirty call is scheduled in and out, which its process's reductions tell.  On
+ * a normal scheduler thousands of short ones may follow one another in one turn;
+ * but no turn lasts a second. */
+static void prove(const struct watch__dump *d, struct watch__line *l,
+                  uint64_t process, bool first)
 {
-    const struct watch__vm *vm = d->vm;
     struct watch__vm_process p;
-    uint64_t reductions = process && watch__vm_process(vm, process, &p)
+    uint64_t reductions = process && watch__vm_process(d->vm, process, &p)
         && has(&p, VM_REDUCTIONS) ? p.reductions + 1 : 0;
+    uint64_t since = watch__now() - l->looked_at;
 
     if (first) {
         l->ran = process;
         l->ran_reductions = reductions;
-    } else if (!l->proven) {
-        l->proven = reductions && l->ran == process
-            && l->ran_reductions == reductions;
-        if (l->proven && !l->same) {    /* a stack was late */
-            l->same = true;
-            l->since_ns = d->between_ns;
-        }
-        if (l->proven && l->count == 0)
-            l->doing = DOING_NATIVE;
+        return;
     }
+    l->unmoved = reductions && l->ran == process
+        && l->ran_reductions == reductions;
+    if (!l->unmoved || l->proven
+        || (l->role == R_NORMAL && since < WATCH__LONG_S * NS_PER_S))
+        return;
+    l->proven = l->same = true;
+    l->since_ns = since;
+    if (l->count == 0)
+        l->doing = DOING_NATIVE;        /* its stack is late */
 }
 
 void watch__erlang_seen(struct watch__dump *d, struct watch__line *l,
@@ -202,10 +219,10 @@ void watch__erlang_seen(struct watch__dump *d, struct watch__line *l,
 
     if (!d->vm)
         return;
-    if (l->role == R_DIRTY_CPU || l->role == R_DIRTY_IO)
-        prove_dirty(d, l, process, first);
-    if (!first)
-        l->process = process_at(d->vm, l, process);
+    if (!d->is_core)
+        prove(d, l, process, first);
+    free(l->process);
+    l->process = first ? NULL : process_at(d->vm, l, process);
 }
 
 static void fill_queues(struct watch__dump *d, const struct watch__vm *vm)
@@ -261,6 +278,8 @@ void watch__erlang_close(struct watch__dump *d)
     if (!d->vm)
         return;
     snprintf(d->release, sizeof d->release, "%s", d->vm->release);
+    for (unsigned i = 0; i < VM_TYPES; i++)
+        d->schedulers[i] = d->vm->schedulers[i];
     fill_unseen(d, d->vm);
     fill_queues(d, d->vm);
     watch__dump_sort(d);

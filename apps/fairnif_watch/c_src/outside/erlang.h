@@ -15,6 +15,7 @@ struct watch__process_seen {
     char status[16];
     char current[WATCH__MFA];   /* where it is, m:f/1; "" */
     char initial[WATCH__MFA];   /* where it began */
+    char called[WATCH__MFA];    /* what it called last, and may be in; "" */
     int64_t messages, heap;     /* waiting; words.  -1: not known */
     unsigned count;
     char stack[WATCH__CALLS][WATCH__MFA];   /* who waits for `current' */

@@ -58,7 +58,7 @@ static bool is_loop(const struct watch__frame *f)
     static const char *const loops[] = {
         "process_main", "erts_dirty_process_main", "sched_thread_func",
         "sched_dirty_cpu_thread_func", "sched_dirty_io_thread_func",
-        "thr_wrapper", "erts_schedule"
+        "thr_wrapper", "erts_schedule", "main", "_start"
     };
 
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)

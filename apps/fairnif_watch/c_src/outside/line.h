@@ -38,7 +38,7 @@ struct watch__line {            /* one thread */
     bool has_died;              /* and with it the node */
     bool same;                  /* call, at both looks, as far as seen */
     bool proven;                /* that it is: the frames were whole, or it has
-                                   slept all along */
+                                   slept all along, or see `unmoved' */
     int holder;                 /* thread that has the lock; 0: not known */
     enum watch__taken taken;
     enum watch__end end;
@@ -50,6 +50,8 @@ struct watch__line {            /* one thread */
     const struct watch__frame *culprit; /* the emulator called it; NULL */
     uint64_t ran, ran_reductions;       /* at the first look: which process; it
                                    had used.  0: not known */
+    bool unmoved;               /* both are the same still: no other process ran
+                                   there since */
     struct watch__process_seen *process;        /* that it runs; NULL */
     long queue;                 /* processes that wait for it; -1: not known */
 };

@@ -114,6 +114,12 @@ static bool see_process(const struct options *o, struct watch__dump *d,
     }
     watch__erlang_open(d);
     watch__dump_look(d, BETWEEN_MS * NS_PER_MS, watch__erlang_seen);
+    watch__dump_look_again(d, watch__erlang_seen);
+    if (!watch__target_lives(d->pid)) {
+        snprintf(why, WATCH__WHY, "process %d has ended while it was looked "
+                 "at", pid);
+        return false;
+    }
     return true;
 }
 

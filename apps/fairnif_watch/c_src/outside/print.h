@@ -17,7 +17,7 @@ WATCH_HIDDEN size_t watch__utf8(const unsigned char *s);
  * sleep idle. */
 WATCH_HIDDEN void watch__print(FILE *to, const struct watch__dump *d,
                                const struct watch__verdict *v, bool all);
-/* One object, UTF-8; docs/reference/stacks.md. */
+/* One object, UTF-8. */
 WATCH_HIDDEN void watch__print_json(FILE *to, const struct watch__dump *d,
                                     const struct watch__verdict *v);
 

@@ -29,8 +29,13 @@ static int read_text(const char *path, char *text, size_t size)
     text[0] = '\0';
     if (fd < 0)
         return -1;
-    for (ssize_t got = 1; got > 0 && (size_t)n < size - 1; n += (int)got)
-        got = read(fd, text + n, size - 1 - (size_t)n);
+    for (;;) {
+        ssize_t got = read(fd, text + n, size - 1 - (size_t)n);
+
+        if (got <= 0)           /* it has ended: ESRCH */
+            break;
+        n += (int)got;
+    }
     text[n] = '\0';
     close(fd);
     return n;
@@ -54,6 +59,13 @@ static bool may_trace_all(void)
 
     return status_number(getpid(), "\nCapEff:", 16, &effective)
         && effective >> CAP_PTRACE & 1;
+}
+
+bool watch__target_lives(int pid)
+{
+    uint64_t group;
+
+    return status_number(pid, "\nTgid:", 10, &group);
 }
 
 int watch__target_tracer(int pid)
@@ -187,7 +199,10 @@ void watch__target_name(int pid, char *name, size_t size)
         if (!strcmp(at, "-sname") || !strcmp(at, "-name")) {
             at += strlen(at) + 1;
             if (at < text + n)
-                snprintf(name, size, "%s", at);
+                snprintf(name, size, "%.*s", (int)strcspn(at, "\n"), at);
+            return;
+        } else if (!strcmp(at, "-extra")) {
+            return;
         }
 }
 

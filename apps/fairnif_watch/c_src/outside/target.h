@@ -15,6 +15,7 @@ WATCH_HIDDEN bool watch__target_set(int pid, char why[WATCH__WHY]);
 WATCH_HIDDEN int watch__target_named(const char *name, char why[WATCH__WHY]);
 /* The name that the node was started with; "". */
 WATCH_HIDDEN void watch__target_name(int pid, char *name, size_t size);
+WATCH_HIDDEN bool watch__target_lives(int pid);
 /* The process that traces it; 0: none. */
 WATCH_HIDDEN int watch__target_tracer(int pid);
 

@@ -80,9 +80,9 @@ bool watch__is_stuck(const struct watch__line *l)
     case DOING_WAITS: case DOING_LOCK:
         return l->same;
     case DOING_EMULATOR:
-        return l->same && l->end == END_JIT;
+        return l->same && (l->end == END_JIT || l->unmoved);
     default:
-        return false;
+        return l->unmoved && l->proven;
     }
 }
 
@@ -105,6 +105,8 @@ static unsigned count_role(const struct watch__dump *d, enum watch__role role,
     for (unsigned i = 0; i < d->count; i++)
         n += d->lines[i].role == role
             && (!stuck || watch__is_stuck(&d->lines[i]));
+    if (!stuck && role <= R_DIRTY_IO && d->schedulers[role] > n)
+        n = d->schedulers[role];        /* of a core not all are recognised */
     return n;
 }
 
@@ -114,6 +116,9 @@ static void name_of_line(const struct watch__line *l, char to[WATCH__LABEL])
         watch__culprit_name(l->culprit, to);
     else if (l->process && l->process->current[0])
         snprintf(to, WATCH__LABEL, "%s", l->process->current);
+    else if (l->process && l->process->called[0])
+        snprintf(to, WATCH__LABEL, "an unknown call of %s, which last called "
+                 "%s", l->process->pid, l->process->called);
     else
         snprintf(to, WATCH__LABEL, "%s", l->end == END_MACHINE
                  ? "code that belongs to no file" : "an unknown call");
@@ -222,8 +227,7 @@ static void blocked(const struct watch__dump *d, struct watch__verdict *v,
     processes_wait(g->waiting, waiting);
     if (d->is_core) {
         say(v, "%s in %s%s%s.", subject, g->name, asleep, waiting);
-        v->exit_code = WATCH__FOUND;
-        return;
+        return;                 /* one look proves nothing */
     }
     if (!g->proven) {
         say(v, "%s seen twice in %s%s, in one call or in many%s.", subject,
@@ -278,7 +282,7 @@ static void judge_pool(const struct watch__dump *d, struct watch__verdict *v,
     else
         say(v, "%s in native code, %u of them in %s%s%s; %s.", subject,
             most.count, most.name, asleep, time, waiting);
-    if (n == all && proven == all && d->waiting[role] != 0)
+    if (!d->is_core && n == all && proven == all && d->waiting[role] != 0)
         v->exit_code = WATCH__FOUND;
 }
 
@@ -301,6 +305,11 @@ static void stopped(const struct watch__dump *d, struct watch__verdict *v)
 
 static void died(const struct watch__dump *d, struct watch__verdict *v)
 {
+    if (d->signal > 0)
+        v->exit_code = WATCH__FOUND;
+    if (d->signal > 0 && d->sender)
+        say(v, "The node was ended by signal %d (%s), which process %d had "
+            "sent.", d->signal, strsignal(d->signal), d->sender);
     for (unsigned i = 0; i < d->count; i++) {
         const struct watch__line *l = &d->lines[i];
         char name[WATCH__LABEL], thread[64], address[64];
@@ -312,7 +321,6 @@ static void died(const struct watch__dump *d, struct watch__verdict *v)
                  ? " at address 0x%llx" : "", (unsigned long long)d->address);
         say(v, "The node died of signal %d (%s)%s in %s, on %s.", d->signal,
             strsignal(d->signal), address, name, watch__thread_name(l, thread));
-        v->exit_code = WATCH__FOUND;
     }
 }
 
@@ -325,6 +333,12 @@ static void at_rest(const struct watch__dump *d, struct watch__verdict *v)
             idle += d->lines[i].doing == DOING_IDLE;
             unknown += d->lines[i].doing == DOING_UNKNOWN;
         }
+    if (d->is_core) {
+        say(v, "No scheduler stood in native code.");
+        return;
+    }
+    if (unknown == all)
+        v->exit_code = WATCH__UNSEEN;
     if (unknown)
         say(v, "No scheduler is seen to be blocked; of %u, %u show no stack.",
             all, unknown);
@@ -345,7 +359,7 @@ void watch__verdict(const struct watch__dump *d, struct watch__verdict *v)
         if (d->lines[i].role == R_NORMAL && watch__is_stuck(&d->lines[i])
             && group_of(d, i, &g))
             blocked(d, v, &g);
-    if (v->count == 0 && !d->is_core)
+    if (v->count == 0)
         at_rest(d, v);
     judge_pool(d, v, R_DIRTY_CPU);
     judge_pool(d, v, R_DIRTY_IO);

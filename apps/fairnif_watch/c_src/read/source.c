@@ -4,14 +4,21 @@
  * In a node that is watched it is its own, and nothing here is ever set.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "read/source.h"
+
+/* Linux 5.6's, which older headers do not have. */
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+enum { IN_ROOT = 0x10 };
+struct how { uint64_t flags, mode, resolve; };
 
 static const struct watch__source *current;
 static const unsigned char *laid;
@@ -74,8 +81,8 @@ int watch__source_open(const char *name)
 /* Below the other process's root, whatever its links say. */
 static int open_below(int pid, const char *path)
 {
-    const struct open_how how = {
-        .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT
+    const struct how how = {
+        .flags = O_PATH | O_CLOEXEC, .resolve = IN_ROOT
     };
     char root[64];
     int dir, fd;
@@ -86,7 +93,15 @@ static int open_below(int pid, const char *path)
         return -1;
     fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
     close(dir);
-    return fd;
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+        char whole[4096 + 64];
+
+        snprintf(whole, sizeof whole, "%s%s", root, path);
+        fd = open(whole, O_PATH | O_CLOEXEC);
+    }
+    /* In a mere chroot paths are as we see them; whether it is the same file
+     * its build id says. */
+    return fd >= 0 ? fd : open(path, O_PATH | O_CLOEXEC);
 }
 
 /* Looked at before it is opened: a device would notice that. */

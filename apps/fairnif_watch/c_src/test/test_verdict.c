@@ -112,8 +112,14 @@ TEST(stood, "of a core it is said where schedulers stood")
     d.is_core = true;
     is_in(&d.lines[0], DOING_WAITS);
     is_in(&d.lines[1], DOING_WAITS);
-    says(&d, 1, "Both schedulers stood in m:f/1, asleep in the system call "
+    says(&d, 0, "Both schedulers stood in m:f/1, asleep in the system call "
          "openat.");
+    d = node();
+    d.is_core = true;
+    d.signal = 6;
+    d.sender = 5;
+    says(&d, 1, "The node was ended by signal 6 (Aborted), which process 5 had "
+         "sent.");
 }
 
 TEST(full, "a full pool is a finding where jobs wait, or where nobody can say")
