@@ -251,12 +251,13 @@ static void say_waiting(long n, char to[64])
 
 /* Of a pool that is full the largest group first. */
 static void judge_pool(const struct watch__dump *d, struct watch__verdict *v,
-                 enum watch__role role)
+                       enum watch__role role, bool full)
 {
     unsigned all = count_role(d, role, false), n = count_role(d, role, true);
     struct group g, most = {.count = 0};
     char subject[96], asleep[256], time[64], ns[32], waiting[64];
     unsigned proven = 0;
+    bool is_full;
 
     for (unsigned i = 0; i < d->count; i++) {
         if (d->lines[i].role != role || !watch__is_stuck(&d->lines[i]))
@@ -265,7 +266,9 @@ static void judge_pool(const struct watch__dump *d, struct watch__verdict *v,
         if (group_of(d, i, &g) && g.count > most.count)
             most = g;
     }
-    if (most.count == 0)
+    is_full = !d->is_core && n == all && proven == all
+        && d->waiting[role] != 0;
+    if (most.count == 0 || is_full != full)
         return;
     subject_of(n, all, most.first, d->is_core ? "stood" : "are", subject);
     how(d, most.first, asleep);
@@ -282,7 +285,7 @@ static void judge_pool(const struct watch__dump *d, struct watch__verdict *v,
     else
         say(v, "%s in native code, %u of them in %s%s%s; %s.", subject,
             most.count, most.name, asleep, time, waiting);
-    if (!d->is_core && n == all && proven == all && d->waiting[role] != 0)
+    if (is_full)
         v->exit_code = WATCH__FOUND;
 }
 
@@ -359,10 +362,13 @@ void watch__verdict(const struct watch__dump *d, struct watch__verdict *v)
         if (d->lines[i].role == R_NORMAL && watch__is_stuck(&d->lines[i])
             && group_of(d, i, &g))
             blocked(d, v, &g);
-    if (v->count == 0)
-        at_rest(d, v);
-    judge_pool(d, v, R_DIRTY_CPU);
-    judge_pool(d, v, R_DIRTY_IO);
+    /* What is found comes first. */
+    for (unsigned full = 2; full-- > 0;) {
+        if (!full && v->count == 0)
+            at_rest(d, v);
+        judge_pool(d, v, R_DIRTY_CPU, full);
+        judge_pool(d, v, R_DIRTY_IO, full);
+    }
     if (d->note[0])
         say(v, "%s", d->note);
 }

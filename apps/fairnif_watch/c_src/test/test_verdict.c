@@ -141,7 +141,7 @@ TEST(full, "a full pool is a finding where jobs wait, or where nobody can say")
         snprintf(sentence, sizeof sentence, "Both dirty I/O schedulers are in "
                  "m:f/1, asleep in the system call openat, for 41.0 s; %s",
                  cases[i].end);
-        CHECK_TEXT(v.sentence[1], sentence);
+        CHECK_TEXT(v.sentence[!cases[i].code], sentence);
         watch__dump_free(&d);
     }
 }
