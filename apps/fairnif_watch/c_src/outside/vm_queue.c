@@ -181,7 +181,7 @@ static struct queue take_queue(const struct watch__vm *vm,
 /* What a queue says of itself agrees.  It changes while it is read. */
 static struct queue read_queue(const struct watch__vm *vm, unsigned number)
 {
-    unsigned char bytes[QUEUE];
+    unsigned char bytes[QUEUE] = {0};   /* a stride may be less */
     struct queue queue = {0};
 
     for (unsigned i = 0; i < RETRIES && !queue.ok; i++) {
