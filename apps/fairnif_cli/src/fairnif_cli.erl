@@ -23,7 +23,7 @@ commands() ->
      fairnif_cli_watch:command(),
      #{name => "stacks", args => "PID | --name NODE | --core FILE [OPTION ...]",
        about => "shows what a node does that cannot answer, from outside",
-       before => "bin/fairnif runs it without Erlang: `bin/fairnif stacks --help' has its options.\n",
+       before => "A program of its own: `bin/fairnif stacks --help' has its options.\n",
        options => [], run => fun stacks/2},
      #{name => "bench", args => "[RUN ...] [--json FILE]",
        about => "measures the project's figures, each compared with another tool",

@@ -166,7 +166,7 @@ static void print_head(FILE *to, const struct watch__dump *d)
         fprintf(to, ", Erlang/OTP %s", d->release);
     fprintf(to, ", %u threads", d->count);
     if (d->stopped)
-        fprintf(to, "; %u stops, the longest of %s", d->stopped,
+        fprintf(to, "; %u stops, of %s at most", d->stopped,
                 watch__time(d->longest_pause_ns, time));
     fprintf(to, "\n\n");
 }

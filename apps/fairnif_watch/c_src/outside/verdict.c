@@ -343,8 +343,8 @@ static void at_rest(const struct watch__dump *d, struct watch__verdict *v)
     if (unknown == all)
         v->exit_code = WATCH__UNSEEN;
     if (unknown)
-        say(v, "No scheduler is seen to be blocked; of %u, %u show no stack.",
-            all, unknown);
+        say(v, "No scheduler is seen to be blocked, but of %u %u show%s no "
+            "stack.", all, unknown, unknown == 1 ? "s" : "");
     else
         say(v, "No scheduler is blocked: of %u, %u run%s and %u sleep%s.", all,
             all - idle, all - idle == 1 ? "s" : "", idle,
