@@ -159,7 +159,8 @@ static void unwind_line(struct watch__dump *d, struct watch__stack *s)
                                  WATCH__FRAMES, &s->end, &s->last);
 }
 
-static void stop_and_take(struct watch__dump *d, struct watch__stack *s, int tid)
+static void stop_and_take(struct watch__dump *d, struct watch__stack *s,
+                          int tid)
 {
     uint64_t paused = 0;
 
@@ -171,7 +172,7 @@ static void stop_and_take(struct watch__dump *d, struct watch__stack *s, int tid
 }
 
 static void take_stack(struct watch__dump *d, struct watch__line *line,
-                 struct watch__stack *s)
+                       struct watch__stack *s)
 {
     int fd = watch__open(line->tid, "syscall");
 

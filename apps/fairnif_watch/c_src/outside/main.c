@@ -152,5 +152,6 @@ int main(int argc, char **argv)
     else
         watch__print(stdout, &d, &verdict, o.all);
     watch__dump_free(&d);
-    return fflush(stdout) == 0 && !ferror(stdout) ? verdict.exit_code : fail("cannot write");
+    return fflush(stdout) == 0 && !ferror(stdout) ? verdict.exit_code
+        : fail("cannot write");
 }

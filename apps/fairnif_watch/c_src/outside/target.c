@@ -42,7 +42,8 @@ static int read_text(const char *path, char *text, size_t size)
 }
 
 /* Of a line "KEY: VALUE" in /proc/PID/status. */
-static bool status_number(int pid, const char *key, unsigned base, uint64_t *value)
+static bool status_number(int pid, const char *key, unsigned base,
+                          uint64_t *value)
 {
     char path[64], text[4096], *at;
 

@@ -185,8 +185,9 @@ static const char *one(const char *verb)
 }
 
 /* "Scheduler 3 has", "Both dirty I/O schedulers are", "3 of 8 schedulers are" */
-static void subject_of(unsigned n, unsigned all, const struct watch__line *first,
-                       const char *verb, char to[96])
+static void subject_of(unsigned n, unsigned all,
+                       const struct watch__line *first, const char *verb,
+                       char to[96])
 {
     const char *pool = watch__role_names[first->role];
     char kind[48];
