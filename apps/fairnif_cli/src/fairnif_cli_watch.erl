@@ -231,7 +231,9 @@ once(Cluster, Opts) ->
     Views = fairnif_watch_once:settled(Cluster, seen, max(?SETTLE_MS, Seconds * 1000)),
     #{nodes := Nodes, findings := Findings} = Result =
         fairnif_watch_once:look(Cluster, #{views => Views, seconds => Seconds}),
-    [fairnif_check_cli_text:complain(fairnif_watch_terminal:status_line(Entry))
+    [fairnif_check_cli_text:complain(
+       lists:join($\n, [fairnif_watch_terminal:status_line(Entry)
+                        | fairnif_watch_terminal:outside_lines(Entry)]))
      || #{status := Status} = Entry <- Nodes, Status =/= up],
     case Opts of
         #{json := "-"} ->

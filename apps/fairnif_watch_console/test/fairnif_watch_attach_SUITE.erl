@@ -12,6 +12,7 @@
          leaves_what_a_node_had_loaded_itself/1, ends_with_its_session/1,
          attaches_by_long_names/1, attaches_over_tls/1,
          says_why_there_is_no_connection/1, says_what_is_no_epmd/1,
+         names_what_blocks_a_node_that_never_answers/1,
          tells_a_node_that_refuses_from_one_that_does_not_finish/1,
          refuses_options_that_have_no_effect/1, never_shows_the_cookie/1,
          subscribes_where_the_application_runs/1, is_replaced_by_the_application/1,
@@ -25,6 +26,9 @@
 -import(fairnif_watch_test_node, [node_up/0, node_up/1, paths/0, state/1, as_before/2, as_before/3,
                                   attached/1, is_attached/1, subscribers/1, signal/2, until/2,
                                   contains/2]).
+
+%% For its nodes.
+-export([block_both/0]).
 
 -define(COOKIE, "suite_cookie").
 
@@ -352,12 +356,44 @@ one_look_keeps_to_its_schema(Config) ->
     File = filename:join(?config(priv_dir, Config), "watch.json"),
     Text = looked(3, Config, [Node, "nobody_" ++ atom_to_list(Node), "--once", "--json", File]),
     contains(Text, "1 of 2 nodes seen"),
+    keeps_to_the_schema(File, Config),
+    Json = looked(0, Config, [Node, "--once", "--seconds", "1", "--json", "-"]),
+    {match, _} = re:run(Json, "^{\"schema_version\":1,.*}\n\\z", [dotall]).
+
+keeps_to_the_schema(File, Config) ->
     Root = ?config(root, Config),
     Validate = filename:join([Root, "apps", "fairnif_check", "test", "fairnif_check_validate.py"]),
     Schema = filename:join([Root, "apps", "fairnif_watch_console", "priv", "watch-1.schema.json"]),
-    ?assertEqual({0, ""}, run("/usr/bin/python3", [Validate, Schema, File], [])),
-    Json = looked(0, Config, [Node, "--once", "--seconds", "1", "--json", "-"]),
-    {match, _} = re:run(Json, "^{\"schema_version\":1,.*}\n\\z", [dotall]).
+    ?assertEqual({0, ""}, run("/usr/bin/python3", [Validate, Schema, File], [])).
+
+%% By what is seen from outside. Again where a look on a busy machine comes too late.
+names_what_blocks_a_node_that_never_answers(Config) ->
+    ok = fairnif_watch_test:build(),
+    Args = fairnif_watch_test:erl_args() ++ ["-pa", filename:dirname(code:which(?MODULE)),
+                                             "+S", "2:2"],
+    {Peer, Node} = node_up(#{args => Args}),
+    true = unlink(Peer),
+    Os = peer:call(Peer, os, getpid, []),
+    {module, _} = peer:call(Peer, code, ensure_loaded, [fairnif_watch_block_nif]),
+    ok = peer:cast(Peer, ?MODULE, block_both, []),
+    File = filename:join(?config(priv_dir, Config), "blocked.json"),
+    Culprit = "cheduler[^\n\"]* fairnif_watch_block_nif:sleep/1",
+    fairnif_test:retry(
+      4,
+      fun() ->
+              {3, Text} = watch(Config, [Node, "--once", "--json", File]),
+              case re:run(Text, " hanging: .*\n  [^\n]*" ++ Culprit) of
+                  {match, _} -> {ok, Text};
+                  nomatch -> Text
+              end
+      end),
+    {ok, Json} = file:read_file(File),
+    {match, _} = re:run(Json, "\"outside\":\\[\"[^]]*" ++ Culprit),
+    keeps_to_the_schema(File, Config),
+    signal(Os, "KILL").
+
+block_both() ->
+    [spawn_opt(fairnif_watch_block_nif, sleep, [3600000], [{scheduler, N}]) || N <- [1, 2]].
 
 %% On a machine that is busy with other things its time can be off: once more, then.
 tests_the_watch_of_a_node(Config) ->

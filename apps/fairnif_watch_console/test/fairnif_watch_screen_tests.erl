@@ -35,6 +35,23 @@ a_node_that_does_not_answer_is_shown_as_it_was_with_the_reason_test() ->
                   "it says nothing; what follows is as of " ++ _ | _],
                  shown([Entry], #{})).
 
+what_is_seen_from_outside_is_below_the_reason_test() ->
+    Seen = <<"Scheduler 2 has been blocked for 4.7 s by slow:spin/1, waiting for a lock that ",
+             "scheduler 1 holds">>,
+    Entry = (entry(hanging, none))#{reason := <<"it hangs">>, outside => [Seen, <<"So.">>]},
+    Wrapped = ["Scheduler 2 has been blocked for 4.7 s by slow:spin/1, waiting for a lock that",
+               "scheduler 1 holds", "So."],
+    ?assertMatch([_, "", "hanging, trying again: it hangs" | Wrapped],
+                 lists:sublist(shown([Entry], #{}), 6)),
+    [_, "it hangs;" ++ _ | Below] = shown([Entry#{view := view(#{})}], #{}),
+    ?assertEqual(Wrapped, lists:sublist(Below, 3)),
+    Up = (entry(up, view(#{})))#{node := 'b@host'},
+    ?assertMatch([_, "app@host hanging" ++ _, "  Scheduler 2 " ++ _, "  So.", "b@host   up" ++ _ | _],
+                 shown([Up, Entry], #{})),
+    %% Where there is no room, each node keeps its line.
+    ?assertMatch([_, "app@host hanging" ++ _, "b@host   up" ++ _ | _],
+                 shown([Up, Entry], #{rows => 8})).
+
 several_nodes_have_a_line_each_the_troubled_first_test() ->
     Well = (entry(up, view(#{})))#{node := 'a@h'},
     Busy = (entry(up, view(#{node => 'bb@h',

@@ -43,6 +43,13 @@ a_status_is_reported_once_test() ->
     ?assertEqual({["app@host up", "app@host down: the connection was lost"], []},
                  lines([up(view(#{})), Down, Down])).
 
+what_is_seen_from_outside_is_reported_once_while_it_hangs_test() ->
+    Hangs = {node, #{status => hanging, since => 0, reason => <<"it says nothing">>,
+                     outside => []}},
+    Seen = fun(Text) -> setelement(2, Hangs, (element(2, Hangs))#{outside => [Text]}) end,
+    ?assertEqual({["app@host hanging: it says nothing", "  1 s\n"], []},
+                 lines([Hangs, Seen(<<"1 s">>), Seen(<<"6 s">>)])).
+
 %% ---- what is written ----
 
 up(View) -> {all, #{nodes => [entry(up, View)]}}.

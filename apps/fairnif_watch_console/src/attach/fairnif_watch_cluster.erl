@@ -20,14 +20,17 @@
 %% was not the first. `view': the last one, however old; pids in it are binaries, as the node writes
 %% them, so that they read the same anywhere.
 -type entry() :: #{node := node(), status := status(), since := integer(),
-                   reason := binary() | none, view := map() | none, from := integer() | none}.
-%% `from': since when we are attached, us of the node's own time; the first time counts.
+                   reason := binary() | none, view := map() | none, from := integer() | none,
+                   outside := [binary()]}.
+%% `from': since when we are attached, us of the node's own time; the first time counts. `outside':
+%% of one that is hanging, what is seen of it from outside (fairnif_watch_outside).
 -type views() :: #{nodes := [entry()]}.
 
 -record(known, {worker :: pid(),
                 entry :: entry(),
                 %% Named by the user; the others come and go.
                 asked :: boolean(),
+                looker = none :: none | pid(),
                 peers = [] :: [node()]}).
 -record(state, {options :: options(),
                 %% In the order in which they became known, newest first.
@@ -55,8 +58,8 @@ views(Cluster) ->
     gen_server:call(Cluster, views).
 
 %% @doc Sends a process of this node what changes, as it comes: `{fairnif_watch, Node, Message}',
-%% `Message' being `{view, View}', `{finding, Finding}' or `{node, #{status, since, reason, from}}';
-%% and `{fairnif_watch_cluster, views()}' at once, and whenever a node comes or is forgotten.
+%% `Message' being `{view, View}', `{finding, Finding}' or
+%% `{node, #{status, since, reason, from, outside}}'; and `{fairnif_watch_cluster, views()}' at once, and whenever a node comes or is forgotten.
 -spec subscribe(pid(), pid()) -> {ok, reference()}.
 subscribe(Cluster, Pid) ->
     gen_server:call(Cluster, {subscribe, Pid}).
@@ -118,6 +121,12 @@ handle_info({fairnif_watch_node, Worker, Node, Message}, #state{nodes = Nodes} =
             {noreply, update(Message, Node, Known, State)};
         #{} -> {noreply, State}
     end;
+handle_info({fairnif_watch_outside, Looker, Node, Seen}, #state{nodes = Nodes} = State) ->
+    case Nodes of
+        #{Node := #known{looker = Looker, entry = Entry} = Known} ->
+            {noreply, changed(Node, Known#known{entry = Entry#{outside := Seen}}, State)};
+        #{} -> {noreply, State}
+    end;
 handle_info(look, State) ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
     {noreply, forget(State)};
@@ -138,7 +147,7 @@ handle_info(_, State) ->
 
 add(Node, Asked, #state{options = Options, nodes = Nodes, order = Order} = State) ->
     Entry = #{node => Node, status => down, since => now_us(), reason => <<"not reached yet">>,
-              view => none, from => none},
+              view => none, from => none, outside => []},
     Known = #known{worker = worker(Node, 0, Options), entry = Entry, asked = Asked},
     State#state{nodes = Nodes#{Node => Known}, order = [Node | Order]}.
 
@@ -168,7 +177,7 @@ update({status, Status, Why}, Node, #known{entry = #{status := Before} = Entry} 
                  Before -> Entry#{reason := Why};
                  _ -> Entry#{status := Status, since := now_us(), reason := Why}
              end,
-    changed(Node, Known#known{entry = Entry1}, State);
+    changed(Node, outside(Node, Known#known{entry = Entry1}), State);
 update({peers, Peers}, Node, Known, #state{nodes = Nodes} = State) ->
     State1 = State#state{nodes = Nodes#{Node := Known#known{peers = Peers}}},
     case [Peer || Peer <- Peers, not is_map_key(Peer, Nodes), map_size(Nodes) < ?NODES] of
@@ -190,12 +199,24 @@ up(Node, #known{entry = #{status := Before, reason := Why} = Entry} = Known, Cha
                  replaced -> Why;
                  _ -> none
              end,
-    Up = Known#known{entry = Entry#{status := up, since := now_us(), reason := Reason}},
+    Up = outside(Node, Known#known{entry = Entry#{status := up, since := now_us(),
+                                                  reason := Reason}}),
     up(Node, Up, Change, Message, changed(Node, Up, State)).
 
 changed(Node, #known{entry = Entry} = Known, #state{nodes = Nodes} = State) ->
-    tell({fairnif_watch, Node, {node, maps:with([status, since, reason, from], Entry)}}, State),
+    Told = maps:with([status, since, reason, from, outside], Entry),
+    tell({fairnif_watch, Node, {node, Told}}, State),
     State#state{nodes = Nodes#{Node := Known}}.
+
+%% One that hangs is looked at from outside for as long as it does.
+outside(Node, #known{entry = #{status := hanging}, looker = none} = Known) ->
+    Known#known{looker = fairnif_watch_outside:start(Node)};
+outside(_, #known{entry = #{status := Status} = Entry, looker = Looker} = Known)
+  when Status =/= hanging, Looker =/= none ->
+    ok = fairnif_watch_outside:stop(Looker),
+    Known#known{entry = Entry#{outside := []}, looker = none};
+outside(_, Known) ->
+    Known.
 
 %% A finding that comes by itself belongs into the view that it comes before.
 with_finding(_, #{view := none} = Entry) ->
@@ -208,8 +229,8 @@ with_finding(#{id := Id} = Finding, #{view := #{findings := Findings} = View} = 
 forget(#state{nodes = Nodes} = State) ->
     Peers = lists:append([P || #known{peers = P, entry = #{status := up}} <- maps:values(Nodes)]),
     Limit = now_us() - ?FORGET_US,
-    Old = [{Node, Worker}
-           || {Node, #known{asked = false, worker = Worker, entry = #{status := S, since := Since}}}
+    Old = [{Node, Known}
+           || {Node, #known{asked = false, entry = #{status := S, since := Since}} = Known}
                   <- maps:to_list(Nodes),
               S =/= up, Since < Limit, not lists:member(Node, Peers)],
     case Old of
@@ -217,7 +238,8 @@ forget(#state{nodes = Nodes} = State) ->
             State;
         _ ->
             %% Not waited for: there is nothing to leave.
-            [begin true = unlink(W), exit(W, kill) end || {_, W} <- Old],
+            [begin true = unlink(W), exit(W, kill) end || {_, #known{worker = W}} <- Old],
+            [ok = fairnif_watch_outside:stop(L) || {_, #known{looker = L}} <- Old, L =/= none],
             Gone = [Node || {Node, _} <- Old],
             State1 = State#state{nodes = maps:without(Gone, Nodes),
                                  order = State#state.order -- Gone},

@@ -5,7 +5,7 @@
 %% and no node can connect to it. It must never write the user's cookie file nor show a cookie.
 -module(fairnif_watch_connect).
 
--export([start/2, node_name/1, cookie/1, connect/2, why_unreachable/3]).
+-export([start/2, node_name/1, cookie/1, connect/2, why_unreachable/3, inet_addresses/1]).
 
 -export_type([cookie_source/0, outcome/0]).
 
@@ -150,6 +150,8 @@ why_unreachable(Node, Form, Ended) ->
         [Address | _] -> at_epmd(Name, Host, Address, {Form, Ended})
     end.
 
+%% @doc Of a host, as far as its name is known here: one of each kind.
+-spec inet_addresses(string()) -> [inet:ip_address()].
 inet_addresses(Host) ->
     [A || Family <- [inet, inet6], {ok, A} <- [inet:getaddr(Host, Family)]].
 

@@ -112,10 +112,10 @@ body(_, [_ | _] = Findings, Room, #{detail := From} = Options) when is_integer(F
     Lines = detail(lists:nth(1 + place(maps:get(chosen, Options, newest), Findings), Findings),
                    Options),
     lists:nthtail(min(From, max(0, length(Lines) - Room)), Lines);
-body([#{status := Status, view := none, reason := Why}], _, _, _) ->
-    [[], [{bad, word(Status)}, {none, [": ", text(Why)]}]];
+body([#{status := Status, view := none, reason := Why} = Entry], _, _, Options) ->
+    [[], [{bad, word(Status)}, {none, [": ", text(Why)]}] | outside(Entry, Options)];
 body([#{view := View} = Entry], Findings, Room, Options) ->
-    Above = trouble(Entry) ++ crowded([Entry], false)
+    Above = trouble(Entry) ++ outside(Entry, Options) ++ crowded([Entry], false)
         ++ schedulers(View, max(4, Room div 2), Options) ++ pools(View) ++ jobs(View)
         ++ detectors(View),
     body(Above, Findings, top([Entry], Room) ++ blind(View), Room, false, Options);
@@ -131,6 +131,9 @@ trouble(#{reason := none}) -> [];
 trouble(#{status := up, reason := Why}) -> [[{warn, text(Why)}]];
 trouble(#{since := Since, reason := Why}) ->
     [[{bad, [text(Why), "; what follows is as of ", clock(Since)]}]].
+
+outside(Entry, #{columns := Columns}) ->
+    lists:append([wrapped(warn, Seen, Columns) || Seen <- maps:get(outside, Entry, [])]).
 
 %% Whose processors others take.
 crowded(Nodes, Several) ->
@@ -220,13 +223,15 @@ blind(View) ->
 nodes(Nodes, Room, Options) ->
     Width = lists:max([0 | [string:length(text(Node)) || #{node := Node} <- Nodes]]),
     Sorted = lists:keysort(1, [{rank(Entry), Entry} || Entry <- Nodes]),
-    Lines = [[{bold, string:pad(text(Node), Width)}, {none, " "} | node(Entry, Options)]
+    Whole = [[[{bold, string:pad(text(Node), Width)}, {none, " "} | node(Entry, Options)]
+              | [[{warn, ["  ", text(Seen)]}] || Seen <- maps:get(outside, Entry, [])]]
              || {_, #{node := Node} = Entry} <- Sorted],
+    Lines = [Line || [Line | _] <- Whole],
     case length(Lines) - Room of
         More when More > 0 ->
             lists:sublist(Lines, Room - 1) ++ [[{dim, ["and ", integer(More + 1), " more"]}]];
         _ ->
-            Lines
+            hd([All || All <- [lists:append(Whole)], length(All) =< Room] ++ [Lines])
     end.
 
 rank(#{status := Status}) when Status =/= up -> 0;

@@ -5,7 +5,7 @@
 %% that happens to a node can stop it.
 -module(fairnif_watch_terminal).
 
--export([screen/2, lines/2, status_line/1, finding_line/1]).
+-export([screen/2, lines/2, status_line/1, outside_lines/1, finding_line/1]).
 
 -export_type([options/0]).
 
@@ -135,16 +135,19 @@ follow(Known) ->
     end.
 
 of_node(Node, Known) ->
-    maps:get(Node, Known, #{status => none, from => 0, shown => #{}, written => []}).
+    maps:get(Node, Known, #{status => none, from => 0, shown => #{}, written => [],
+                            outside => []}).
 
 entry(#{node := Node, status := Status} = Entry, Known) ->
-    #{status := Before} = Of = begun(Entry, of_node(Node, Known)),
-    Next = Known#{Node => Of#{status := Status}},
+    #{status := Before, outside := Said} = Of = begun(Entry, of_node(Node, Known)),
+    Next = Known#{Node => Of#{status := Status, outside := maps:get(outside, Entry, [])}},
     Shown = case Entry of
                 #{view := #{} = View} -> view(Node, View, Next);
                 #{} -> Next
             end,
     _ = Status =/= Before andalso say([status_line(Entry), $\n]),
+    %% Once while it hangs: each look has another time in it.
+    _ = [say([Line, $\n]) || Said =:= [], Line <- outside_lines(Entry)],
     Shown.
 
 %% The first time counts.
@@ -181,6 +184,11 @@ is_news(#{ongoing := Ongoing}, #{ongoing := Before}) -> Before > Ongoing.
 status_line(#{node := Node, status := Status, since := Since} = Entry) ->
     [time(Since), " ", fairnif_watch_screen:text(Node), " ", atom_to_list(Status),
      [[": ", fairnif_watch_screen:text(Why)] || #{reason := Why} <- [Entry], Why =/= none]].
+
+%% @doc What is seen of it from outside, as such lines.
+-spec outside_lines(map()) -> [unicode:chardata()].
+outside_lines(Entry) ->
+    [["  ", fairnif_watch_screen:text(Seen)] || Seen <- maps:get(outside, Entry, [])].
 
 %% @doc A finding in one line without its end. It begins with when that was so, not with when it
 %% began to be: so lines come in the order of their times.
