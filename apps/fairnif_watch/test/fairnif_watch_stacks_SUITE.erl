@@ -9,6 +9,7 @@
 -export([what_blocks_each_scheduler_is_named_with_its_process/1,
          a_full_pool_is_told_with_what_fills_it_and_how_many_wait/1,
          a_node_at_rest_is_no_finding/1,
+         a_node_is_found_by_its_container/1,
          a_stopped_node_is_told_and_stays_stopped/1,
          what_it_may_not_see_is_refused_with_the_reason/1,
          a_node_under_load_is_looked_at_300_times/1,
@@ -81,6 +82,54 @@ a_node_at_rest_is_no_finding(_) ->
         %% A name is as good as a number.
         ?assertMatch({0, _}, stacks(["--name", name()]))
     end).
+
+%% A group as a container has it; and a mount as one has that sees no group's name.
+a_node_is_found_by_its_container(Config) ->
+    Id = string:lowercase(binary_to_list(binary:encode_hex(rand:bytes(32)))),
+    refused("no id of a container", stacks(["--container", "shop"])),
+    refused("no node is seen in container", stacks(["--container", Id])),
+    case [Dir || Top <- ["/sys/fs/cgroup" | filelib:wildcard("/sys/fs/cgroup/{unified,pids,cpu}")],
+                 filelib:is_file(Top ++ "/cgroup.procs"),
+                 Dir <- [Top ++ "/docker-" ++ Id ++ ".scope"], file:make_dir(Dir) =:= ok] of
+        [] -> {skip, "no control group can be made here"};
+        [Group | _] = Groups ->
+            try in_group(Group, Id)
+            after
+                [fairnif_test:eventually(fun() -> file:del_dir(Dir) =:= ok end) || Dir <- Groups]
+            end,
+            mounted(Config, Id)
+    end.
+
+in_group(Group, Id) ->
+    Prefix = lists:sublist(Id, 12),
+    Enter = fun(Pid) -> ok = file:write_file(Group ++ "/cgroup.procs", Pid) end,
+    blocked_node([], "ok", fun(One) ->
+        Enter(One),
+        seen("process " ++ One ++ ",", ["--container", Prefix]),
+        refused("no node is seen in container", stacks(["--container", tl(Prefix)])),
+        blocked_node([], "ok", fun(Other) ->
+            Enter(Other),
+            [seen("processes [0-9, ]*\\b" ++ Pid ++ "\\b[0-9, ]* are all", ["--container", Id])
+             || Pid <- [One, Other]]
+        end)
+    end).
+
+mounted(Config, Id) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), Id),
+    ok = filelib:ensure_path(Dir),
+    Script = "mount --bind '" ++ Dir ++ "' '" ++ Dir ++ "' && echo mounted && exec erl \"$@\"",
+    Port = start(os:find_executable("unshare"), ["-m", "/bin/sh", "-c", Script, "sh"], [], "ok"),
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    receive
+        {Port, {data, <<"mounted", _/binary>>}} ->
+            try seen("process " ++ integer_to_list(Pid) ++ ",", ["--container", Id])
+            after
+                kill("KILL", integer_to_list(Pid)),
+                collect(Port, [])
+            end;
+        {Port, {data, Why}} -> {comment, ["nothing can be mounted here: ", Why]};
+        {Port, {exit_status, Code}} -> {comment, ["no unshare here: ", integer_to_list(Code)]}
+    end.
 
 a_stopped_node_is_told_and_stays_stopped(_) ->
     Peer = fairnif_watch_test:peer([]),
@@ -257,6 +306,10 @@ shown(Wanted, Look) ->
                   Missing -> {Code, {missing, Missing}, Text}
               end
       end).
+
+%% In time: it may not run the emulator yet.
+seen(Pattern, Args) ->
+    fairnif_test:eventually(fun() -> {_, Text} = stacks(Args), is(Pattern, Text) orelse Text end).
 
 is(Pattern, Text) ->
     re:run(Text, Pattern, [{capture, none}, multiline]) =:= match.

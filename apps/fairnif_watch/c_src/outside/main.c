@@ -18,13 +18,14 @@
 enum { BETWEEN_MS = 100 };
 
 static const char usage[] =
-    "usage: fairnif stacks PID | --name NODE | --core FILE "
+    "usage: fairnif stacks PID | --name NODE | --container ID | --core FILE "
     "[--json] [--no-stop] [--all]\n"
     "\n"
     "What each thread of a running node does, and who blocks it: seen from\n"
     "outside, without the node's help. Or of one that has died.\n"
     "\n"
     "  --name NODE  the node that was started with that name on this machine\n"
+    "  --container ID  the node in that container, by 8 or more digits of its id\n"
     "  --core FILE  a core file\n"
     "  --json       one JSON object, for programs\n"
     "  --no-stop    stops no thread: what runs shows no stack\n"
@@ -34,7 +35,7 @@ static const char usage[] =
     "wait, or the node is stopped or has died; 2 usage; 3 it cannot be seen.\n";
 
 struct options {
-    const char *pid, *name, *core;
+    const char *pid, *name, *container, *core;
     bool json, no_stop, all;
 };
 
@@ -57,6 +58,7 @@ static int parse(int argc, char **argv, struct options *o)
 {
     for (int i = 1; i < argc; i++) {
         const char **value = !strcmp(argv[i], "--name") ? &o->name
+            : !strcmp(argv[i], "--container") ? &o->container
             : !strcmp(argv[i], "--core") ? &o->core : NULL;
 
         if (value) {
@@ -75,9 +77,9 @@ static int parse(int argc, char **argv, struct options *o)
             o->pid = argv[i];
         }
     }
-    if (!!o->pid + !!o->name + !!o->core != 1)
-        return misused("one node is needed: its process's number, --name or "
-                       "--core", "");
+    if (!!o->pid + !!o->name + !!o->container + !!o->core != 1)
+        return misused("one node is needed: its process's number, --name, "
+                       "--container or --core", "");
     return 0;
 }
 
@@ -88,6 +90,8 @@ static int pid_of(const struct options *o, char why[WATCH__WHY])
 
     if (o->name)
         return watch__target_named(o->name, why);
+    if (o->container)
+        return watch__target_contained(o->container, why);
     pid = strtol(o->pid, &end, 10);
     if (*end || pid <= 0 || pid > 1 << 30) {
         snprintf(why, WATCH__WHY, "%s is no number of a process; a node's "

@@ -216,11 +216,14 @@ static bool same_node(const char *a, const char *b)
         && (!a[n] || !b[n] || !strcmp(a + n, b + n));
 }
 
-int watch__target_named(const char *name, char why[WATCH__WHY])
+/* The one BEAM of which that holds; 0: none, or `why' names several. */
+static int only(bool (*holds)(int pid, const char *what), const char *is,
+                const char *what, char why[WATCH__WHY])
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
-    char its[256], path[64], comm[32];
+    char path[64], comm[32], pids[128] = "";
+    size_t length = 0;
     int found = 0, n = 0;
 
     while (dir && (entry = readdir(dir)) != NULL) {
@@ -228,21 +231,96 @@ int watch__target_named(const char *name, char why[WATCH__WHY])
 
         snprintf(path, sizeof path, "/proc/%d/comm", pid);
         if (pid <= 0 || read_text(path, comm, sizeof comm) <= 0
-            || strncmp(comm, "beam", 4))
+            || strncmp(comm, "beam", 4) || !holds(pid, what))
             continue;
-        watch__target_name(pid, its, sizeof its);
-        if (!its[0] || !same_node(its, name))
-            continue;
-        if (!n++)
-            found = pid;
-        else
-            snprintf(why, WATCH__WHY, "processes %d and %d are both called "
-                     "%s: give one's number", found, pid, name);
+        found = pid;
+        if (length < sizeof pids)
+            length += (size_t)snprintf(pids + length, sizeof pids - length,
+                                       "%s%d", n ? ", " : "", pid);
+        n++;
     }
     if (dir)
         closedir(dir);
-    if (n == 0)
+    if (n > 1)
+        snprintf(why, WATCH__WHY, "processes %s are all %s %s: give one's "
+                 "number", pids, is, what);
+    return n == 1 ? found : 0;
+}
+
+static bool is_named(int pid, const char *name)
+{
+    char its[256];
+
+    watch__target_name(pid, its, sizeof its);
+    return its[0] && same_node(its, name);
+}
+
+int watch__target_named(const char *name, char why[WATCH__WHY])
+{
+    int pid = only(is_named, "called", name, why);
+
+    if (!pid && !why[0])
         snprintf(why, WATCH__WHY, "no process here was started as node %s; "
                  "give the number of its process", name);
-    return n == 1 ? found : 0;
+    return pid;
+}
+
+/* -- containers ---------------------------------------------------------- */
+
+/* Fewer digits may begin many an id; ids have 32 or 64. */
+enum { PREFIX = 8, WHOLE_ID = 32 };
+
+static const char hex[] = "0123456789abcdef";
+
+/* An id stands between other characters: /docker/ID, cri-containerd-ID.scope */
+static bool has_id(const char *text, const char *id)
+{
+    while (*text) {
+        size_t n = strspn(text, hex);
+
+        if (n >= WHOLE_ID && !strncmp(text, id, strlen(id)))
+            return true;
+        text += n ? n : 1;
+    }
+    return false;
+}
+
+/* By its control groups; or where they are seen from within (`/'), by the files
+ * that the container's own folder lends it (the root of a mount): on the host,
+ * the mounts of all containers are seen, but not with such a root. */
+static bool is_in_container(int pid, const char *id)
+{
+    static char text[ARGUMENTS];
+    char path[64], root[1024];
+
+    snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+    if (read_text(path, text, sizeof text) > 0 && has_id(text, id))
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
+    if (read_text(path, text, sizeof text) <= 0)
+        return false;
+    for (char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (sscanf(line, "%*s %*s %*s %1023s", root) == 1 && has_id(root, id))
+            return true;
+    }
+    return false;
+}
+
+int watch__target_contained(const char *id, char why[WATCH__WHY])
+{
+    size_t n = strlen(id);
+    int pid;
+
+    if (n < PREFIX || strspn(id, hex) != n) {
+        snprintf(why, WATCH__WHY, "%s is no id of a container: its first 8 "
+                 "digits or more, as `docker ps' and its like show them", id);
+        return 0;
+    }
+    pid = only(is_in_container, "in container", id, why);
+    if (!pid && !why[0])
+        snprintf(why, WATCH__WHY, "no node is seen in container %s; as root "
+                 "on its host more is seen; or give the number of its process "
+                 "there", id);
+    return pid;
 }
