@@ -46,8 +46,8 @@ what_is_seen_from_outside_is_below_the_reason_test() ->
     [_, "it hangs;" ++ _ | Below] = shown([Entry#{view := view(#{})}], #{}),
     ?assertEqual(Wrapped, lists:sublist(Below, 3)),
     Up = (entry(up, view(#{})))#{node := 'b@host'},
-    ?assertMatch([_, "app@host hanging" ++ _, "  Scheduler 2 " ++ _, "  So.", "b@host   up" ++ _ | _],
-                 shown([Up, Entry], #{})),
+    ?assertMatch([_, "app@host hanging" ++ _, "  Scheduler 2 " ++ _, "  So.",
+                  "b@host   up" ++ _ | _], shown([Up, Entry], #{})),
     %% Where there is no room, each node keeps its line.
     ?assertMatch([_, "app@host hanging" ++ _, "b@host   up" ++ _ | _],
                  shown([Up, Entry], #{rows => 8})).

@@ -58,8 +58,8 @@ views(Cluster) ->
     gen_server:call(Cluster, views).
 
 %% @doc Sends a process of this node what changes, as it comes: `{fairnif_watch, Node, Message}',
-%% `Message' being `{view, View}', `{finding, Finding}' or
-%% `{node, #{status, since, reason, from, outside}}'; and `{fairnif_watch_cluster, views()}' at once, and whenever a node comes or is forgotten.
+%% `Message' being `{view, View}', `{finding, Finding}' or `{node, Entry}', part of its entry; and
+%% `{fairnif_watch_cluster, views()}' at once, and whenever a node comes or is forgotten.
 -spec subscribe(pid(), pid()) -> {ok, reference()}.
 subscribe(Cluster, Pid) ->
     gen_server:call(Cluster, {subscribe, Pid}).

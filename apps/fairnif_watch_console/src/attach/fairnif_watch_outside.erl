@@ -12,9 +12,9 @@
 %% The verdict comes first. Of the rest no more than this is kept, bytes.
 -define(KEPT, 4096).
 
-%% @doc Looks now and every five seconds, until it is stopped or the caller ends. After each look the
-%% caller is sent `{fairnif_watch_outside, Looker, Node, Sentences}'; never where the node is of
-%% another machine, since one here could have its name.
+%% @doc Looks now and every five seconds, until it is stopped or the caller ends. The caller is sent
+%% `{fairnif_watch_outside, Looker, Node, Sentences}' each time; never where the node is of another
+%% machine, since one here could have its name.
 -spec start(node()) -> pid().
 start(Node) ->
     To = self(),
