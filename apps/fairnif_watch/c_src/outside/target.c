@@ -247,7 +247,7 @@ static int only(bool (*holds)(int pid, const char *what), const char *is,
     return n == 1 ? found : 0;
 }
 
-static bool is_named(int pid, const char *name)
+static bool has_name(int pid, const char *name)
 {
     char its[256];
 
@@ -257,7 +257,7 @@ static bool is_named(int pid, const char *name)
 
 int watch__target_named(const char *name, char why[WATCH__WHY])
 {
-    int pid = only(is_named, "called", name, why);
+    int pid = only(has_name, "called", name, why);
 
     if (!pid && !why[0])
         snprintf(why, WATCH__WHY, "no process here was started as node %s; "
