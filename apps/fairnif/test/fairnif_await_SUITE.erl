@@ -10,7 +10,7 @@
 -define(T, fairnif_test_await).
 
 suite() ->
-    [{timetrap, {seconds, 120 + fairnif_test:env_number("FAIR_STORM", 10)}}].
+    [{timetrap, {seconds, 900 + fairnif_test:env_number("FAIR_STORM", 10)}}].
 
 all() ->
     [a_hundred_thousand_messages_do_not_matter,

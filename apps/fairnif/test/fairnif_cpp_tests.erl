@@ -244,7 +244,7 @@ locks() ->
     receive {taken, Early} -> error({taken, Early}) after 50 -> ok end,
     exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
-    receive {taken, true} -> ok after 10000 -> error(not_taken) end.
+    receive {taken, true} -> ok after 240000 -> error(not_taken) end.
 
 %% A second guard deadlocks: the first one keeps the lock. A guard that is made as an exception
 %% unwinds cannot throw: cancelled as it waits, its thread waits on.

@@ -12,7 +12,7 @@
 -define(ATTEMPTS, 4).
 
 suite() ->
-    [{timetrap, {minutes, 2}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).
@@ -96,6 +96,6 @@ await_end(Port, Began) ->
             os:system_time(microsecond) - Began;
         {Port, Other} ->
             throw(Other)
-    after 30000 ->
+    after 240000 ->
             throw({no_end, Began})
     end.

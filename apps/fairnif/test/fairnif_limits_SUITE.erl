@@ -16,7 +16,7 @@
          a_mutex_held_and_a_term_kept_across_a_tick_are_reported/1]).
 
 suite() ->
-    [{timetrap, {minutes, 2}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).
@@ -51,7 +51,7 @@ most(longest, #{longest := Touched}) -> max(10, 2 * Touched);
 most(one_in_100, #{one_in_100 := Touched}) -> max(3, 2 * Touched).
 
 no_end_of_a_call_holds_a_scheduler_for_long() ->
-    [{timetrap, {minutes, 10}}].
+    [{timetrap, {minutes, 15}}].
 
 %% In CPU time. The VM gives memory back a carrier at a time, of 5 MB by default, and the kernel
 %% takes a millisecond for that: so they are small here. Done at once, each end would take 5 to

@@ -20,7 +20,7 @@
 -define(ATTEMPTS, 100).
 
 suite() ->
-    [{timetrap, {minutes, 3}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -60,18 +60,18 @@ tags(P) ->
 sends(P) ->
     Self = self(),
     ok = call(P, {send, Self, {hello, [1, <<"2">>]}}),
-    receive {hello, [1, <<"2">>]} -> ok after 5000 -> error(none) end,
+    receive {hello, [1, <<"2">>]} -> ok after 240000 -> error(none) end,
     register(fairnif_process_tests, Self),
     ok = call(P, {send, fairnif_process_tests, by_name}),
-    receive by_name -> ok after 5000 -> error(none) end,
+    receive by_name -> ok after 240000 -> error(none) end,
     ok = call(P, {send, {fairnif_process_tests, node()}, by_node}),
-    receive by_node -> ok after 5000 -> error(none) end,
+    receive by_node -> ok after 240000 -> error(none) end,
     true = unregister(fairnif_process_tests),
     ok = call(P, {send, fairnif_process_tests, nobody}),
     ok = call(P, {send, "no destination", nobody}),
     Alias = alias([reply]),
     ok = call(P, {send, Alias, by_alias}),
-    receive by_alias -> ok after 5000 -> error(none) end,
+    receive by_alias -> ok after 240000 -> error(none) end,
     ok = call(P, {send, Alias, no_more}),
     [ok = call(P, {send, Self, N}) || N <- lists:seq(1, 100)],
     [receive M when is_integer(M) -> ?assertEqual(N, M) end || N <- lists:seq(1, 100)],
@@ -88,7 +88,7 @@ links(P) ->
     %% Answered behind the monitor's signal, which the VM may keep back until we wait.
     {links, [Linked]} = process_info(P, links),
     exit(Linked, with_me),
-    receive {'DOWN', M, process, P, with_me} -> ok after 5000 -> error(lives) end.
+    receive {'DOWN', M, process, P, with_me} -> ok after 240000 -> error(lives) end.
 
 %% It may have received the message already.
 got(P, Ref) ->

@@ -11,7 +11,7 @@
          a_bad_entry_does_not_load_and_says_why/1]).
 
 suite() ->
-    [{timetrap, {minutes, 5}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).
@@ -123,7 +123,7 @@ source() ->
     "    spawn(fun() -> R = apply(fairrel, F, [Us]),\n"
     "                   receive {answer, To} -> To ! {self(), R} end\n"
     "          end).\n"
-    "answer(Pid) -> Pid ! {answer, self()}, receive {Pid, R} -> R after 20000 -> none end.\n".
+    "answer(Pid) -> Pid ! {answer, self()}, receive {Pid, R} -> R after 240000 -> none end.\n".
 
 make_release(Dir) ->
     Versions = [{App, vsn(App)} || App <- [kernel, stdlib, sasl, fairnif]],

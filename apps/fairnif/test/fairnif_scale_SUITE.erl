@@ -12,7 +12,7 @@
 -define(RESIDENT_MOST, 16 * 1024).
 
 suite() ->
-    [{timetrap, {minutes, 6}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE) -- [suspended].

@@ -23,7 +23,7 @@
 -define(GROWTH_AT_LEAST, (16 * 1024 * 1024)).
 
 suite() ->
-    [{timetrap, {seconds, 300 + max(3 * seconds(), kills() div 50)}}].
+    [{timetrap, {seconds, 900 + max(3 * seconds(), kills() div 50)}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -7,7 +7,7 @@
          a_storm_that_pauses_at_every_tick_leaves_nothing/1]).
 
 suite() ->
-    [{timetrap, {seconds, 120 + fairnif_test:env_number("FAIR_STORM", 10)}}].
+    [{timetrap, {seconds, 900 + fairnif_test:env_number("FAIR_STORM", 10)}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

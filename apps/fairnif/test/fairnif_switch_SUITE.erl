@@ -13,7 +13,7 @@
 -export([wrong_answers/0, calls/0, kill_calls/0]).
 
 suite() ->
-    [{timetrap, {minutes, 5}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     [{group, ucontext}, {group, none}].

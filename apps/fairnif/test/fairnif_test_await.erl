@@ -192,7 +192,7 @@ storm(_Slot, _Deadline, 0, Ends) ->
     Ends;
 storm(Slot, Deadline, N, Ends) ->
     End = receive {'DOWN', _, process, _, Reason} -> Reason
-          after 60000 -> error({stuck, N, fairnif:tasks(), maps:remove(functions, fairnif:info())})
+          after 240000 -> error({stuck, N, fairnif:tasks(), maps:remove(functions, fairnif:info())})
           end,
     More = maps:update_with(End, fun(Count) -> Count + 1 end, 1, Ends),
     case erlang:monotonic_time(millisecond) < Deadline of

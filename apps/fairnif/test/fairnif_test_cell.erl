@@ -207,7 +207,7 @@ start_caller(Act, Cell = #{mode := Mode}, Slot) ->
             {Pid, Monitor} = spawn_opt(fun() -> exit({answer, Call()}) end, [monitor | Options]),
             #{pid => Pid, monitor => Monitor}
     end,
-    receive calling -> Caller after 5000 -> error(not_called) end.
+    receive calling -> Caller after 240000 -> error(not_called) end.
 
 %% Slices so long that another process on that scheduler would come too late.
 is_slow(#{state := State}) ->
@@ -411,7 +411,7 @@ try_act(Act, Pid) ->
 
 done(Helper) ->
     receive {done, Helper, Result} -> Result
-    after 10000 -> error({act_never_ends, process_info(Helper, current_stacktrace)})
+    after 240000 -> error({act_never_ends, process_info(Helper, current_stacktrace)})
     end.
 
 %% OTP 25 sometimes overlooks a process in a NIF that was scheduled again, a plain one as well, and

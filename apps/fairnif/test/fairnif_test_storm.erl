@@ -66,7 +66,7 @@ gust(_Start, _GoOn, Ends, 0) ->
     Ends;
 gust(Start, GoOn, Ends, N) ->
     End = receive {'DOWN', _, process, _, Reason} -> Reason
-          after 60000 -> error({stuck, N, fairnif:tasks()})
+          after 600000 -> error({stuck, N, fairnif:tasks()})
           end,
     More = maps:update_with(End, fun(Count) -> Count + 1 end, 1, Ends),
     case GoOn(More) of

@@ -7,7 +7,7 @@
          gdb_shows_what_fair_call_runs_and_the_body_that_called_it/1]).
 
 suite() ->
-    [{timetrap, {minutes, 2}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -8,7 +8,7 @@
 -define(RESIDENT_MOST, 16 * 1024).
 
 suite() ->
-    [{timetrap, {minutes, 5}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     [callers_killed_at_any_moment_leave_nothing,

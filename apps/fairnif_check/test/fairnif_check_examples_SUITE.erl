@@ -15,7 +15,7 @@
 -define(TIME_MS, 200).
 
 suite() ->
-    [{timetrap, {minutes, 10}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -10,7 +10,7 @@
 -define(LIBRARY, "fairnif_driver.so").
 
 suite() ->
-    [{timetrap, {minutes, 2}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -340,7 +340,7 @@ closes() ->
                   ?assertMatch({_, _, {error, badarg}},
                                {{Where, Ticks, Before}, Time - Closed, Answer}),
                   ?assertEqual([], Rest)
-          after 5000 ->
+          after 240000 ->
                   error(waits)
           end || Caller <- Callers],
          [receive {'EXIT', Caller, normal} -> ok end || Caller <- Callers],
@@ -496,7 +496,7 @@ storm(N) ->
     exit(Victim, kill),
     timer:sleep(rand:uniform(4) - 1),
     exit(Owner, kill),
-    [receive {'EXIT', Caller, _} -> ok after 5000 -> error(waits) end || Caller <- Callers],
+    [receive {'EXIT', Caller, _} -> ok after 240000 -> error(waits) end || Caller <- Callers],
     storm(N - 1).
 
 storm_call(Port, 4) -> [port_command(Port, order(N rem 4, 0, 1, N)) || N <- lists:seq(1, 100)];
@@ -525,10 +525,10 @@ halt_ms(Where) ->
                       {env, [{"FAIRNIF_TEST_COUNTERS", false}]}]),
     receive {Port, {data, {eol, "halting"}}} -> ok;
             {Port, Other} -> error(Other)
-    after 30000 -> error(no_start) end,
+    after 240000 -> error(no_start) end,
     Begin = erlang:monotonic_time(millisecond),
     receive {Port, {exit_status, Status}} -> ?assertEqual(0, Status)
-    after 30000 -> error(no_end) end,
+    after 240000 -> error(no_end) end,
     receive {'EXIT', Port, _} -> ok end,
     erlang:monotonic_time(millisecond) - Begin.
 

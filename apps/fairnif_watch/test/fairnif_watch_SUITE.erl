@@ -34,7 +34,7 @@
 -define(POOL_SEEN_MS, 2000).
 
 suite() ->
-    [{timetrap, {minutes, 3}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -17,7 +17,7 @@
 -define(NIF, fairnif_watch_block_nif).
 
 suite() ->
-    [{timetrap, {minutes, 3}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE) -- [start, restarts, halts].

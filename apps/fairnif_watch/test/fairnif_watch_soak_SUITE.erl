@@ -35,7 +35,7 @@
 -define(WAITED, 0.1).
 
 suite() ->
-    [{timetrap, {seconds, 240 + 2 * seconds() + 3 * holds()}}].
+    [{timetrap, {seconds, 900 + 2 * seconds() + 3 * holds()}}].
 
 all() ->
     fairnif_test:cases(?MODULE).
@@ -104,7 +104,11 @@ round(Peer, Echo, Seconds) ->
     {fairnif_watch_test:call(Peer, fairnif_watch_test, resident, []), Units}.
 
 %% Two dirty CPU schedulers, which collections of garbage and slices of fairnif functions share with
-%% one plain job, are taken now and then: true where the finding has them all busy and a queue.
+%% one plain job, are taken now and then: true where the finding has them all busy and a queue. Of a
+%% scheduler that waited for a processor most of the time nothing can be said: a BIF that yields by
+%% reductions takes several times as long there.
+may_be_true(#{detector := scheduler_blocked, evidence := #{blocked_ns := Ns, delay_ns := Waited}}) ->
+    2 * Waited > Ns;
 may_be_true(#{detector := Detector}) ->
     lists:member(Detector, [no_cpu_time, late_wakeups, quota, dirty_cpu_saturated,
                             dirty_io_saturated]).

@@ -22,7 +22,7 @@
 -define(KILLS, 200).
 
 suite() ->
-    [{timetrap, {minutes, 10}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -16,7 +16,7 @@
 -define(HAMMER_MS, 4000).
 
 suite() ->
-    [{timetrap, {minutes, 4}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).
@@ -87,7 +87,7 @@ await_end(Port, Began, Said) ->
             os:system_time(millisecond) - Began;
         {Port, Other} ->
             throw({Other, lists:reverse(Said)})
-    after 30000 ->
+    after 240000 ->
             throw({no_end, Began, lists:reverse(Said)})
     end.
 

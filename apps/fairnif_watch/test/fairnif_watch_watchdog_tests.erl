@@ -93,7 +93,7 @@ look() ->
             {fairnif_watch, #{event := looked} = Event} ->
                 ?assertMatch(#{ref := {my, ref}, kind := dirty_cpu, number := Number}, Event),
                 ?assert(is_list(map_get(stack, Event)))
-        after 10000 ->
+        after 240000 ->
                 error(no_answer)
         end,
         ?assertError(badarg, fairnif_watch_watchdog:look(dirty_cpu, 100000, x)),
@@ -208,7 +208,7 @@ stopped_node() ->
               _ = os:cmd("kill -STOP " ++ Pid),
               timer:sleep(600),
               _ = os:cmd("kill -CONT " ++ Pid),
-              Events = receive {events, Got} -> Got after 30000 -> error(no_answer) end,
+              Events = receive {events, Got} -> Got after 240000 -> error(no_answer) end,
               fairnif_watch_test:stop(Peer),
               ?assertEqual([], [E || E = #{blocked_ns := Ns} <- events(blocked, Events),
                                      Ns > 300000000]),

@@ -32,7 +32,7 @@
 
 -define(COOKIE, "suite_cookie").
 
-suite() -> [{timetrap, {seconds, 90}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).
@@ -505,7 +505,7 @@ ended(Port, Text) ->
         {Port, {data, Data}} -> ended(Port, [Text, Data]);
         {Port, {exit_status, Status}} ->
             {Status, unicode:characters_to_list(iolist_to_binary(Text))}
-    after 60000 -> error({no_end, Text})
+    after 240000 -> error({no_end, Text})
     end.
 
 watching(Config, Args) ->

@@ -20,7 +20,7 @@
 -define(COOKIE, fairnif_watch_cluster).
 
 suite() ->
-    [{timetrap, {minutes, 3}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE) -- [watch].

@@ -20,5 +20,5 @@ a_size_may_come_in_pieces_test() ->
 what_is_no_terminal_is_recognised_test() ->
     Port = fairnif_watch_keyboard:open("/dev/null"),
     receive {Port, {exit_status, Status}} -> ?assertEqual(1, Status)
-    after 5000 -> error(timeout)
+    after 240000 -> error(timeout)
     end.

@@ -21,7 +21,7 @@
 
 -define(COOKIE, "suite_cookie").
 
-suite() -> [{timetrap, {seconds, 90}}].
+suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     fairnif_test:cases(?MODULE).

@@ -82,7 +82,7 @@ written(Lines) ->
             written([Short | Lines]);
         {found, Severities} ->
             {lists:reverse(Lines), Severities}
-    after 5000 -> error(timeout)
+    after 240000 -> error(timeout)
     end.
 
 %% Takes subscribers, and tells them nothing.

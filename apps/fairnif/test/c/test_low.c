@@ -334,7 +334,10 @@ static void becomes_brief(const char *function)
     while (calls < 200 && strcmp(call(function, "0"), "0") != 0)
         calls++;
     check_that(calls >= 8 && calls < 200, __FILE__, __LINE__, "%d", calls);
-    call(function, "5");
+    /* On a busy machine one may get too little of a processor to be long. */
+    do
+        call(function, "5");
+    while (calls++ < 250 && strcmp(call(function, "0"), "10") != 0);
     CHECK_TEXT(call(function, "0"), "10");
 }
 
