@@ -24,7 +24,11 @@ commands() ->
      #{name => "stacks", args => "PID | --name NODE | --core FILE [OPTION ...]",
        about => "shows what a node does that cannot answer, from outside",
        before => "A program of its own: `bin/fairnif stacks --help' has its options.\n",
-       options => [], run => fun stacks/2},
+       options => [], run => fun outside/2},
+     #{name => "record", args => "PID | --name NODE [OPTION ...]",
+       about => "samples where a node's time goes, Erlang and native, from outside",
+       before => "A program of its own: `bin/fairnif record --help' has its options.\n",
+       options => [], run => fun outside/2},
      #{name => "bench", args => "[RUN ...] [--json FILE]",
        about => "measures the project's figures, each compared with another tool",
        options => shared(["--json"]), run => fun bench/2},
@@ -127,8 +131,8 @@ bench(Opts, Runs) ->
     fairnif_check_cli_text:writable(Opts),
     fairnif_exp_bench:main(Opts, Runs).
 
-stacks(_, _) ->
-    fairnif_check_cli_text:usage("only bin/fairnif runs `stacks'", []).
+outside(_, _) ->
+    fairnif_check_cli_text:usage("only bin/fairnif runs `stacks' and `record'", []).
 
 help(_, []) ->
     io:put_chars(fairnif_check_cli:help(commands())),

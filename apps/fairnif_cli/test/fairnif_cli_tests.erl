@@ -60,7 +60,7 @@ every_command_explains_itself_and_each_of_its_options_test_() ->
              {"report", ["--html"]},
              {"new", ["--elixir", "--cpp", "--rust", "--fairnif"]},
              {"watch", [Option || {Option, _, _, _, _} <- options(fairnif_cli_watch)]},
-             {"stacks", []}, {"bench", ["--json"]}, {"help", []}, {"version", []}]].
+             {"stacks", []}, {"record", []}, {"bench", ["--json"]}, {"help", []}, {"version", []}]].
 
 options(Command) ->
     maps:get(options, Command:command()).

@@ -70,7 +70,7 @@ static enum watch__taken why_not(int error)
 /* Until it stops: 0; else why not, and nothing of it is ours to let go. */
 static enum watch__taken wait_stop(const struct taking *t, int *status)
 {
-    const struct timespec nap = {.tv_nsec = 10000};
+    struct timespec nap = {.tv_nsec = 10000};
     uint64_t until = watch__now() + t->wait_ns;
     int pid;
 
@@ -78,6 +78,8 @@ static enum watch__taken wait_stop(const struct taking *t, int *status)
         if (watch__now() >= until)
             return TAKEN_LATE;
         nanosleep(&nap, NULL);
+        if (nap.tv_nsec < 200000)       /* it waits for a processor itself */
+            nap.tv_nsec *= 2;
     }
     if (pid < 0)
         return why_not(errno);

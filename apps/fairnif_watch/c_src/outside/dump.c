@@ -303,7 +303,7 @@ static void look_at(struct watch__dump *d, struct watch__line *line, bool first,
             line->since_ns = now - line->looked_at;
         return;
     }
-    take_stack(d, line, s);
+    watch__dump_stack(d, line, s);
     was_in = line->in_call;
     line->in_call = watch__shown_of(s, ran, &shown) && s->count > 0;
     line->same = was_in && line->in_call

@@ -51,6 +51,10 @@ WATCH_HIDDEN void watch__dump_look_again(struct watch__dump *d,
                                                       bool first));
 WATCH_HIDDEN void watch__dump_sort(struct watch__dump *d);
 WATCH_HIDDEN void watch__dump_free(struct watch__dump *d);
+/* The thread's frames as they are now, without names. */
+WATCH_HIDDEN void watch__dump_stack(struct watch__dump *d,
+                                    struct watch__line *line,
+                                    struct watch__stack *s);
 /* Names and judges what is in `s`, for a core too. */
 WATCH_HIDDEN void watch__dump_take(struct watch__dump *d,
                                    struct watch__line *line,

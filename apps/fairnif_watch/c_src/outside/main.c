@@ -10,6 +10,7 @@
 #include "outside/dead.h"
 #include "outside/erlang.h"
 #include "outside/print.h"
+#include "outside/record.h"
 #include "outside/target.h"
 #include "read/source.h"
 
@@ -135,6 +136,8 @@ int main(int argc, char **argv)
     char why[WATCH__WHY] = "";
     int error;
 
+    if (argc > 1 && !strcmp(argv[1], "record"))
+        return watch__record(argc - 1, argv + 1);
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             fputs(usage, stdout);
