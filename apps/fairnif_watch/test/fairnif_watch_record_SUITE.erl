@@ -1,5 +1,5 @@
-%% `fairnif record': where a node's time goes, in three formats; and that to be recorded does nothing
-%% to a node, whatever becomes of it or of the recorder.
+%% `fairnif record': where a node's time goes, in three formats; and that to be recorded
+%% does nothing to a node, whatever becomes of it or of the recorder.
 -module(fairnif_watch_record_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -34,8 +34,8 @@ erlang_and_native_code_are_in_one_stack_with_their_callers(Config) ->
     true = fairnif_watch_test:call(Peer, erlang, apply, [fun start/0, []]),
     Wanted = ["^" ?ROOT ";" ?MODULE_STRING ":erlang_outer/0;" ?MODULE_STRING
               ":erlang_inner/1 [1-9][0-9]*$",
-              "^native;" ?MODULE_STRING ":native_outer/0;fairnif_watch_block_nif:spin_dirty_cpu/1.* "
-              "[1-9][0-9]*$"],
+              "^native;" ?MODULE_STRING ":native_outer/0;fairnif_watch_block_nif:spin_dirty_cpu/1"
+              ".* [1-9][0-9]*$"],
     Idle = "^idle;dirty I/O [1-9][0-9]*$",
     [fairnif_test:eventually(
        fun() ->
@@ -107,10 +107,10 @@ lines(".pb", File) ->
            "        v, i = varint(b, i); yield v\n"
            "top = list(fields(open(sys.argv[1], 'rb').read()))\n"
            "strings = [v.decode() for k, v in top if k == 6]\n"
-           "functions = {d[1]: strings[d[2]] for d in (dict(fields(v)) for k, v in top if k == 5)}\n"
-           "places = {d[1]: functions[dict(fields(d[4]))[1]]\n"
-           "          for d in (dict(fields(v)) for k, v in top if k == 4)}\n"
-           "for d in (dict(fields(v)) for k, v in top if k == 2):\n"
+           "dicts = lambda n: [dict(fields(v)) for k, v in top if k == n]\n"
+           "functions = {d[1]: strings[d[2]] for d in dicts(5)}\n"
+           "places = {d[1]: functions[dict(fields(d[4]))[1]] for d in dicts(4)}\n"
+           "for d in dicts(2):\n"
            "    n, ns = packed(d[2])\n"
            "    assert ns == n * 10000000\n"
            "    print(';'.join(reversed([places[p] for p in packed(d[1])])), n)\n").

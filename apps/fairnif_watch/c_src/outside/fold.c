@@ -9,7 +9,7 @@
 #include "read/mem.h"
 
 /* Twice as many places as entries: each search ends. */
-enum { PLACES = 2 * WATCH__NODES, FRAME = 600, OTHER = 1 };
+enum { PLACES = 2 * WATCH__NODES, OTHER = 1 };
 
 bool watch__fold_open(struct watch__fold *f)
 {
@@ -22,13 +22,12 @@ bool watch__fold_open(struct watch__fold *f)
         && watch__fold_node(f, 0, "(other)", C_ROOT) == OTHER;
 }
 
-/* On one line, without what a format or a terminal has another use for. */
-static size_t clean(char to[FRAME], const char *name)
+size_t watch__fold_clean(char to[WATCH__FRAME], const char *name)
 {
     const unsigned char *p = (const unsigned char *)name;
     size_t used = 0;
 
-    while (*p && used < FRAME - 5) {
+    while (*p && used < WATCH__FRAME - 5) {
         size_t n = watch__utf8(p);
 
         if (n == 0 || *p < ' ' || *p == 0x7f
@@ -47,10 +46,10 @@ static size_t clean(char to[FRAME], const char *name)
     return used;
 }
 
-static uint32_t name_of(struct watch__fold *f, const char *name)
+static uint32_t text_of(struct watch__fold *f, const char *name)
 {
-    char text[FRAME];
-    size_t size = clean(text, name) + 1;
+    char text[WATCH__FRAME];
+    size_t size = watch__fold_clean(text, name) + 1;
     uint32_t hash = 2166136261u, *place;
 
     for (size_t i = 0; i < size; i++)
@@ -74,7 +73,7 @@ static uint32_t name_of(struct watch__fold *f, const char *name)
 uint32_t watch__fold_node(struct watch__fold *f, uint32_t parent,
                           const char *name, enum watch__colour colour)
 {
-    uint32_t text = name_of(f, name), *place;
+    uint32_t text = text_of(f, name), *place;
     uint64_t hash = ((uint64_t)parent << 32 | text) * 0x9e3779b97f4a7c15u;
     unsigned depth = parent ? f->nodes[parent].depth + 1u : 0;
 

@@ -10,7 +10,7 @@
 #include "read/common.h"
 
 enum { WATCH__NODES = 1 << 18, WATCH__TEXT = 8 << 20, WATCH__DEPTH = 128,
-       WATCH__IDLE = 33 };
+       WATCH__IDLE = 33, WATCH__FRAME = 600 };
 
 enum watch__colour { C_ROOT, C_ERLANG, C_LIBRARY, C_EMULATOR, C_COLOURS };
 
@@ -28,12 +28,15 @@ struct watch__fold {
     uint32_t count, used, named;
     uint64_t samples;
     uint64_t period_ns, since_ns, took_ns;      /* since: 1970 */
-    const char *title;
+    char title[WATCH__FRAME];
     struct { char name[40]; uint64_t samples; } idle[WATCH__IDLE];
     unsigned idle_count;        /* threads that slept idle, counted apart */
 };
 
 WATCH_HIDDEN bool watch__fold_open(struct watch__fold *f);
+/* On one line, without what a format or a terminal has another use for; how long
+ * it is. */
+WATCH_HIDDEN size_t watch__fold_clean(char to[WATCH__FRAME], const char *name);
 /* The frame `name` below that node (0: a root); 0: no room. */
 WATCH_HIDDEN uint32_t watch__fold_node(struct watch__fold *f, uint32_t parent,
                                        const char *name,

@@ -136,6 +136,10 @@ int main(int argc, char **argv)
     char why[WATCH__WHY] = "";
     int error;
 
+    /* To be stopped by the terminal would stop the thread that is held. */
+    signal(SIGTSTP, SIG_IGN);
+    signal(SIGTTIN, SIG_IGN);
+    signal(SIGTTOU, SIG_IGN);
     if (argc > 1 && !strcmp(argv[1], "record"))
         return watch__record(argc - 1, argv + 1);
     for (int i = 1; i < argc; i++)
@@ -143,10 +147,6 @@ int main(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-    /* To be stopped by the terminal would stop the thread that is held. */
-    signal(SIGTSTP, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN);
-    signal(SIGTTOU, SIG_IGN);
     error = parse(argc, argv, &o);
     if (error)
         return error;

@@ -57,7 +57,7 @@ static size_t read_plain(void *to, uint64_t from, size_t size)
     return n;
 }
 
-static bool has(uint64_t slot, uint64_t page, bool code)
+static bool is_kept(uint64_t slot, uint64_t page, bool code)
 {
     return cache->at[slot] == page
         && (code ? !cache->look[slot]
@@ -71,7 +71,7 @@ static size_t read_cached(void *to, uint64_t from, size_t size)
 
     if (!fits || !(code || looking))
         return read_plain(to, from, size);
-    if (!has(slot, page, code)) {
+    if (!is_kept(slot, page, code)) {
         cache->at[slot] = 0;
         if (read_plain(cache->bytes[slot], page * PAGE, PAGE) < PAGE)
             return read_plain(to, from, size);

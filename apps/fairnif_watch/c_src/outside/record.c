@@ -54,7 +54,7 @@ static void interrupt(int signal)
     interrupted = 1;
 }
 
-static int fail(const char *what)
+static int cannot(const char *what)
 {
     fputs("fairnif: ", stderr);
     watch__plain_text(stderr, what);
@@ -62,14 +62,14 @@ static int fail(const char *what)
     return WATCH__UNSEEN;
 }
 
-static int misused(const char *what, const char *argument)
+static int usage_error(const char *what, const char *argument)
 {
     fprintf(stderr, "fairnif: record: %s%s\n%s", what, argument, usage);
     return WATCH__USAGE;
 }
 
 /* 0: it is none. */
-static unsigned number(const char *text, unsigned most)
+static unsigned number_in(const char *text, unsigned most)
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
@@ -94,7 +94,7 @@ static const struct format *format_of(const struct options *o)
 }
 
 /* 0, or an exit code. */
-static int parse(int argc, char **argv, struct options *o)
+static int take_options(int argc, char **argv, struct options *o)
 {
     const struct { const char *name; const char **value; } known[] = {
         {"--name", &o->name}, {"--out", &o->out}, {"--format", &o->format},
@@ -109,29 +109,29 @@ static int parse(int argc, char **argv, struct options *o)
             if (!strcmp(argv[i], known[k].name))
                 value = known[k].value;
         if (!value)
-            return misused("what is ", argv[i]);
+            return usage_error("what is ", argv[i]);
         if (!is_pid && ++i == argc)
-            return misused("a value is missing behind ", argv[i - 1]);
+            return usage_error("a value is missing behind ", argv[i - 1]);
         *value = argv[i];
     }
     if (!!o->pid + !!o->name != 1)
-        return misused("one node is needed: its process's number or --name", "");
+        return usage_error("one node is needed: its process's number or --name", "");
     if (!(o->as = format_of(o)))
-        return misused("no format is called ", o->format);
-    if (!(o->for_s = number(o->seconds, 86400)))
-        return misused("--seconds is 1 to 86400, not ", o->seconds);
-    if (!(o->rate = number(o->hz, 1000)))
-        return misused("--hz is 1 to 1000, not ", o->hz);
+        return usage_error("no format is called ", o->format);
+    if (!(o->for_s = number_in(o->seconds, 86400)))
+        return usage_error("--seconds is 1 to 86400, not ", o->seconds);
+    if (!(o->rate = number_in(o->hz, 1000)))
+        return usage_error("--hz is 1 to 1000, not ", o->hz);
     return 0;
 }
 
-static int pid_of(const struct options *o, char why[WATCH__WHY])
+static int pid_meant(const struct options *o, char why[WATCH__WHY])
 {
     unsigned pid;
 
     if (o->name)
         return watch__target_named(o->name, why);
-    pid = number(o->pid, 1 << 30);
+    pid = number_in(o->pid, 1 << 30);
     if (!pid)
         snprintf(why, WATCH__WHY, "%s is no number of a process; a node's "
                  "name goes behind --name", o->pid);
@@ -142,7 +142,7 @@ static bool open_node(struct watch__sampler *r, const struct options *o,
                       char why[WATCH__WHY])
 {
     struct rlimit files;
-    int pid = pid_of(o, why);
+    int pid = pid_meant(o, why);
 
     if (!pid || !watch__target_set(pid, why))
         return false;
@@ -189,7 +189,7 @@ static uint64_t used_ns(void)
     return watch__cpu(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static void say(const struct watch__sampler *r, uint64_t missed, uint64_t own)
+static void say_end(const struct watch__sampler *r, uint64_t missed, uint64_t own)
 {
     char median[32], p99[32], longest[32];
     uint64_t other = watch__fold_other(&r->fold);
@@ -225,9 +225,9 @@ static bool record(struct watch__sampler *r, const struct options *o, FILE *to)
     watch__sampler_end(r);
     snprintf(title, sizeof title, "%s%sprocess %d, %u Hz", r->d.name,
              r->d.name[0] ? ", " : "", r->d.pid, o->rate);
-    r->fold.title = title;
+    watch__fold_clean(r->fold.title, title);
     o->as->write(to, &r->fold);
-    say(r, missed, own);
+    say_end(r, missed, own);
     return lives;
 }
 
@@ -246,15 +246,15 @@ int watch__record(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-    error = parse(argc, argv, &o);
+    error = take_options(argc, argv, &o);
     if (error)
         return error;
     if (!open_node(&sampler, &o, why))
-        return fail(why);
+        return cannot(why);
     if (o.out && !(to = fopen(o.out, "we"))) {
         snprintf(why, sizeof why, "cannot write %s: %s", o.out,
                  strerror(errno));
-        return fail(why);
+        return cannot(why);
     }
     sigaction(SIGINT, &end, NULL);
     sigaction(SIGTERM, &end, NULL);
@@ -263,6 +263,6 @@ int watch__record(int argc, char **argv)
     if (to != stdout && fclose(to) != 0)
         written = false;
     if (!written)
-        return fail("cannot write");
-    return lives ? 0 : fail("the node has ended while it was recorded");
+        return cannot("cannot write");
+    return lives ? 0 : cannot("the node has ended while it was recorded");
 }

@@ -169,7 +169,7 @@ static void see_erlang(struct watch__sampler *r, struct watch__line *l)
     watch__source_lay(NULL, 0, 0);
 }
 
-static void look(struct watch__sampler *r, struct watch__line *l,
+static void look_once(struct watch__sampler *r, struct watch__line *l,
                  struct watch__track *t)
 {
     struct watch__stat stat;
@@ -215,13 +215,13 @@ static bool has_run(struct watch__track *t)
     return has;
 }
 
-static void sample(struct watch__sampler *r, struct watch__line *l,
+static void sample_thread(struct watch__sampler *r, struct watch__line *l,
                    struct watch__track *t)
 {
     if (t->gone)
         return;
     if (has_run(t) || !t->asleep)
-        look(r, l, t);
+        look_once(r, l, t);
     if (t->saw == SAW_STACK)
         watch__fold_count(&r->fold, t->node);
     else if (t->saw == SAW_IDLE)
@@ -230,6 +230,9 @@ static void sample(struct watch__sampler *r, struct watch__line *l,
         r->lost++;
     if (t->gone) {
         close(t->fd);
+        free(l->frames);
+        l->frames = NULL;
+        l->count = 0;
         l->number = 0;          /* another one may be called so */
     }
 }
@@ -286,7 +289,7 @@ bool watch__sampler_round(struct watch__sampler *r)
     }
     read_lists(r, false);
     for (unsigned i = 0; i < r->tracked; i++) {
-        sample(r, &r->d.lines[i], &r->track[i]);
+        sample_thread(r, &r->d.lines[i], &r->track[i]);
         schedulers += r->d.lines[i].role == R_NORMAL && !r->track[i].gone;
     }
     return schedulers > 0;
