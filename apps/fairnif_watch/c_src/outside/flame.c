@@ -27,18 +27,19 @@ static void escaped(FILE *to, const char *text, size_t size)
         }
 }
 
-/* As many characters as fit. */
+/* As many characters as fit, two of them dots where not all do. */
 static void label(FILE *to, const char *name, size_t fit)
 {
-    size_t at = 0, n = 0;
+    size_t at = 0, n = 0, cut = 0;
 
     if (fit < 3)
         return;
     while (name[at] && n < fit) {
         at += watch__utf8((const unsigned char *)name + at);
-        n++;
+        if (++n == fit - 2)
+            cut = at;
     }
-    escaped(to, name, at);
+    escaped(to, name, name[at] ? cut : at);
     if (name[at])
         fputs("..", to);
 }
@@ -57,7 +58,7 @@ static void draw(FILE *to, const struct watch__fold *f,
             100.0 * (double)n->total / (double)f->samples, n->colour, x, y,
             width, ROW);
     fprintf(to, "<text x=\"%.2f\" y=\"%.0f\">", x + 3, y + ROW - 5);
-    label(to, name, (size_t)(width / LETTER));
+    label(to, name, width > 6 ? (size_t)((width - 6) / LETTER) : 0);
     fputs("</text></g>\n", to);
 }
 
@@ -73,7 +74,8 @@ static unsigned depth_of(const struct watch__fold *f)
 
 static void foot(FILE *to, const struct watch__fold *f, double y)
 {
-    fprintf(to, "<text x=\"4\" y=\"%.0f\">not in it: idle", y);
+    fprintf(to, "<text x=\"4\" y=\"%.0f\" style=\"font-size:9px\">not in it: "
+            "idle", y);
     for (unsigned i = 0; i < f->idle_count; i++)
         fprintf(to, ", %s %llu", f->idle[i].name,
                 (unsigned long long)f->idle[i].samples);
