@@ -107,8 +107,9 @@ round(Peer, Echo, Seconds) ->
 %% one plain job, are taken now and then: true where the finding has them all busy and a queue. Of a
 %% scheduler that waited for a processor most of the time nothing can be said: a BIF that yields by
 %% reductions takes several times as long there.
-may_be_true(#{detector := scheduler_blocked, evidence := #{blocked_ns := Ns, delay_ns := Waited}}) ->
-    2 * Waited > Ns;
+may_be_true(#{detector := scheduler_blocked,
+              evidence := #{blocked_ns := Blocked, delay_ns := Waited}}) ->
+    2 * Waited > Blocked;
 may_be_true(#{detector := Detector}) ->
     lists:member(Detector, [no_cpu_time, late_wakeups, quota, dirty_cpu_saturated,
                             dirty_io_saturated]).

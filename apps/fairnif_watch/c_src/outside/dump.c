@@ -171,7 +171,7 @@ static void stop_and_take(struct watch__dump *d, struct watch__stack *s,
     unwind_line(d, s);
 }
 
-static void take_stack(struct watch__dump *d, struct watch__line *line,
+void watch__dump_stack(struct watch__dump *d, struct watch__line *line,
                        struct watch__stack *s)
 {
     int fd = watch__open(line->tid, "syscall");

@@ -1,5 +1,6 @@
 /*
- * main.c - fairnif stacks: what each thread of a node does, seen from outside.
+ * main.c - fairnif stacks and record: what each thread of a node does, seen
+ * from outside.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -7,7 +7,7 @@
  * in the emulator's writable data, and each offset in what is in the table, by
  * what must hold of it for every process (or atom, module, scheduler, queue)
  * that is there.  What cannot be shown to be right is left out, and `why' says
- * so.  docs/internals/watch-outside.md: which proof each has.
+ * so.  docs/internals/watch-stacks.md: which proof each has.
  *
  * All memory is read through watch__read: the BEAM goes on running, a core may
  * be cut, a table may be broken.  Every loop here has a bound.
