@@ -79,6 +79,15 @@ static bool is_exit(const struct watch__frame *f)
         || !strcmp(f->symbol, "erts_do_exit_process");
 }
 
+/* What a scheduler does between two processes and is no search for work. */
+static bool is_chore(const struct watch__frame *f)
+{
+    return is_gc(f) || is_exit(f) || has_prefix(f->symbol, "erts_port_task_")
+        || has_prefix(f->symbol, "erts_proc_sig_")
+        || has_prefix(f->symbol, "erts_check_process_code")
+        || !strcmp(f->symbol, "erts_bump_timers");
+}
+
 /* What the emulator called: the outermost frame that is not its own.  A task's
  * frames end in fairnif, which is not who it works for.  A library that a BIF
  * calls (zlib) is the emulator's. */
@@ -136,9 +145,22 @@ static int holder_of(const struct watch__line *l)
     return 0;
 }
 
+/* In a BIF: for a lock of a table, of a process. */
+static bool sleeps_in_bif(const struct watch__line *l)
+{
+    for (unsigned i = 0; i < l->count && l->role <= R_DIRTY_IO; i++) {
+        if (!strcmp(l->frames[i].symbol, "erts_schedule"))
+            return false;
+        if (is_bif(&l->frames[i]) || is_call_bif(&l->frames[i]))
+            return true;
+    }
+    return false;
+}
+
 static enum watch__doing asleep(struct watch__line *l, bool native)
 {
-    if (!l->culprit && (!native || l->role == R_MAIN || l->role == R_SIGNALS))
+    if (!l->culprit && !sleeps_in_bif(l)
+        && (!native || l->role == R_MAIN || l->role == R_SIGNALS))
         return DOING_IDLE;
     if (l->place.syscall != SYS_futex)
         return DOING_WAITS;
@@ -154,9 +176,12 @@ static enum watch__doing awake(const struct watch__line *l)
         return DOING_NATIVE;
     if (l->end == END_JIT && l->count == 1)
         return DOING_ERLANG;
-    for (unsigned i = 0; i < l->count; i++)
+    for (unsigned i = 0; i < l->count; i++) {
+        if (is_chore(&l->frames[i]))
+            return DOING_EMULATOR;
         if (!strcmp(l->frames[i].symbol, "erts_schedule"))
             return DOING_IDLE;
+    }
     for (unsigned i = 0; i < l->count; i++)
         if (l->frames[i].in == IN_EMULATOR || l->frames[i].in == IN_JIT)
             return DOING_EMULATOR;

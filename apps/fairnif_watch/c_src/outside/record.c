@@ -153,7 +153,8 @@ static bool open_node(struct watch__sampler *r, const struct options *o,
     r->d.pid = watch__source_pid();
     watch__target_name(r->d.pid, r->d.name, sizeof r->d.name);
     if (!watch__sampler_open(r)) {
-        snprintf(why, WATCH__WHY, "process %d has ended", pid);
+        snprintf(why, WATCH__WHY, r->d.count == 0 ? "process %d has ended"
+                 : "process %d has too many threads, or there is no memory", pid);
         return false;
     }
     return true;
@@ -235,7 +236,9 @@ int watch__record(int argc, char **argv)
 {
     static struct watch__sampler sampler;
     struct options o = {.seconds = "10", .hz = "100"};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     const struct sigaction end = {.sa_handler = interrupt};
+    struct sigaction was;
     char why[WATCH__WHY] = "";
     bool lives, written;
     FILE *to = stdout;
@@ -256,13 +259,18 @@ int watch__record(int argc, char **argv)
                  strerror(errno));
         return cannot(why);
     }
-    sigaction(SIGINT, &end, NULL);
-    sigaction(SIGTERM, &end, NULL);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            sigaction(ends[i], &end, NULL);
     lives = record(&sampler, &o, to);
     written = fflush(to) == 0 && !ferror(to);
     if (to != stdout && fclose(to) != 0)
         written = false;
     if (!written)
         return cannot("cannot write");
-    return lives ? 0 : cannot("the node has ended while it was recorded");
+    if (!lives)
+        return cannot("the node has ended while it was recorded");
+    if (sampler.fold.samples == 0 && sampler.lost > 0)
+        return cannot("no thread could be stopped: is the node traced already?");
+    return 0;
 }

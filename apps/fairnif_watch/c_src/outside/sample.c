@@ -5,10 +5,12 @@
  * A thread that has slept since it was looked at is not looked at again: its
  * sample is the last one's.  Idle ones are no stacks, but counted.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "outside/sample.h"
@@ -135,21 +137,23 @@ uint64_t watch__sampler_pause(const struct watch__sampler *r,
     return r->longest_ns;
 }
 
-/* Code may have been loaded, and lie where other code was. */
-static void read_lists(struct watch__sampler *r, bool anyway)
+/* Code may have been loaded, or purged, and lie where other code was.  The words
+ * of a list don't say so: a purge ends a module in its place. */
+static void read_lists(struct watch__sampler *r)
 {
-    uint64_t lists[12], after[12];
+    struct watch__vm *vm = r->d.vm;
+    uint64_t sum = 0;
 
-    if (!r->d.vm || !r->d.vm->code
-        || !watch__read_all(lists, r->d.vm->code, sizeof lists)
-        || (!anyway && !memcmp(lists, r->lists, sizeof lists)))
+    if (!vm || !vm->code)
         return;
-    watch__pagecache_clear();
-    memset(r->lists, 0, sizeof r->lists);
-    if (watch__vm_again(r->d.vm)
-        && watch__read_all(after, r->d.vm->code, sizeof after)
-        && !memcmp(lists, after, sizeof after))
-        memcpy(r->lists, lists, sizeof lists);
+    watch__vm_again(vm);
+    for (unsigned i = 0; i < WATCH__VM_LISTS; i++)
+        for (unsigned k = 0; k < vm->list[i].count; k++)
+            sum = ((sum ^ vm->list[i].modules[k].start) * 0x9e3779b97f4a7c15u)
+                ^ vm->list[i].modules[k].end;
+    if (sum != r->sum)
+        watch__pagecache_clear();
+    r->sum = sum;
 }
 
 static void see_erlang(struct watch__sampler *r, struct watch__line *l)
@@ -162,22 +166,31 @@ static void see_erlang(struct watch__sampler *r, struct watch__line *l)
         && watch__now() >= r->unknown_at) {
         r->unknown_at = watch__now() + NS_PER_S / 10;
         watch__pagecache_begin();
-        read_lists(r, true);
+        read_lists(r);
         watch__erlang_seen(&r->d, l, false);
     }
     watch__pagecache_end();
     watch__source_lay(NULL, 0, 0);
 }
 
+static void forget_frames(struct watch__line *l)
+{
+    free(l->frames);
+    l->frames = NULL;
+    l->culprit = NULL;
+    l->count = 0;
+}
+
 static void look_once(struct watch__sampler *r, struct watch__line *l,
                  struct watch__track *t)
 {
     struct watch__stat stat;
+    int error = watch__thread_stat(l->tid, &stat);
 
     t->saw = SAW_NOTHING;
     t->asleep = false;
-    if (watch__thread_stat(l->tid, &stat) != 0) {
-        t->gone = true;
+    if (error) {
+        t->gone = error == ENOENT || error == ESRCH;
         return;
     }
     l->state = stat.state;
@@ -200,6 +213,7 @@ static void look_once(struct watch__sampler *r, struct watch__line *l,
                                                 watch__role_names[l->role],
                                                 C_ROOT), l);
     }
+    forget_frames(l);
 }
 
 /* CPU time, time waited for a processor, times it got one: all the same, it has
@@ -210,6 +224,9 @@ static bool has_run(struct watch__track *t)
     ssize_t n = t->fd < 0 ? 0 : pread(t->fd, ran, sizeof ran - 1, 0);
     bool has = n <= 0 || strcmp(ran, t->ran) != 0;
 
+    /* It has ended; another one may have its number. */
+    if (n < 0 && errno == ESRCH)
+        t->gone = true;
     if (n > 0)
         memcpy(t->ran, ran, sizeof ran);
     return has;
@@ -218,10 +235,15 @@ static bool has_run(struct watch__track *t)
 static void sample_thread(struct watch__sampler *r, struct watch__line *l,
                    struct watch__track *t)
 {
+    bool ran;
+
     if (t->gone)
         return;
-    if (has_run(t) || !t->asleep)
+    ran = has_run(t);
+    if (!t->gone && (ran || !t->asleep))
         look_once(r, l, t);
+    if (t->gone)
+        t->saw = SAW_NOTHING;
     if (t->saw == SAW_STACK)
         watch__fold_count(&r->fold, t->node);
     else if (t->saw == SAW_IDLE)
@@ -229,37 +251,65 @@ static void sample_thread(struct watch__sampler *r, struct watch__line *l,
     else if (!t->gone)
         r->lost++;
     if (t->gone) {
-        close(t->fd);
-        free(l->frames);
-        l->frames = NULL;
-        l->count = 0;
+        if (t->fd >= 0)
+            close(t->fd);
+        t->fd = -1;
+        forget_frames(l);
+        free(l->process);
+        l->process = NULL;
         l->number = 0;          /* another one may be called so */
     }
 }
 
 /* -- all of them --------------------------------------------------------- */
 
+/* Some descriptors stay for what is opened meanwhile.  Without one a thread is
+ * looked at each time. */
+static struct watch__track tracked(const struct watch__line *l)
+{
+    struct watch__track t = {.fd = watch__open(l->tid, "schedstat")};
+    struct rlimit files;
+
+    if (t.fd >= 0 && getrlimit(RLIMIT_NOFILE, &files) == 0
+        && (rlim_t)t.fd + 32 >= files.rlim_cur) {
+        close(t.fd);
+        t.fd = -1;
+    }
+    has_run(&t);
+    return t;
+}
+
+/* In the place of one that has ended, if there is any. */
 static void add_new(int tid, const char *name, void *arg)
 {
     struct watch__sampler *r = arg;
+    unsigned n = r->d.count, unused = n;
+    struct watch__line *new;
 
-    for (unsigned i = 0; i < r->d.count; i++)
-        if (r->d.lines[i].tid == tid && !(i < r->tracked && r->track[i].gone))
+    for (unsigned i = 0; i < n; i++) {  /* listed in much the same order */
+        unsigned k = (r->next + i) % n;
+
+        if (k < r->tracked && r->track[k].gone) {
+            unused = k;
+        } else if (r->d.lines[k].tid == tid) {
+            r->next = k + 1;
             return;
-    if (r->d.count < THREADS)
-        watch__dump_add(&r->d, tid, name);
+        }
+    }
+    if (n == THREADS && unused == n)
+        return;
+    new = watch__dump_add(&r->d, tid, name);
+    if (new && unused < n) {
+        r->d.lines[unused] = *new;
+        r->d.count--;
+        r->track[unused] = tracked(new);
+    }
 }
 
 static void track_new(struct watch__sampler *r)
 {
-    for (; r->tracked < r->d.count; r->tracked++) {
-        struct watch__track *t = &r->track[r->tracked];
-
-        *t = (struct watch__track){
-            .fd = watch__open(r->d.lines[r->tracked].tid, "schedstat")
-        };
-        has_run(t);
-    }
+    for (; r->tracked < r->d.count; r->tracked++)
+        r->track[r->tracked] = tracked(&r->d.lines[r->tracked]);
 }
 
 bool watch__sampler_open(struct watch__sampler *r)
@@ -285,9 +335,8 @@ bool watch__sampler_round(struct watch__sampler *r)
         watch__each_thread(add_new, r);
         track_new(r);
         r->again_at = now + NS_PER_S;
-        read_lists(r, true);
     }
-    read_lists(r, false);
+    read_lists(r);
     for (unsigned i = 0; i < r->tracked; i++) {
         sample_thread(r, &r->d.lines[i], &r->track[i]);
         schedulers += r->d.lines[i].role == R_NORMAL && !r->track[i].gone;

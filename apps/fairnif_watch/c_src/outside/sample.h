@@ -17,7 +17,8 @@ struct watch__sampler {
     struct watch__track *track; /* one for each of d.lines */
     unsigned tracked;
     struct watch__stack *stack;
-    uint64_t lists[12];         /* of modules, as they were when read */
+    unsigned next;              /* of d.lines: the thread listed next, mostly */
+    uint64_t sum;               /* over the lists of modules, when last read */
     uint64_t again_at;          /* they, and threads, are read again by then, */
     uint64_t unknown_at;        /* or where code is unknown, not before then */
     uint64_t lost;              /* samples of threads that could not be stopped */

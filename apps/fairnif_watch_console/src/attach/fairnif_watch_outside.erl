@@ -41,9 +41,14 @@ is_here(Node) ->
               end, fairnif_watch_connect:inet_addresses(Host)).
 
 looks(Program, Node, To, Owner) ->
-    Port = open_port({spawn_executable, Program}, [{args, ["--name", atom_to_list(Node)]},
-                                                   exit_status, stderr_to_stdout, binary]),
-    case ended(Port, Owner, <<>>) of
+    Args = ["--name", atom_to_list(Node)],
+    Ended = try open_port({spawn_executable, Program},
+                          [{args, Args}, exit_status, stderr_to_stdout, binary]) of
+                Port -> ended(Port, Owner, <<>>)
+            catch
+                error:Why -> {3, iolist_to_binary(io_lib:format("fairnif: ~tp", [Why]))}
+            end,
+    case Ended of
         none -> ok;
         late -> say([<<"not seen from outside: the program does not end">>], Node, To);
         {Code, Text} ->
