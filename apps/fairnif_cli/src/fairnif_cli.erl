@@ -131,6 +131,7 @@ bench(Opts, Runs) ->
     fairnif_check_cli_text:writable(Opts),
     fairnif_exp_bench:main(Opts, Runs).
 
+-spec outside(term(), term()) -> no_return().
 outside(_, _) ->
     fairnif_check_cli_text:usage("only bin/fairnif runs `stacks' and `record'", []).
 

@@ -45,7 +45,7 @@ lines(#{nodes := Nodes} = Views, #{rows := Rows} = Options) ->
 report(#{node := Node, at := At} = View) ->
     Options = #{rows => ?REPORTED, columns => ?REPORTED, style => ascii, now => At, keys => false},
     Entry = #{node => Node, status => up, since => At, reason => none, view => View,
-              from => none},
+              from => none, outside => []},
     Shown = lists:droplast(lines(#{nodes => [Entry]}, Options)),
     Newest = lists:sublist(findings(#{nodes => [Entry]}), ?FEW),
     [[plain(Line, Options), $\n] || [_ | _] = Line <- Shown]
