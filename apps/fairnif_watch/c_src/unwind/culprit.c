@@ -14,6 +14,8 @@ static bool is_idle_call(long number)
     case SYS_ppoll:
     case SYS_pselect6:
     case SYS_epoll_pwait:
+    case SYS_restart_syscall:   /* one of these that had a limit, once the
+                                   thread was stopped */
 #ifdef SYS_poll
     case SYS_poll:
     case SYS_select:
