@@ -24,7 +24,7 @@ all() ->
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),
-    Config.
+    fairnif_watch_test:if_traceable(Config).
 
 end_per_suite(_Config) ->
     ok.
