@@ -12,6 +12,9 @@
          what_cannot_be_done_is_refused/1]).
 -export([erlang_outer/0, native_outer/0]).
 
+-import(fairnif_watch_test_outside, [if_traceable/1, program/0, run/1, start/2, collect/1, kill/2,
+                                     python/2, is/2, peer/1, loaded_peer/1, is_unharmed/2]).
+
 -define(HOSTILE, '<b>&"\x{e9};\n\x{1}').
 -define(ROOT, "<b>&\"\x{e9},[?][?]").
 -define(KILLS, 50).
@@ -24,7 +27,7 @@ all() ->
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),
-    fairnif_watch_test:if_traceable(Config).
+    if_traceable(Config).
 
 end_per_suite(_Config) ->
     ok.
@@ -75,7 +78,7 @@ lines(".txt", File) ->
     Text;
 lines(".svg", File) ->
     %% Boxes lie on what called them.
-    python(File,
+    python(
            "import xml.etree.ElementTree as E\n"
            "S = '{http://www.w3.org/2000/svg}'\n"
            "boxes = []\n"
@@ -87,9 +90,10 @@ lines(".svg", File) ->
            "for y, x, w, name, n in boxes:\n"
            "    path = [b[3] for b in sorted(boxes, reverse=True)\n"
            "            if b[0] > y and b[1] <= x + 0.02 and b[1] + b[2] >= x + w - 0.02]\n"
-           "    print(';'.join(path + [name]), n)\n");
+           "    print(';'.join(path + [name]), n)\n",
+           File);
 lines(".pb", File) ->
-    python(File,
+    python(
            "def varint(b, i):\n"
            "    v = s = 0\n"
            "    while True:\n"
@@ -113,13 +117,8 @@ lines(".pb", File) ->
            "for d in dicts(2):\n"
            "    n, ns = packed(d[2])\n"
            "    assert ns == n * 10000000\n"
-           "    print(';'.join(reversed([places[p] for p in packed(d[1])])), n)\n").
-
-python(File, Program) ->
-    {Port, _} = open("/usr/bin/env", ["PYTHONIOENCODING=utf-8", "python3", "-c",
-                                      "import sys\n" ++ Program, File]),
-    {0, Lines} = collect(Port, []),
-    Lines.
+           "    print(';'.join(reversed([places[p] for p in packed(d[1])])), n)\n",
+           File).
 
 %% -- whatever happens -------------------------------------------------------------
 
@@ -132,7 +131,7 @@ what_there_is_is_written_when_it_ends_early(Config) ->
                fairnif_test:eventually(fun() -> filelib:is_regular(File) end),
                timer:sleep(500),
                kill(Signal, case Who of "node" -> Pid; "recorder" -> Recorder end),
-               {Code, Said} = collect(Port, []),
+               {Code, Said} = collect(Port),
                {ok, Lines} = file:read_file(File),
                ok = file:delete(File),
                catch_stop(Peer),
@@ -157,7 +156,7 @@ no_thread_stays_stopped_when_the_recorder_is_killed(_) ->
          {Port, Recorder} = start_recording([Pid, "--hz", "1000"]),
          timer:sleep(rand:uniform(200)),
          kill("KILL", Recorder),
-         collect(Port, [])
+         collect(Port)
      end || _ <- lists:seq(1, ?KILLS)],
     is_unharmed(Peer, Pid).
 
@@ -178,52 +177,11 @@ what_cannot_be_done_is_refused(_) ->
 
 %% -- helpers ----------------------------------------------------------------------
 
-peer(Args) ->
-    Peer = fairnif_watch_test:peer(Args),
-    {Peer, fairnif_watch_test:call(Peer, os, getpid, [])}.
-
-loaded_peer(Load) ->
-    {Peer, Pid} = peer([]),
-    _ = fairnif_watch_test:call(Peer, fairnif_watch_test_load, hold, [Load, none]),
-    {Peer, Pid}.
-
-%% It answers, and none of its threads is stopped.
-is_unharmed(Peer, Pid) ->
-    fairnif_test:eventually(
-      fun() ->
-              [] =:= [F || F <- filelib:wildcard("/proc/" ++ Pid ++ "/task/*/stat"),
-                           {ok, Text} <- [file:read_file(F)], is(".*\\) [tT] ", Text)]
-      end),
-    ?assertEqual(Pid, fairnif_watch_test:call(Peer, os, getpid, [])),
-    fairnif_watch_test:stop(Peer).
-
 record(Args) ->
-    {Port, _} = start_recording(Args),
-    collect(Port, []).
+    run(["record" | Args]).
 
 start_recording(Args) ->
-    Program = filename:join(code:priv_dir(fairnif_watch), "fairnif_stacks"),
-    open(filename:absname(Program), ["record" | Args]).
-
-open(Program, Args) ->
-    Port = open_port({spawn_executable, Program},
-                     [{args, Args}, exit_status, stderr_to_stdout, binary]),
-    case erlang:port_info(Port, os_pid) of
-        {os_pid, OsPid} -> {Port, integer_to_list(OsPid)};
-        undefined -> {Port, ended}
-    end.
-
-collect(Port, Said) ->
-    receive
-        {Port, {data, Data}} -> collect(Port, [Said, Data]);
-        {Port, {exit_status, Code}} -> {Code, iolist_to_binary(Said)}
-    end.
+    start(program(), ["record" | Args]).
 
 file(Config, Name) ->
     filename:join(proplists:get_value(priv_dir, Config), Name).
-
-is(Pattern, Text) ->
-    re:run(Text, unicode:characters_to_binary(Pattern), [{capture, none}, multiline]) =:= match.
-
-kill(Signal, Pid) ->
-    os:cmd("kill -" ++ Signal ++ " " ++ Pid).

@@ -16,10 +16,16 @@
          no_thread_stays_stopped_when_the_one_who_looks_is_killed/1,
          a_core_tells_what_the_node_died_of/1]).
 
+-import(fairnif_watch_test_outside, [if_traceable/1, program/0, run/1, run/2, start/2, collect/1,
+                                     kill/2, python/2, is/2, loaded_peer/1, states/1,
+                                     is_unharmed/2]).
+
 -define(NIF, "fairnif_watch_block_nif:").
 -define(LONG, "(3600000)").
 -define(LOOKS, 300).
 -define(KILLS, 200).
+-define(LOADS, [ring, spawns, heap, garbage, ets, files, code, ports, yielding, dirty_cpu,
+                dirty_io]).
 
 suite() ->
     [{timetrap, {minutes, 15}}].
@@ -29,7 +35,7 @@ all() ->
 
 init_per_suite(Config) ->
     ok = fairnif_watch_test:build(),
-    fairnif_watch_test:if_traceable(Config).
+    if_traceable(Config).
 
 end_per_suite(_Config) ->
     ok.
@@ -68,7 +74,7 @@ a_full_pool_is_told_with_what_fills_it_and_how_many_wait(Config) ->
         {1, Json} = stacks([Pid, "--json"]),
         ?assertEqual("1 1 3 ['fairnif_watch_block_nif:sleep/1', 'fairnif_watch_block_nif:sleep/1'] "
                      "['erlang:apply/2', 'erlang:apply/2'] True\n",
-                     python(Config, Json,
+                     of_json(Config, Json,
                             "io = [t for t in d['threads'] if t['kind'] == 'dirty_io']\n"
                             "print(d['schema_version'], d['exit_code'], d['queues']['dirty_io'],\n"
                             "    [t['culprit']['mfa'] for t in io],\n"
@@ -122,14 +128,14 @@ mounted(Config, Id) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), Id),
     ok = filelib:ensure_path(Dir),
     Script = "mount --bind '" ++ Dir ++ "' '" ++ Dir ++ "' && echo mounted && exec erl \"$@\"",
-    Port = start(os:find_executable("unshare"), ["-m", "/bin/sh", "-c", Script, "sh"], [], "ok"),
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    {Port, Pid} = start_node(os:find_executable("unshare"), ["-m", "/bin/sh", "-c", Script, "sh"],
+                             [], "ok"),
     receive
         {Port, {data, <<"mounted", _/binary>>}} ->
-            try seen("process " ++ integer_to_list(Pid) ++ ",", ["--container", Id])
+            try seen("process " ++ Pid ++ ",", ["--container", Id])
             after
-                kill("KILL", integer_to_list(Pid)),
-                collect(Port, [])
+                kill("KILL", Pid),
+                collect(Port)
             end;
         {Port, {data, Why}} -> {comment, ["nothing can be mounted here: ", Why]};
         {Port, {exit_status, Code}} -> {comment, ["no unshare here: ", integer_to_list(Code)]}
@@ -176,7 +182,7 @@ refused(Why, {Code, Text}) ->
 %% -- it does nothing to the node ---------------------------------------------------
 
 a_node_under_load_is_looked_at_300_times(_) ->
-    {Peer, Pid} = loaded_peer(),
+    {Peer, Pid} = loaded_peer(?LOADS),
     Me = self(),
     %% Two at a time: only one of them may have a thread.
     [spawn_link(fun() ->
@@ -191,30 +197,16 @@ a_node_under_load_is_looked_at_300_times(_) ->
     is_unharmed(Peer, Pid).
 
 no_thread_stays_stopped_when_the_one_who_looks_is_killed(_) ->
-    {Peer, Pid} = loaded_peer(),
+    {Peer, Pid} = loaded_peer(?LOADS),
     [killed_after(Pid, rand:uniform(150) - 1) || _ <- lists:seq(1, ?KILLS)],
     is_unharmed(Peer, Pid).
 
 killed_after(Pid, Ms) ->
-    Port = open_port({spawn_executable, program()}, [{args, [Pid]}, exit_status, binary]),
-    {os_pid, Looker} = erlang:port_info(Port, os_pid),
+    {Port, Looker} = start(program(), [Pid]),
     timer:sleep(Ms),
-    kill("KILL", integer_to_list(Looker)),
-    _ = collect(Port, []),
+    kill("KILL", Looker),
+    _ = collect(Port),
     ok.
-
-loaded_peer() ->
-    Peer = fairnif_watch_test:peer([]),
-    _ = fairnif_watch_test:call(Peer, fairnif_watch_test_load, hold,
-                                [[ring, spawns, heap, garbage, ets, files, code, ports, yielding,
-                                  dirty_cpu, dirty_io], none]),
-    {Peer, fairnif_watch_test:call(Peer, os, getpid, [])}.
-
-%% It answers, and none of its threads is stopped, or still is when asked again.
-is_unharmed(Peer, Pid) ->
-    fairnif_test:eventually(fun() -> [S || S <- states(Pid), S =:= $t orelse S =:= $T] =:= [] end),
-    ?assertEqual(Pid, fairnif_watch_test:call(Peer, os, getpid, [])),
-    fairnif_watch_test:stop(Peer).
 
 %% -- cores ------------------------------------------------------------------------
 
@@ -233,8 +225,8 @@ died(Config, Nif, Thread) ->
     Command = lists:flatten(
                 ["ulimit -c unlimited && cd '", Dir, "' && exec erl \"$@\""]),
     Eval = ["register(culprit, spawn(fun() -> ", ?NIF, Nif, "(16) end))"],
-    Port = start("/bin/sh", ["-c", Command, "sh"], ["+S", "2:2"], Eval),
-    _ = collect(Port, []),
+    {Port, _} = start_node("/bin/sh", ["-c", Command, "sh"], ["+S", "2:2"], Eval),
+    _ = collect(Port),
     case filelib:wildcard(filename:join(Dir, "core*")) of
         [Core] ->
             shown(["^The node died of signal 11 .* at address 0x10 in " ?NIF "fault/1, on "
@@ -243,7 +235,7 @@ died(Config, Nif, Thread) ->
                    "^    " ?NIF "fault/1: fault "],
                   fun() -> stacks(["--core", Core]) end),
             {1, Json} = stacks(["--core", Core, "--json"]),
-            ?assertEqual("11 died\n", python(Config, Json, "print(d['signal'], "
+            ?assertEqual("11 died\n", of_json(Config, Json, "print(d['signal'], "
                                              "d['threads'][0]['doing'])")),
             cut(Core);
         [] ->
@@ -266,39 +258,22 @@ cut(Core) ->
 
 %% A node of its own, which runs that and may never answer again.
 blocked_node(Flags, Eval, Fun) ->
-    Port = start(os:find_executable("erl"), [], Flags, Eval),
-    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
-    Pid = integer_to_list(OsPid),
+    {Port, Pid} = start_node(os:find_executable("erl"), [], Flags, Eval),
     try
         Fun(Pid)
     after
         kill("KILL", Pid),
-        collect(Port, [])
+        collect(Port)
     end.
 
 %% `erl' and what it starts become one process after the other. Loading happens before it blocks.
-start(Program, Before, Flags, Eval) ->
+start_node(Program, Before, Flags, Eval) ->
     Load = "{module, _} = code:ensure_loaded(fairnif_watch_block_nif), ",
-    open_port({spawn_executable, Program},
-              [{args, Before ++ ["-noinput"] ++ Flags ++ fairnif_watch_test:erl_args()
-                ++ ["-eval", lists:flatten([Load, Eval, "."])]},
-               exit_status, stderr_to_stdout, binary]).
+    start(Program, Before ++ ["-noinput"] ++ Flags ++ fairnif_watch_test:erl_args()
+          ++ ["-eval", lists:flatten([Load, Eval, "."])]).
 
 stacks(Args) ->
-    run(program(), Args).
-
-program() ->
-    filename:absname(filename:join(code:priv_dir(fairnif_watch), "fairnif_stacks")).
-
-run(Program, Args) ->
-    collect(open_port({spawn_executable, Program},
-                      [{args, Args}, exit_status, stderr_to_stdout, binary]), []).
-
-collect(Port, Said) ->
-    receive
-        {Port, {data, Data}} -> collect(Port, [Said, Data]);
-        {Port, {exit_status, Code}} -> {Code, iolist_to_binary(Said)}
-    end.
+    run(Args).
 
 %% Until all of it is found, in one look, as a finding.
 shown(Wanted, Look) ->
@@ -315,25 +290,11 @@ shown(Wanted, Look) ->
 seen(Pattern, Args) ->
     fairnif_test:eventually(fun() -> {_, Text} = stacks(Args), is(Pattern, Text) orelse Text end).
 
-is(Pattern, Text) ->
-    re:run(Text, Pattern, [{capture, none}, multiline]) =:= match.
-
 name() ->
     "fairnif_stacks_" ++ os:getpid().
 
-kill(Signal, Pid) ->
-    os:cmd("kill -" ++ Signal ++ " " ++ Pid).
-
-%% Of all threads.
-states(Pid) ->
-    [State || File <- filelib:wildcard("/proc/" ++ Pid ++ "/task/*/stat"),
-              {ok, Text} <- [file:read_file(File)],
-              {match, [[State]]} <- [re:run(Text, ".*\\) (.)", [{capture, all_but_first, list}])]].
-
 %% What it prints, of a variable d with that JSON.
-python(Config, Json, Program) ->
+of_json(Config, Json, Program) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "stacks.json"),
     ok = file:write_file(File, Json),
-    {0, Printed} = run("/usr/bin/env", ["python3", "-c", "import json, sys\n"
-                                        "d = json.load(open(sys.argv[1]))\n" ++ Program, File]),
-    binary_to_list(Printed).
+    binary_to_list(python("import json\nd = json.load(open(sys.argv[1]))\n" ++ Program, File)).

@@ -3,7 +3,7 @@
 %% Runs in the test node and in peers; starts nothing that outlives its caller.
 -module(fairnif_watch_test).
 
--export([build/0, make/1, library/1, out_dir/0, erl_args/0, if_traceable/1]).
+-export([build/0, make/1, library/1, out_dir/0, erl_args/0]).
 -export([peer/1, peer/2, in_peer/4, with_stderr/2, call/4, call/5, stop/1]).
 -export([with_watch/2, wait_finding/2, dirty_cpu/2]).
 -export([resident/0, run_delay/0, traces/0]).
@@ -31,14 +31,6 @@ make(Target) ->
     case string:find(Output, "built", trailing) of
         "built" ++ _ -> {ok, Output};
         _ -> {error, [Command, "\n", Output]}
-    end.
-
-%% @doc A suite's Config, where the system lets a process look into another one.
-if_traceable(Config) ->
-    Program = filename:join(code:priv_dir(fairnif_watch), "fairnif_stacks"),
-    case os:cmd(Program ++ " " ++ os:getpid()) of
-        "fairnif: the system does not let us" ++ _ = Why -> {skip, Why};
-        _ -> Config
     end.
 
 %% @doc A library's path, as load_nif wants it.

@@ -4,16 +4,13 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "outside/command.h"
 #include "outside/dead.h"
 #include "outside/erlang.h"
 #include "outside/print.h"
 #include "outside/record.h"
-#include "outside/target.h"
-#include "read/source.h"
 
 /* Two looks: what is seen twice has lasted for as long; a tenth of a second is
  * what the watch calls an error. */
@@ -37,30 +34,22 @@ static const char usage[] =
     "wait, or the node is stopped or has died; 2 usage; 3 it cannot be seen.\n";
 
 struct options {
-    const char *pid, *name, *container, *core;
+    struct watch__whom whom;
+    const char *core;
     bool json, no_stop, all;
 };
 
-static int fail(const char *what)
-{
-    fputs("fairnif: ", stderr);
-    watch__plain_text(stderr, what);
-    putc('\n', stderr);
-    return WATCH__UNSEEN;
-}
-
 static int misused(const char *what, const char *argument)
 {
-    fprintf(stderr, "fairnif: stacks: %s%s\n%s", what, argument, usage);
-    return WATCH__USAGE;
+    return watch__command_misused("stacks", what, argument, usage);
 }
 
 /* 0, or an exit code. */
 static int parse(int argc, char **argv, struct options *o)
 {
     for (int i = 1; i < argc; i++) {
-        const char **value = !strcmp(argv[i], "--name") ? &o->name
-            : !strcmp(argv[i], "--container") ? &o->container
+        const char **value = !strcmp(argv[i], "--name") ? &o->whom.name
+            : !strcmp(argv[i], "--container") ? &o->whom.container
             : !strcmp(argv[i], "--core") ? &o->core : NULL;
 
         if (value) {
@@ -73,49 +62,27 @@ static int parse(int argc, char **argv, struct options *o)
             o->no_stop = true;
         } else if (!strcmp(argv[i], "--all")) {
             o->all = true;
-        } else if (argv[i][0] == '-' || o->pid) {
+        } else if (argv[i][0] == '-' || o->whom.pid) {
             return misused("what is ", argv[i]);
         } else {
-            o->pid = argv[i];
+            o->whom.pid = argv[i];
         }
     }
-    if (!!o->pid + !!o->name + !!o->container + !!o->core != 1)
+    if (!!o->whom.pid + !!o->whom.name + !!o->whom.container + !!o->core != 1)
         return misused("one node is needed: its process's number, --name, "
                        "--container or --core", "");
     return 0;
 }
 
-static int pid_of(const struct options *o, char why[WATCH__WHY])
-{
-    char *end;
-    long pid;
-
-    if (o->name)
-        return watch__target_named(o->name, why);
-    if (o->container)
-        return watch__target_contained(o->container, why);
-    pid = strtol(o->pid, &end, 10);
-    if (*end || pid <= 0 || pid > 1 << 30) {
-        snprintf(why, WATCH__WHY, "%s is no number of a process; a node's "
-                 "name goes behind --name", o->pid);
-        return 0;
-    }
-    return (int)pid;
-}
-
 static bool see_process(const struct options *o, struct watch__dump *d,
                         char why[WATCH__WHY])
 {
-    int pid = pid_of(o, why);
-
-    if (!pid || !watch__target_set(pid, why))
+    if (!watch__command_node(&o->whom, d, why))
         return false;
-    d->pid = watch__source_pid();
     d->stops = !o->no_stop;
     d->tracer = watch__target_tracer(d->pid);
-    watch__target_name(d->pid, d->name, sizeof d->name);
     if (!watch__dump_start(d)) {
-        snprintf(why, WATCH__WHY, "process %d has ended", pid);
+        snprintf(why, WATCH__WHY, "process %d has ended", d->pid);
         return false;
     }
     watch__erlang_open(d);
@@ -123,7 +90,7 @@ static bool see_process(const struct options *o, struct watch__dump *d,
     watch__dump_look_again(d, watch__erlang_seen);
     if (!watch__target_lives(d->pid)) {
         snprintf(why, WATCH__WHY, "process %d has ended while it was looked "
-                 "at", pid);
+                 "at", d->pid);
         return false;
     }
     return true;
@@ -143,16 +110,13 @@ int main(int argc, char **argv)
     signal(SIGTTOU, SIG_IGN);
     if (argc > 1 && !strcmp(argv[1], "record"))
         return watch__record(argc - 1, argv + 1);
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(usage, stdout);
-            return 0;
-        }
+    if (watch__command_help(argc, argv, usage))
+        return 0;
     error = parse(argc, argv, &o);
     if (error)
         return error;
     if (o.core ? !watch__dump_core(o.core, &d, why) : !see_process(&o, &d, why))
-        return fail(why);
+        return watch__command_failed(why);
     watch__erlang_close(&d);
     watch__verdict(&d, &verdict);
     if (o.json)
@@ -161,5 +125,5 @@ int main(int argc, char **argv)
         watch__print(stdout, &d, &verdict, o.all);
     watch__dump_free(&d);
     return fflush(stdout) == 0 && !ferror(stdout) ? verdict.exit_code
-        : fail("cannot write");
+        : watch__command_failed("cannot write");
 }

@@ -8,11 +8,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "outside/command.h"
 #include "outside/print.h"
 #include "outside/record.h"
 #include "outside/sample.h"
-#include "outside/target.h"
-#include "read/source.h"
 
 static const char usage[] =
     "usage: fairnif record PID | --name NODE [--seconds 10] [--hz 100]\n"
@@ -41,7 +40,8 @@ static const struct format {
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 struct options {
-    const char *pid, *name, *out, *format, *seconds, *hz;
+    struct watch__whom whom;
+    const char *out, *format, *seconds, *hz;
     unsigned for_s, rate;
     const struct format *as;
 };
@@ -54,27 +54,9 @@ static void interrupt(int signal)
     interrupted = 1;
 }
 
-static int cannot(const char *what)
-{
-    fputs("fairnif: ", stderr);
-    watch__plain_text(stderr, what);
-    putc('\n', stderr);
-    return WATCH__UNSEEN;
-}
-
 static int usage_error(const char *what, const char *argument)
 {
-    fprintf(stderr, "fairnif: record: %s%s\n%s", what, argument, usage);
-    return WATCH__USAGE;
-}
-
-/* 0: it is none. */
-static unsigned number_in(const char *text, unsigned most)
-{
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-
-    return *text >= '0' && *text <= '9' && !*end && n <= most ? (unsigned)n : 0;
+    return watch__command_misused("record", what, argument, usage);
 }
 
 static const struct format *format_of(const struct options *o)
@@ -97,12 +79,13 @@ static const struct format *format_of(const struct options *o)
 static int take_options(int argc, char **argv, struct options *o)
 {
     const struct { const char *name; const char **value; } known[] = {
-        {"--name", &o->name}, {"--out", &o->out}, {"--format", &o->format},
+        {"--name", &o->whom.name}, {"--out", &o->out}, {"--format", &o->format},
         {"--seconds", &o->seconds}, {"--hz", &o->hz}
     };
 
     for (int i = 1; i < argc; i++) {
-        const char **value = argv[i][0] == '-' || o->pid ? NULL : &o->pid;
+        const char **value = argv[i][0] == '-' || o->whom.pid ? NULL
+            : &o->whom.pid;
         bool is_pid = value;
 
         for (size_t k = 0; k < sizeof known / sizeof *known; k++)
@@ -114,47 +97,32 @@ static int take_options(int argc, char **argv, struct options *o)
             return usage_error("a value is missing behind ", argv[i - 1]);
         *value = argv[i];
     }
-    if (!!o->pid + !!o->name != 1)
+    if (!!o->whom.pid + !!o->whom.name != 1)
         return usage_error("one node is needed: its process's number or --name", "");
     if (!(o->as = format_of(o)))
         return usage_error("no format is called ", o->format);
-    if (!(o->for_s = number_in(o->seconds, 86400)))
+    if (!(o->for_s = watch__command_number(o->seconds, 86400)))
         return usage_error("--seconds is 1 to 86400, not ", o->seconds);
-    if (!(o->rate = number_in(o->hz, 1000)))
+    if (!(o->rate = watch__command_number(o->hz, 1000)))
         return usage_error("--hz is 1 to 1000, not ", o->hz);
     return 0;
-}
-
-static int pid_meant(const struct options *o, char why[WATCH__WHY])
-{
-    unsigned pid;
-
-    if (o->name)
-        return watch__target_named(o->name, why);
-    pid = number_in(o->pid, 1 << 30);
-    if (!pid)
-        snprintf(why, WATCH__WHY, "%s is no number of a process; a node's "
-                 "name goes behind --name", o->pid);
-    return (int)pid;
 }
 
 static bool open_node(struct watch__sampler *r, const struct options *o,
                       char why[WATCH__WHY])
 {
     struct rlimit files;
-    int pid = pid_meant(o, why);
 
-    if (!pid || !watch__target_set(pid, why))
+    if (!watch__command_node(&o->whom, &r->d, why))
         return false;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
-    r->d.pid = watch__source_pid();
-    watch__target_name(r->d.pid, r->d.name, sizeof r->d.name);
     if (!watch__sampler_open(r)) {
         snprintf(why, WATCH__WHY, r->d.count == 0 ? "process %d has ended"
-                 : "process %d has too many threads, or there is no memory", pid);
+                 : "process %d has too many threads, or there is no memory",
+                 r->d.pid);
         return false;
     }
     return true;
@@ -244,20 +212,17 @@ int watch__record(int argc, char **argv)
     FILE *to = stdout;
     int error;
 
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(usage, stdout);
-            return 0;
-        }
+    if (watch__command_help(argc, argv, usage))
+        return 0;
     error = take_options(argc, argv, &o);
     if (error)
         return error;
     if (!open_node(&sampler, &o, why))
-        return cannot(why);
+        return watch__command_failed(why);
     if (o.out && !(to = fopen(o.out, "we"))) {
         snprintf(why, sizeof why, "cannot write %s: %s", o.out,
                  strerror(errno));
-        return cannot(why);
+        return watch__command_failed(why);
     }
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
@@ -267,10 +232,10 @@ int watch__record(int argc, char **argv)
     if (to != stdout && fclose(to) != 0)
         written = false;
     if (!written)
-        return cannot("cannot write");
+        return watch__command_failed("cannot write");
     if (!lives)
-        return cannot("the node has ended while it was recorded");
+        return watch__command_failed("the node has ended while it was recorded");
     if (sampler.fold.samples == 0 && sampler.lost > 0)
-        return cannot("no thread could be stopped: is the node traced already?");
+        return watch__command_failed("no thread could be stopped: is the node traced already?");
     return 0;
 }
