@@ -51,7 +51,11 @@ open_c() ->
     true = port_command(Port, lists:join(" ", [Name, Cookie, Listens, "\n"])),
     receive
         {Port, {data, {eol, <<"connected">>}}} ->
-            {ok, {{echo, list_to_atom(Name ++ "@localhost")}, Port}, [OsPid]};
+            Node = list_to_atom(Name ++ "@localhost"),
+            %% Waits where this node's half of the handshake is still under way: until it is done,
+            %% erlang:disconnect_node/1 does nothing, and the program would never end.
+            true = net_kernel:connect_node(Node),
+            {ok, {{echo, Node}, Port}, [OsPid]};
         {Port, {exit_status, Status}} ->
             error({ended, Status})
     after ?START_MS ->
