@@ -31,8 +31,8 @@ defmodule Fairnif.MixProject do
       # Nothing is written into the sources.
       make_args: [
         "-s",
-        "BUILD=$(MIX_APP_PATH)/c_src/$(FAIRNIF_SWITCH)",
-        "LIBRARY=$(MIX_APP_PATH)/priv/fairnif.so"
+        "BUILD_DIR=$(MIX_APP_PATH)/c_src",
+        "PRIV_DIR=$(MIX_APP_PATH)/priv"
       ],
       make_targets: ["all"],
       deps: []

@@ -12,7 +12,7 @@ defmodule Mix.Tasks.Compile.FairnifCheck do
     environment = for name <- ~w(MAKEFLAGS MAKELEVEL MFLAGS), do: {name, nil}
 
     {_, status} =
-      System.cmd("make", ["-s", "-C", "c_src", "all", "PRIV=#{priv}"],
+      System.cmd("make", ["-s", "-C", "c_src", "all", "PRIV_DIR=#{priv}"],
         env: environment,
         into: IO.binstream(:stdio, :line),
         stderr_to_stdout: true

@@ -14,7 +14,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __APPLE__
+#include <sys/ucontext.h>
+#else
 #include <ucontext.h>
+#endif
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <execinfo.h>
@@ -28,14 +32,27 @@
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 
+#if defined(__APPLE__) && defined(__x86_64__)
+#  define PC(U) (U)->uc_mcontext->__ss.__rip
+#  define SP(U) (U)->uc_mcontext->__ss.__rsp
+#elif defined(__APPLE__)
+#  define PC(U) (U)->uc_mcontext->__ss.__pc
+#  define SP(U) (U)->uc_mcontext->__ss.__sp
+#  define LINK(U) (U)->uc_mcontext->__ss.__lr
+#elif defined(__linux__) && defined(__x86_64__)
+#  define PC(U) (U)->uc_mcontext.gregs[REG_RIP]
+#  define SP(U) (U)->uc_mcontext.gregs[REG_RSP]
+#elif defined(__linux__) && defined(__aarch64__)
+#  define PC(U) (U)->uc_mcontext.pc
+#  define SP(U) (U)->uc_mcontext.sp
+#  define LINK(U) (U)->uc_mcontext.regs[30]
+#endif
+
 static void registers(const ucontext_t *u, uintptr_t *pc, uintptr_t *sp)
 {
-#if defined(__x86_64__)
-    *pc = (uintptr_t)u->uc_mcontext.gregs[REG_RIP];
-    *sp = (uintptr_t)u->uc_mcontext.gregs[REG_RSP];
-#elif defined(__aarch64__)
-    *pc = (uintptr_t)u->uc_mcontext.pc;
-    *sp = (uintptr_t)u->uc_mcontext.sp;
+#ifdef PC
+    *pc = (uintptr_t)PC(u);
+    *sp = (uintptr_t)SP(u);
 #else
     (void)u;
     *pc = *sp = 0;
@@ -45,10 +62,10 @@ static void registers(const ucontext_t *u, uintptr_t *pc, uintptr_t *sp)
 /* Where a function that was just called returns to. */
 static uintptr_t returns_to(const ucontext_t *u)
 {
-#if defined(__x86_64__)
-    return *(const uintptr_t *)u->uc_mcontext.gregs[REG_RSP];
-#elif defined(__aarch64__)
-    return (uintptr_t)u->uc_mcontext.regs[30];
+#if defined(__x86_64__) && defined(PC)
+    return *(const uintptr_t *)SP(u);
+#elif defined(PC)
+    return (uintptr_t)LINK(u);
 #else
     (void)u;
     return 0;

@@ -6,9 +6,17 @@
  */
 #define _GNU_SOURCE
 #include <erl_nif.h>
-#include <malloc.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include "thread_clock.h"
 
 typedef struct {
@@ -28,6 +36,16 @@ static ErlNifSInt64 nanoseconds(clockid_t clock)
     return (ErlNifSInt64)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* On Linux its number in /proc; elsewhere only another one for each thread. */
+static int thread_id(void)
+{
+#ifdef __linux__
+    return (int)syscall(SYS_gettid);    /* glibc has a function since 2.30 */
+#else
+    return (int)((uintptr_t)pthread_self() >> 4 & INT_MAX);
+#endif
+}
+
 /* {Monotonic, OwnCpu, Waited, Thread} */
 static ERL_NIF_TERM thread_times(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -37,7 +55,7 @@ static ERL_NIF_TERM thread_times(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     wait = enif_make_int64(env, thread_waited());
     cpu = enif_make_int64(env, nanoseconds(CLOCK_THREAD_CPUTIME_ID));
     return enif_make_tuple4(env, enif_make_int64(env, enif_monotonic_time(ERL_NIF_NSEC)), cpu, wait,
-                            enif_make_int(env, gettid()));
+                            enif_make_int(env, thread_id()));
 }
 
 /* The CPU time of all threads, user's and system's */
@@ -55,12 +73,19 @@ static ERL_NIF_TERM now(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_int64(env, enif_monotonic_time(ERL_NIF_NSEC));
 }
 
+/* Two steps: without glibc there is no such macro to ask. */
+#ifdef __GLIBC__
+#  if __GLIBC_PREREQ(2, 33)
+#    define HAS_MALLINFO2
+#  endif
+#endif
+
 /* malloc_used(): bytes that malloc has given out, to whomever; `undefined` where
  * the C library does not say */
 static ERL_NIF_TERM malloc_used(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+#ifdef HAS_MALLINFO2
     struct mallinfo2 info = mallinfo2();
 
     return enif_make_uint64(env, info.uordblks + info.hblkhd);

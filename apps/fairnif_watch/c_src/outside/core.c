@@ -11,12 +11,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/procfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "outside/core.h"
@@ -174,7 +176,7 @@ static bool write_maps(void)
 {
     FILE *to;
 
-    maps_fd = memfd_create("maps", MFD_CLOEXEC);
+    maps_fd = (int)syscall(SYS_memfd_create, "maps", MFD_CLOEXEC);
     to = maps_fd >= 0 ? fdopen(dup(maps_fd), "w") : NULL;
     if (!to)
         return false;
