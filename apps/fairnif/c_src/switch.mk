@@ -1,6 +1,6 @@
 # Which file of task/arch/ switches between a scheduler's stack and a task's:
 #
-#   x86_64, aarch64   assembly, for systems with ELF
+#   x86_64, aarch64   assembly, for ELF and, where it is asked for, macOS (not tried there yet)
 #   ucontext          the C library's, for any other processor
 #   none              no tasks: every mode runs as a plain dirty NIF
 #

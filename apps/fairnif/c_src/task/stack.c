@@ -35,6 +35,15 @@
 #ifndef MAP_NORESERVE
 #  define MAP_NORESERVE 0
 #endif
+#ifndef MAP_STACK
+#  define MAP_STACK 0
+#endif
+/* macOS leaves the pages where they are, after the other advice. */
+#ifdef __APPLE__
+#  define GIVE_BACK MADV_FREE
+#else
+#  define GIVE_BACK MADV_DONTNEED
+#endif
 
 static struct fair__mutex lock = FAIR__MUTEX(RANK_STACKS);
 static struct {
@@ -166,7 +175,7 @@ static void trim(struct fair__task *t)
     char *high = (char *)((uintptr_t)t & ~(page - 1)) - page;
 
     if (high > low)
-        madvise(low, (size_t)(high - low), MADV_DONTNEED);
+        madvise(low, (size_t)(high - low), GIVE_BACK);
 }
 
 /* Puts `t` on the warm or the cold list if that is not full. */
@@ -272,6 +281,7 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
  * they do not know, so it is tried: the kernel cannot read behind a guard. */
 static bool guard_installs_on(void *map)
 {
+#ifdef __linux__
     int ends[2];
     bool works;
 
@@ -282,6 +292,10 @@ static bool guard_installs_on(void *map)
     close(ends[0]);
     close(ends[1]);
     return works;
+#else
+    (void)map;
+    return false;
+#endif
 }
 
 /* 0, or an errno.  Called once, when the runtime is loaded. */

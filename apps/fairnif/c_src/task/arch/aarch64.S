@@ -34,6 +34,8 @@
  * Not for threads with a guarded control stack (GCS): returns go elsewhere.
  */
 
+#include "function.h"
+
         .text
 
 #define FRAME 160
@@ -121,12 +123,7 @@
 
 /* void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
  * Runs fn(arg) on the task's stack.  Returns when fn returns or pauses. */
-        .globl  fair__arch_start
-        .hidden fair__arch_start
-        .type   fair__arch_start, %function
-        .p2align 4
-fair__arch_start:
-        .cfi_startproc
+        function fair__arch_start
         /* gdb takes a caller whose frame lies below its callee's for a sign
          * of corruption, except beside a signal frame; and a task's stack may
          * lie on either side of the scheduler's. */
@@ -138,7 +135,7 @@ fair__arch_start:
         mrs     x10, fpcr
         str     x10, [x0, #32]
         ldr     x11, [x0, #16]
-        adr     x12, .Lreturned
+        adr     x12, LOCAL(returned)
         str     x0, [x11, #-16]
         stp     x29, x12, [x11, #-32]
         sub     sp, x11, #32
@@ -149,24 +146,18 @@ fair__arch_start:
         .cfi_escape 0x0f, 6, 0x8d, 0, 0x06, 0x23, 0xa0, 0x01
         mov     x0, x2
         blr     x1
-.Lreturned:
+LOCAL(returned):
         ldr     x0, [x29, #16]
         ldr     x9, [x0, #8]
         mov     sp, x9
         .cfi_restore_state
         load_frame
         ret
-        .cfi_endproc
-        .size   fair__arch_start, . - fair__arch_start
+        end     fair__arch_start
 
 /* void fair__arch_resume(struct fair__ctx *ctx)
  * Continues after the task's last pause.  Returns when it pauses or ends. */
-        .globl  fair__arch_resume
-        .hidden fair__arch_resume
-        .type   fair__arch_resume, %function
-        .p2align 4
-fair__arch_resume:
-        .cfi_startproc
+        function fair__arch_resume
         hint    #34
         save_frame
         mov     x9, sp
@@ -178,18 +169,12 @@ fair__arch_resume:
         mov     sp, x9
         load_frame
         ret
-        .cfi_endproc
-        .size   fair__arch_resume, . - fair__arch_resume
+        end     fair__arch_resume
 
 /* void fair__arch_pause(struct fair__ctx *ctx)
  * From the task: back to the scheduler.  Returns when it is resumed, on
  * whichever thread that is. */
-        .globl  fair__arch_pause
-        .hidden fair__arch_pause
-        .type   fair__arch_pause, %function
-        .p2align 4
-fair__arch_pause:
-        .cfi_startproc
+        function fair__arch_pause
         hint    #34
         save_frame
         mov     x9, sp
@@ -199,18 +184,12 @@ fair__arch_pause:
         mov     sp, x9
         load_frame
         ret
-        .cfi_endproc
-        .size   fair__arch_pause, . - fair__arch_pause
+        end     fair__arch_pause
 
 /* void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
  * From the task: runs fn(arg) on the scheduler's stack, below what lies there.
  * An ordinary call but for the stack pointer. */
-        .globl  fair__arch_call
-        .hidden fair__arch_call
-        .type   fair__arch_call, %function
-        .p2align 4
-fair__arch_call:
-        .cfi_startproc
+        function fair__arch_call
         .cfi_signal_frame
         hint    #34
         stp     x29, x30, [sp, #-16]!
@@ -230,7 +209,6 @@ fair__arch_call:
         .cfi_restore x29
         .cfi_restore x30
         ret
-        .cfi_endproc
-        .size   fair__arch_call, . - fair__arch_call
+        end     fair__arch_call
 
-        .section .note.GNU-stack, "", %progbits
+        NO_EXECUTABLE_STACK

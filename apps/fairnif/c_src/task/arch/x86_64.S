@@ -29,6 +29,8 @@
  * Not for threads with a shadow stack (CET SHSTK): returns go elsewhere.
  */
 
+#include "function.h"
+
         .text
 
         .macro  save_frame
@@ -76,12 +78,7 @@
 
 /* void fair__arch_start(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
  * Runs fn(arg) on the task's stack.  Returns when fn returns or pauses. */
-        .globl  fair__arch_start
-        .hidden fair__arch_start
-        .type   fair__arch_start, @function
-        .p2align 4
-fair__arch_start:
-        .cfi_startproc
+        function fair__arch_start
         /* gdb takes a caller whose frame lies below its callee's for a sign
          * of corruption, except beside a signal frame; and a task's stack may
          * lie on either side of the scheduler's. */
@@ -92,7 +89,7 @@ fair__arch_start:
         stmxcsr 32(%rdi)
         fnstcw  36(%rdi)
         movq    16(%rdi), %rcx
-        leaq    .Lreturned(%rip), %rax
+        leaq    LOCAL(returned)(%rip), %rax
         movq    %rdi, -16(%rcx)
         movq    %rax, -24(%rcx)
         movq    %rbp, -32(%rcx)
@@ -104,23 +101,17 @@ fair__arch_start:
         .cfi_escape 0x0f, 5, 0x76, 0, 0x06, 0x23, 16
         movq    %rdx, %rdi
         callq   *%rsi
-.Lreturned:
+LOCAL(returned):
         movq    16(%rbp), %rdi
         movq    8(%rdi), %rsp
         .cfi_restore_state
         load_frame
         ret
-        .cfi_endproc
-        .size   fair__arch_start, . - fair__arch_start
+        end     fair__arch_start
 
 /* void fair__arch_resume(struct fair__ctx *ctx)
  * Continues after the task's last pause.  Returns when it pauses or ends. */
-        .globl  fair__arch_resume
-        .hidden fair__arch_resume
-        .type   fair__arch_resume, @function
-        .p2align 4
-fair__arch_resume:
-        .cfi_startproc
+        function fair__arch_resume
         endbr64
         save_frame
         movq    %rsp, 8(%rdi)
@@ -133,18 +124,12 @@ fair__arch_resume:
         fldcw   28(%rdi)
         load_frame
         ret
-        .cfi_endproc
-        .size   fair__arch_resume, . - fair__arch_resume
+        end     fair__arch_resume
 
 /* void fair__arch_pause(struct fair__ctx *ctx)
  * From the task: back to the scheduler.  Returns when it is resumed, on
  * whichever thread that is. */
-        .globl  fair__arch_pause
-        .hidden fair__arch_pause
-        .type   fair__arch_pause, @function
-        .p2align 4
-fair__arch_pause:
-        .cfi_startproc
+        function fair__arch_pause
         endbr64
         save_frame
         movq    %rsp, 0(%rdi)
@@ -155,19 +140,13 @@ fair__arch_pause:
         fldcw   36(%rdi)
         load_frame
         ret
-        .cfi_endproc
-        .size   fair__arch_pause, . - fair__arch_pause
+        end     fair__arch_pause
 
 /* void fair__arch_call(struct fair__ctx *ctx, void (*fn)(void *), void *arg)
  * From the task: runs fn(arg) on the scheduler's stack, below what lies there.
  * An ordinary call but for the stack pointer: the processor foresees its
  * return, which it does not with a pause and a resume. */
-        .globl  fair__arch_call
-        .hidden fair__arch_call
-        .type   fair__arch_call, @function
-        .p2align 4
-fair__arch_call:
-        .cfi_startproc
+        function fair__arch_call
         .cfi_signal_frame
         endbr64
         pushq   %rbp
@@ -183,7 +162,6 @@ fair__arch_call:
         .cfi_def_cfa %rsp, 8
         .cfi_restore %rbp
         ret
-        .cfi_endproc
-        .size   fair__arch_call, . - fair__arch_call
+        end     fair__arch_call
 
-        .section .note.GNU-stack, "", @progbits
+        NO_EXECUTABLE_STACK
