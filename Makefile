@@ -16,6 +16,8 @@ REBAR        ?= rebar3
 DIST         ?= trixie
 RUNS         ?= 10
 MIX          ?= mix
+VERSION      := $(shell sed -n 's/.*{vsn, *"\([^"]*\)"}.*/\1/p' apps/fairnif/src/fairnif.app.src)
+RELEASE      ?= https://github.com/fairnif/fairnif/releases/download/v$(VERSION)
 
 # The examples, which `make test' builds and tests; the packages run in `make test-full'.
 TEACHING     := bitwise cleanup counter_server driver echo levenshtein lists rust_markdown \
@@ -29,12 +31,12 @@ JUDGING      := elixir/fairnif_check
 # here and not in the user's home.
 export MIX_HOME ?= $(CURDIR)/_build/mix
 
-.PHONY: help deps deps-test deps-http compile examples packages page hex all tests demo http \
+.PHONY: help deps deps-test deps-http compile examples packages page precompiled hex all tests demo http \
 	check-fast test test-full test-touched test-otp test-newest test-erlang \
 	test-c-runtime test-c-real test-c-watch test-c-watch-vm test-c-watch-plain \
 	test-platforms test-platforms-link test-rust test-loom test-zig test-page test-page-live \
 	test-page-nodes test-examples test-spinsleep test-example-projects test-elixir \
-	test-elixir-check test-package test-demo test-mix test-install test-new-projects \
+	test-elixir-check test-package test-precompiled test-demo test-mix test-install test-new-projects \
 	bench bench-json bench-rust test-verdicts survey-otp soak sanitize coverage lint lint-fast dialyzer \
 	docs site clean
 
@@ -174,6 +176,19 @@ packages: compile  ## the packages: libraries to install
 	@tools/setup examples
 	@cd packages && $(REBAR) compile >&2
 
+# RELEASE: where the archives are going to be, for those who install them.
+precompiled: compile  ## libraries for six systems, in _build/precompiled, which `make hex' then names [RELEASE=url]
+	@tools/setup zig
+	@rm -rf _build/precompiled
+	@for app in fairnif fairnif_check fairnif_driver fairnif_watch; do \
+		from=apps/$$app/c_src/precompiled to=_build/precompiled/$$app; mkdir -p $$to; \
+		cp apps/fairnif_cli/priv/templates/precompiled/c_src/precompiled $$from && \
+		PATH="$(CURDIR)/_build/zig/bin:$$PATH" \
+			escript $$from build $$app $(VERSION) $(RELEASE) || exit 1; \
+		mv $$from apps/$$app/_build/precompiled/precompiled.config $$to; \
+		mv apps/$$app/_build/precompiled/*.tar.gz _build/precompiled; \
+	done
+
 hex: page       ## what is to be published on Hex, and a registry of it, in _build/hex [HEX_PORT: serves it there]
 	@rm -rf _build/hex
 	@tools/hex _build/hex $(HEX_PORT)
@@ -296,6 +311,10 @@ test-zig: deps-test compile  ## what the guide shows in Zig; skipped, aloud, whe
 # One stranger for each build tool.
 test-package: deps-test
 	@tools/install_test packages packages-mix
+
+# Six systems' libraries, and users without a compiler.
+test-precompiled: deps-test
+	@tools/install_test precompiled
 
 test-demo: deps-test
 	@tools/install_test demo

@@ -10,15 +10,18 @@ defmodule Mix.Tasks.Compile.FairnifCheck do
     priv = Path.join(Mix.Project.app_path(), "priv")
     # A make above this one has its own business.
     environment = for name <- ~w(MAKEFLAGS MAKELEVEL MFLAGS), do: {name, nil}
+    environment = [{"MIX_APP_PATH", Mix.Project.app_path()} | environment]
+    options = [env: environment, into: IO.binstream(:stdio, :line), stderr_to_stdout: true]
+    script = "c_src/precompiled"
 
-    {_, status} =
-      System.cmd("make", ["-s", "-C", "c_src", "all", "PRIV_DIR=#{priv}"],
-        env: environment,
-        into: IO.binstream(:stdio, :line),
-        stderr_to_stdout: true
-      )
+    installed? =
+      File.exists?(script <> ".config") and match?({_, 0}, System.cmd("escript", [script], options))
 
-    if status != 0, do: Mix.raise("fairnif_check: make ended with exit status #{status}")
+    unless installed? do
+      {_, status} = System.cmd("make", ["-s", "-C", "c_src", "all", "PRIV_DIR=#{priv}"], options)
+      if status != 0, do: Mix.raise("fairnif_check: make ended with exit status #{status}")
+    end
+
     # The report page, after `make page`; in the package it is in priv.
     if File.exists?("page/report.html") do
       File.mkdir_p!(Path.join(priv, "page"))

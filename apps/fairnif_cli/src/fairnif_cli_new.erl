@@ -26,12 +26,14 @@
 %% @doc The command.
 -spec command() -> fairnif_check_cli:command().
 command() ->
-    #{name => "new", args => "NAME [--elixir] [--cpp|--rust] [--fairnif git|hex|DIR]",
+    #{name => "new", args => "NAME [--elixir] [--cpp|--rust] [--precompiled] [--fairnif git|hex|DIR]",
       about => "writes a new project with a NIF on fairnif",
       options =>
           [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
            {"--cpp", language, {flag, cpp}, "", "the NIF in C++ instead of C"},
            {"--rust", language, {flag, rust}, "", "the NIF in Rust, beside rustler"},
+           {"--precompiled", precompiled, {flag, true}, "",
+            "its own users need no compiler (C and C++)"},
            {"--fairnif", fairnif, fun source/1, "git|hex|DIR",
             "where fairnif comes from (default: this checkout, else git)"}],
       run => fun new/2}.
@@ -64,13 +66,16 @@ run(Name, Opts) ->
     end,
     Language = maps:get(language, Opts, c),
     Source = maps:get(fairnif, Opts, default_source()),
-    Fillings = fillings(Name, Kind, Language, Source),
+    Precompiled = maps:get(precompiled, Opts, false),
+    [fairnif_check_cli_text:usage("--precompiled is for C and C++; the package rustler_precompiled "
+                                  "is for Rust", []) || Precompiled, Language =:= rust],
+    Fillings = fillings(Name, Kind, Language, Source) ++ precompiled(Precompiled, Kind, Name),
     %% Making it is also the test whether it is there: nothing comes between.
     case file:make_dir(Name) of
         ok ->
             try
                 Files = [write(Template, File, Name, Fillings)
-                         || {File, Template} <- files(templates(Kind, Language))],
+                         || {File, Template} <- files(templates(Kind, Language, Precompiled))],
                 Links = [L || Kind =:= rebar3, L <- links(Source)],
                 [symlink(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
                 io:format("~ts~n", [done(Name, Files, Links)]),
@@ -141,9 +146,9 @@ followed(Path) ->
 %% ---- templates ----
 
 %% A language's own on top of its elder's.
-templates(Kind, Language) ->
+templates(Kind, Language, Precompiled) ->
     [filename:join([code:priv_dir(fairnif_cli), "templates", Name])
-     || Name <- [Kind] ++ [c || Language =:= cpp] ++ [Language]].
+     || Name <- [Kind] ++ [c || Language =:= cpp] ++ [Language] ++ [precompiled || Precompiled]].
 
 %% A later template's files stand for those of the same name, whatever their extension.
 files(Templates) ->
@@ -190,6 +195,32 @@ fillings(Name, Kind, Language, Source) ->
      {"{{sources}}", sources(Language)},
      {"{{crate}}", crate(Source)}]
         ++ [{"{{" ++ atom_to_list(App) ++ "}}", dependency(App, Source)} || App <- ?APPS].
+
+%% What the build tool's files say of libraries that are made before.
+precompiled(false, _, _) ->
+    [{"{{before}}", ""}, {"{{after}}", ""}, {"{{precompiled}}", ""}];
+precompiled(true, Kind, Name) ->
+    Environment = case Kind of
+                      rebar3 -> "REBAR_DEPS_DIR=$(CURDIR)/_build/default/lib "
+                                    "REBAR_CHECKOUTS_DIR=$(CURDIR)/_checkouts";
+                      elixir -> "FAIRNIF_INCLUDE_DIR=\"$$($(MIX) run --no-start -e "
+                                    "'IO.write(:fairnif.include_dir())')\""
+                  end,
+    [{"{{versions}}", versions(Kind)},
+     {"{{before}}", "sh -c 'test -f c_src/precompiled.config && escript c_src/precompiled || "},
+     {"{{after}}", "'"},
+     {"{{precompiled}}",
+      ["\n# Archives for users without a compiler, and precompiled.config, which says that they are at URL, in\n"
+       "# _build/precompiled. Needs Zig (pip install ziglang).\n"
+       ".PHONY: precompiled\n"
+       "precompiled: compile\n"
+       "\t", Environment, " \\\n"
+       "\t\tescript c_src/precompiled build ", Name, " $(VERSION) $(URL) $(TARGETS)\n"]}].
+
+versions(rebar3) ->
+    "          otp-version: \"25\"\n          rebar3-version: \"3.23.0\"";
+versions(elixir) ->
+    "          otp-version: \"25\"\n          elixir-version: \"1.14\"".
 
 %% That the library belongs to.
 module(rebar3) -> ?PLACEHOLDER;

@@ -44,7 +44,7 @@ defmodule Mix.Tasks.Compile.Fairnif do
   def run(_args) do
     config = Mix.Project.config()
     Mix.Project.ensure_structure()
-    make(config, Keyword.get(config, :make_targets, []))
+    precompiled?(config) || make(config, Keyword.get(config, :make_targets, []))
     # What exists since before this call; what make has put into MIX_APP_PATH needs no link.
     if File.dir?("priv"), do: Mix.Project.build_structure()
     {:ok, []}
@@ -60,19 +60,27 @@ defmodule Mix.Tasks.Compile.Fairnif do
     end
   end
 
+  # A package that has this file brings libraries, and the program that installs them.
+  defp precompiled?(config) do
+    script = Path.join(directory(config), "precompiled")
+
+    File.exists?(script <> ".config") and
+      match?({_, 0}, System.cmd("escript", [script], options(environment(config))))
+  end
+
+  defp directory(config), do: Path.expand(Keyword.get(config, :make_cwd, "."))
+
+  defp options(environment) do
+    [env: environment, into: IO.binstream(:stdio, :line), stderr_to_stdout: true]
+  end
+
   defp make(config, targets) do
     name = config[:make_executable] || System.get_env("MAKE") || "make"
     make = System.find_executable(name) || Mix.raise("fairnif: #{name} is not in PATH")
-    directory = Path.expand(Keyword.get(config, :make_cwd, "."))
+    directory = directory(config)
     arguments = targets ++ Keyword.get(config, :make_args, [])
 
-    {_, status} =
-      System.cmd(make, arguments,
-        cd: directory,
-        env: environment(config),
-        into: IO.binstream(:stdio, :line),
-        stderr_to_stdout: true
-      )
+    {_, status} = System.cmd(make, arguments, [cd: directory] ++ options(environment(config)))
 
     if status != 0 do
       Mix.raise("fairnif: `#{name}` in #{directory} ended with exit status #{status}")
