@@ -55,6 +55,26 @@ TEST(files, "a thousand mapped files of data are not kept")
     watch__maps_free(maps);
 }
 
+/* As lld links: headers and code of a small library are in one page of the file. */
+TEST(small, "code in a file's first page belongs to the headers mapped before it")
+{
+    enum { PAGE = 4096 };
+    struct watch__maps *maps;
+    int fd = open("/proc/self/exe", O_RDONLY);
+    char *headers = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+    struct watch__image *image;
+
+    CHECK(headers != MAP_FAILED);
+    CHECK(mmap(headers + PAGE, PAGE, PROT_READ | PROT_EXEC,
+               MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED);
+    close(fd);
+    maps = watch__maps_new();
+    image = image_of(maps, headers + PAGE);
+    CHECK(image && image->start == (uintptr_t)headers);
+    watch__maps_free(maps);
+    munmap(headers, 2 * PAGE);
+}
+
 /* In a copy of this program, which removes itself. */
 static void check_gone(void)
 {

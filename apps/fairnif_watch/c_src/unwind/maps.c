@@ -269,6 +269,23 @@ static int image_for(struct watch__maps *maps, const struct watch__map *head)
     return unused;
 }
 
+static bool is_of_one_file(const struct watch__map *a,
+                           const struct watch__map *b)
+{
+    return a->ino == b->ino && a->dev == b->dev && a->path == b->path;
+}
+
+/* In a file of less than a page the code is at offset 0, too, if the linker does
+ * not fill pages up (lld): its mapping follows that of the headers. */
+static bool is_head(const struct watch__maps *maps, unsigned i)
+{
+    const struct watch__map *m = &maps->map[i];
+
+    return m->offset == 0
+        && (i == 0 || m[-1].offset != 0 || m[-1].end != m->start
+            || !is_of_one_file(&m[-1], m));
+}
+
 /* Each executable mapping of a file to what the file begins with, the nearest
  * below: a file may be mapped more than once. */
 static void find_images(struct watch__maps *maps)
@@ -283,8 +300,7 @@ static void find_images(struct watch__maps *maps)
         for (unsigned j = i + 1; j-- > 0;) {
             const struct watch__map *head = &maps->map[j];
 
-            if (head->offset == 0 && head->ino == m->ino
-                && head->dev == m->dev && head->path == m->path) {
+            if (is_of_one_file(head, m) && is_head(maps, j)) {
                 m->image = image_for(maps, head);
                 break;
             }
