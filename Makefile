@@ -231,7 +231,7 @@ test-c-watch:
 	WATCH_STORM=0.25 $(MAKE) -C apps/fairnif_watch/c_src/test all SANITIZE=address,undefined
 
 test-c-watch-vm:
-	$(MAKE) -C apps/fairnif_watch/c_src/test in_beam in_vm
+	$(MAKE) -C apps/fairnif_watch/c_src/test in_vm
 	WATCH_STORM=0.25 $(MAKE) -C apps/fairnif_watch/c_src/test threads
 
 test-c-watch-plain:

@@ -221,6 +221,8 @@ finding(#{subject := Subject} = Case, #{pid := Pid} = Answer,
      || {Key, Wanted} <- maps:to_list(Expected),
         Value <- [maps:get(Key, Culprit, missing)], not is(Wanted, Value)]
         ++ [{wrong_process, Other} || #{pid := Other} <- [Culprit], Other =/= Pid, Other =/= none]
+        ++ [no_process || lists:member(Subject, [{plain, spin}, member]),
+                          maps:get(pid, Culprit) =:= none]
         ++ [{duration, Ms, blocked, blocked_ms(Answer)}
             || abs(Ms / blocked_ms(Answer) - 1) > ?WITHIN]
         ++ [{seen_after_ms, After} || After <- [seen_after(Case, Answer, Finding)],

@@ -8,7 +8,7 @@
 
 %% Who looks is not where scheduler 1 is blocked.
 main([Dir]) ->
-    ok = in_beam_block:load(filename:join(Dir, "in_beam_block")),
+    ok = in_vm_block:load(filename:join(Dir, "in_vm_block")),
     put(reader, filename:join(Dir, "in_vm_dump")),
     Tests = [fun all_is_shown/0, fun all_processes/0, fun a_known_one/0, fun long_queue/0,
              fun suspended/0, fun on_a_scheduler/0, fun dirty_pool/0, fun run_queue/0,
@@ -127,12 +127,12 @@ on_a_scheduler() ->
                   {[P || {running, normal, 1, P} <- Rest], Status,
                    maps:is_key(current_function, Seen), maps:get(called, Seen, none)}
           end,
-          {[Pid], running, false, {in_beam_block, nap, 1}}),
+          {[Pid], running, false, {in_vm_block, nap, 1}}),
     exit(Pid, kill).
 
 %% Killed, it ends between two.
 naps(Ms) ->
-    again(fun() -> in_beam_block:nap(Ms), erlang:yield() end).
+    again(fun() -> in_vm_block:nap(Ms), erlang:yield() end).
 
 again(Fun) ->
     Fun(),
@@ -141,7 +141,7 @@ again(Fun) ->
 %% Two have the two threads, and three wait for them in the order in which they came.
 dirty_pool() ->
     2 = erlang:system_info(dirty_io_schedulers),
-    Nap = fun() -> in_beam_block:nap_dirty(3000) end,
+    Nap = fun() -> in_vm_block:nap_dirty(3000) end,
     Run = [spawn(Nap), spawn(Nap)],
     until(fun() -> lists:sort(running(dirty_io)) end, Run),
     Wait = [begin
