@@ -86,7 +86,7 @@ nothing_is_left_after_a_hundred_starts_and_stops_not_the_library_either(_) ->
     {true, _} = {Memory =< Memory0 + 4 * 1024 * 1024, {Memory0, Memory}},
     fairnif_watch_test:stop(Peer).
 
-%% Each way twice; fairnif_watch_storm_SUITE does it under more load.
+%% Each way twice.
 a_node_halts_while_the_thread_is_at_work(_) ->
     [{How, "status 7\n"} =
          {How, os:cmd(lists:flatten(lists:join(" ", ["erl", "-noinput"]

@@ -69,48 +69,7 @@ the_watch_ends_with_its_owner_test_() ->
         ?assertEqual(undefined, whereis(fairnif_watch_sup))
     end).
 
-the_self_test_passes_test_() ->
-    live(120, fun() -> with_watch(#{}, fun() ->
-        timer:sleep(300),
-        %% On a machine that is busy with other things its time can be off: once more, then.
-        Passed = lists:any(fun(_) ->
-                                   case fairnif_watch:self_test() of
-                                       {ok, #{blocked_ms := Blocked, seen_ms := Seen}} ->
-                                           ?assert(abs(Blocked - Seen) =< 0.2 * Blocked),
-                                           true;
-                                       {error, Reason} ->
-                                           ?debugFmt("self_test: ~p", [Reason]),
-                                           false
-                                   end
-                           end, lists:seq(1, 5)),
-        ?assert(Passed),
-        ?assertEqual([], [M || M <- element(2, process_info(self(), messages)),
-                               element(1, M) =:= fairnif_watch])
-    end) end).
-
 %% Dirty pools, with a foreign NIF.
-
-a_full_pool_is_found_with_the_wait_and_who_is_in_it_test_() ->
-    live(120, fun() -> with_watch(#{}, fun full_pool/0) end).
-
-full_pool() ->
-    Threads = erlang:system_info(dirty_cpu_schedulers_online),
-    Jobs = fairnif_watch_test:dirty_cpu(2 * Threads, 6000),
-    Is = fun(#{detector := dirty_cpu_saturated, severity := Severity,
-               culprit := #{mfa := {fairnif_watch_block_nif, sleep_dirty_cpu, 1}}}) ->
-                 Severity =/= unconfirmed;
-            (_) -> false
-         end,
-    Found = wait_finding(Is, 30000),
-    [exit(Job, kill) || Job <- Jobs],
-    ?assertMatch(#{evidence := #{wait_ms := Ms}} when Ms >= 10, Found),
-    #{evidence := #{jobs := Seen}, sentence := Sentence} = Found,
-    ?assert(length(Seen) =< 2 * Threads),
-    ?assertNotEqual(nomatch, string:find(Sentence, "seen there: fairnif_watch_block_nif:sleep_d")),
-    #{counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:view(),
-    ?assert(Asked > 0 andalso Probes > 0),
-    %% It is over when the jobs are, and no process looks any more.
-    eventually(fun() -> verdict(dirty_cpu_saturated) =:= ok end).
 
 %% Whose lock it waits for cannot be seen; what else runs of its library is seen.
 a_block_asleep_in_a_lock_is_reported_with_what_runs_of_its_library_test_() ->
@@ -138,33 +97,6 @@ wait_over(#{findings := Findings, counters := #{dirty_asked := Asked}}) ->
     timer:sleep(2500),
     #{counters := #{dirty_asked := Later}} = fairnif_watch:view(),
     Later =:= Asked andalso not lists:any(fun(#{ongoing := Ongoing}) -> Ongoing end, Findings).
-
-verdict(Name) ->
-    #{detectors := Detectors} = fairnif_watch:view(),
-    [Verdict] = [V || #{name := N, verdict := V} <- Detectors, N =:= Name],
-    Verdict.
-
-%% All threads are busy and no process waits: that is what they are for.
-busy_dirty_threads_are_no_finding_test_() ->
-    live(120, fun() ->
-        fairnif_test:retry(4, fun() -> with_watch(#{}, fun busy_dirty_threads/0) end)
-    end).
-
-%% A thread that a busy machine gives no processor lets its job wait: that is seen, and true.
-busy_dirty_threads() ->
-    eventually(fun no_dirty_job/0),
-    Jobs = fairnif_watch_test:dirty_cpu(erlang:system_info(dirty_cpu_schedulers_online), 4500),
-    timer:sleep(3500),
-    #{pools := #{dirty_cpu := #{queue := Queue}}, findings := Findings,
-      counters := #{dirty_asked := Asked, dirty_probes := Probes}} = fairnif_watch:view(),
-    Verdict = verdict(dirty_cpu_saturated),
-    [exit(Job, kill) || Job <- Jobs],
-    ?assertEqual([], [F || #{detector := scheduler_blocked, culprit := #{module := M}} = F
-                               <- Findings, M =:= fairnif_watch_block_nif]),
-    case {Queue, Asked, Probes, Verdict} of
-        {0, 0, 0, ok} -> ok;
-        Waited -> Waited
-    end.
 
 %% What a test before this one killed may still run.
 no_dirty_job() ->
@@ -320,25 +252,6 @@ a_monitor_that_another_process_takes_is_given_up_test_() ->
 
 restore(undefined) -> erlang:system_monitor(undefined);
 restore({Pid, Options}) -> erlang:system_monitor(Pid, Options).
-
-%% Without trace.
-
-it_comes_and_goes_twenty_times_without_trace_test_() ->
-    live(300, fun() ->
-        with_watch(#{}, fun() -> timer:sleep(200) end),
-        Before = fairnif_watch_test:traces(),
-        [with_watch(#{}, fun() -> timer:sleep(50) end) || _ <- lists:seq(1, 20)],
-        Left = fun() -> left(Before, fairnif_watch_test:traces()) end,
-        eventually(fun() -> Left() =:= #{} orelse Left() end)
-    end).
-
-%% What is there now and was not before. Others may go meanwhile: an idle thread of the pool, a
-%% process of a test before.
-left(Before, Now) ->
-    maps:filter(fun(What, Value) when is_integer(Value) -> Value > maps:get(What, Before);
-                   (What, Value) when is_list(Value) -> Value -- maps:get(What, Before) =/= [];
-                   (What, Value) -> Value =/= maps:get(What, Before)
-                end, Now).
 
 %% Telemetry: this application is not packaged for where the tests run, so one of its name stands in
 %% for it, with the one function that is called.

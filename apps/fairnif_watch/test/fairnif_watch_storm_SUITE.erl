@@ -1,17 +1,14 @@
 %% Watching continues, and does no harm, while everything around it comes and goes: the watch itself
-%% started and stopped under load, libraries upgraded and purged while they are sampled, the node
-%% halting; and its signals break nothing.
+%% started and stopped under load, libraries upgraded and purged while they are sampled; and its
+%% signals break nothing.
 -module(fairnif_watch_storm_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([starting_and_stopping_under_load_leaves_no_trace/1,
          a_library_is_upgraded_and_purged_while_it_is_watched/1,
-         a_node_halts_while_it_is_blocked_and_watched/1,
-         signals_of_the_watch_break_nothing_off_that_can_be_restarted/1,
-         ten_thousand_blocks_a_second_do_not_hurt_the_node/1]).
+         signals_of_the_watch_break_nothing_off_that_can_be_restarted/1]).
 
 -define(STARTS, 20).
--define(HALTS, 6).
 -define(UPGRADES, 60).
 -define(HAMMER_MS, 4000).
 
@@ -55,42 +52,6 @@ innocent(Name) ->
               [<<"fairnif_watch_block_nif">>, <<"beam">>, <<"ld-linux">>, <<"libc">>,
                <<"unknown">>]).
 
-a_node_halts_while_it_is_blocked_and_watched(_) ->
-    Times = [halts(How) || How <- lists:sublist(lists:append(
-                                                  lists:duplicate(?HALTS, [normal, dirty, both])),
-                                                fairnif_test:env_number("WATCH_HALTS",
-                                                                              ?HALTS))],
-    {comment, {halt_ms, Times}}.
-
-%% From the call of halt to the end of the OS process, ms.
-halts(How) ->
-    Args = ["+S", "2:2", "+SDcpu", "2:2", "-noshell"] ++ fairnif_watch_test:erl_args()
-        ++ ["-s", "fairnif_watch_test_storm", "halts", atom_to_list(How)],
-    Port = open_port({spawn_executable, os:find_executable("erl")},
-                     [{args, Args}, {line, 1000}, exit_status, stderr_to_stdout]),
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
-    try await_end(Port, none, [])
-    catch
-        throw:Wrong ->
-            _ = os:cmd("kill -9 " ++ integer_to_list(Pid)),
-            ct:fail({Wrong, How})
-    end.
-
-await_end(Port, Began, Said) ->
-    receive
-        {Port, {data, {eol, "{halting," ++ Rest}}} ->
-            {Ms, _} = string:to_integer(Rest),
-            await_end(Port, Ms, Said);
-        {Port, {data, {_, Line}}} ->
-            await_end(Port, Began, [Line | Said]);
-        {Port, {exit_status, 0}} when Began =/= none ->
-            os:system_time(millisecond) - Began;
-        {Port, Other} ->
-            throw({Other, lists:reverse(Said)})
-    after 240000 ->
-            throw({no_end, Began, lists:reverse(Said)})
-    end.
-
 %% Only threads that run get one. One may go to sleep between the look and the signal: what the
 %% system then continues by itself, it continues; nanosleep and poll end early with EINTR, as
 %% they do for any signal. That is rare: one in a hundred signals at most, to threads that do little
@@ -117,24 +78,8 @@ signals_break_nothing_off(Peer) ->
 sleeps() ->
     [sleep, poll, sleep_dirty_cpu, poll_dirty_cpu, sleep_dirty_io].
 
-ten_thousand_blocks_a_second_do_not_hurt_the_node(_) ->
-    %% They sleep in native code, each a little longer than the threshold.
-    in_peer(
-      ["+S", "14:14"],
-      fun(Peer) ->
-              #{blocks_per_s := Rate, late_ms := Late, resident := {R0, R1}, findings := Kept,
-                counters := Counters} =
-                  fairnif_watch_test:call(Peer, fairnif_watch_test_storm, blocks, [?HAMMER_MS]),
-              {true, _, _} = {R1 - R0 < 64 * 1024 * 1024, R0, R1},
-              {true, _} = {Kept =< 100, Kept},
-              {comment, {blocks_per_s, Rate, late_ms, Late, mib, R0 bsr 20, R1 bsr 20, Counters}}
-      end).
-
 in_peer(Fun) ->
-    in_peer(["+S", "2:2", "+SDcpu", "2:2"], Fun).
-
-in_peer(Flags, Fun) ->
-    Peer = fairnif_watch_test:peer(Flags),
+    Peer = fairnif_watch_test:peer(["+S", "2:2", "+SDcpu", "2:2"]),
     {comment, Comment} = Fun(Peer),
     fairnif_watch_test:stop(Peer),
     {comment, lists:flatten(io_lib:format("~0tp", [Comment]))}.

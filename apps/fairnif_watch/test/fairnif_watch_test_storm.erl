@@ -2,7 +2,7 @@
 %% and go at once. Answers facts; the suite judges them.
 -module(fairnif_watch_test_storm).
 
--export([starts/1, upgrades/1, halts/1, hammer/1, blocks/1]).
+-export([starts/1, upgrades/1, hammer/1]).
 
 -define(NIF, fairnif_watch_block_nif).
 -define(FAIR, fairnif_watch_block_fair).
@@ -107,18 +107,6 @@ wait_purged(Tries) ->
         false -> timer:sleep(1), wait_purged(Tries - 1)
     end.
 
-%% @doc For `erl -s': a node that is watched, and halts while NIFs block its schedulers.
-halts([How]) ->
-    started(fairnif_watch:start(?KEEN)),
-    _ = [spawn_opt(fun() -> forever(Block) end, Options)
-         || {Kind, Options, Block} <- [{normal, [{scheduler, 2}], fun() -> ?NIF:spin(200) end},
-                                       {dirty, [], fun() -> ?NIF:spin_dirty_cpu(200) end},
-                                       {dirty, [], fun() -> ?NIF:sleep_dirty_io(200) end}],
-            How =:= both orelse How =:= Kind],
-    timer:sleep(300 + rand:uniform(50)),
-    io:format("{halting,~b}.~n", [os:system_time(millisecond)]),
-    halt(0).
-
 %% @doc Everything that a signal could break off, for that many ms, under as many signals as there
 %% can be: threads that run native code long enough to be sampled, and sleep in between.
 hammer(Ms) ->
@@ -152,25 +140,3 @@ sleeper(To, Way, Sum) ->
             timer:sleep(1),
             sleeper(To, Way, Sum + Interrupted)
     end.
-
-%% @doc Every scheduler in native code for a little longer than the threshold, again and again.
-blocks(Ms) ->
-    {module, ?NIF} = code:ensure_loaded(?NIF),
-    started(fairnif_watch:start(?KEEN)),
-    Counter = counters:new(1, []),
-    Blockers = [spawn_opt(fun() -> forever(fun() -> ?NIF:nap(1100), counters:add(Counter, 1, 1) end)
-                          end, [link, {scheduler, I}])
-                || I <- lists:seq(1, erlang:system_info(schedulers))],
-    timer:sleep(1000),
-    R0 = fairnif_watch_test:resident(),
-    C0 = counters:get(Counter, 1),
-    T0 = erlang:monotonic_time(millisecond),
-    timer:sleep(Ms),
-    Late = erlang:monotonic_time(millisecond) - T0 - Ms,
-    C1 = counters:get(Counter, 1),
-    R1 = fairnif_watch_test:resident(),
-    #{findings := Findings, counters := Counters} = fairnif_watch:view(),
-    [begin unlink(P), exit(P, kill) end || P <- Blockers],
-    ok = fairnif_watch:stop(),
-    #{blocks_per_s => (C1 - C0) * 1000 div (Ms + Late), late_ms => Late, resident => {R0, R1},
-      findings => length(Findings), counters => Counters}.

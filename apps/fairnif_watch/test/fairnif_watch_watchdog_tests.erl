@@ -17,12 +17,7 @@ watchdog_test_() ->
      [{Name, {timeout, 120, Fun}} || {Name, Fun} <- cases()]}.
 
 cases() ->
-    [{"a NIF that spins is blocked from its begin, and given back at its end",
-      fun() -> blocked(spin, running) end},
-     {"a NIF that sleeps is too, and is not woken by it",
-      fun() -> blocked(sleep, sleeping) end},
-     {"a fairnif function is named by fairnif, with its caller", fun fair_is_named/0},
-     {"Erlang processes that share a scheduler are no finding", fun erlang_is_no_finding/0},
+    [{"Erlang processes that share a scheduler are no finding", fun erlang_is_no_finding/0},
      {"processes of the responders' own priority are none either",
       fun priority_max_is_no_finding/0},
      {"schedulers that multi_scheduling blocks are no finding", fun multi_scheduling/0},
@@ -41,48 +36,6 @@ cases() ->
      {"a library that cannot be loaded is said, and the rest works", fun no_library/0}].
 
 %% -- what is seen ------------------------------------------------------------------
-
-blocked(Way, State) ->
-    until_it_holds(
-      fun() ->
-              watching(#{sample_hz => 0}, fun() ->
-                  {Since, Until, Broken} = run(fun() -> fairnif_watch_block_nif:Way(300) end),
-                  Events = collect(700),
-                  [First | _] = Blocked = events(blocked, Events),
-                  [Unblocked] = events(unblocked, Events),
-                  Long = Until - Since,
-                  ?assertEqual(0, Broken),
-                  ?assertMatch(#{state := State, kind := normal, cause := native, id := Id}
-                                 when Id =:= map_get(id, Unblocked), First),
-                  ?assertEqual([{fairnif_watch_block_nif, Way, 1}], nifs(First), First),
-                  ?assert(length(Blocked) >= 2),
-                  ?assert(map_get(blocked_ns, First) >= 10000000),
-                  ?assert(abs(map_get(since, First) - Since) < Long div 5),
-                  ?assert(abs(map_get(blocked_ns, Unblocked) - Long) < Long div 5)
-              end)
-      end).
-
-%% A sleeping thread's stack may end before the function of the table.
-nifs(#{state := running, stack := Stack}) ->
-    lists:last([[] | [[Nif] || #{nif := {_, _, _} = Nif} <- Stack]]);
-nifs(#{stack := Stack}) ->
-    [Module] = lists:usort([element(1, Nif) || #{nif := Nif} <- Stack, Nif =/= none]),
-    [{Module, sleep, 1}].
-
-fair_is_named() ->
-    _ = fairnif:info(),
-    until_it_holds(
-      fun() ->
-              watching(#{}, fun() ->
-                  timer:sleep(1100),            % the watchdog looks for fairnif once a second
-                  Spin = fun() -> fairnif_watch_block_fair:spin_normal(200) end,
-                  {Pid, Ref} = spawn_monitor(Spin),
-                  receive {'DOWN', Ref, _, _, _} -> ok end,
-                  [#{fairnif := Fair} | _] = events(blocked, collect(500)),
-                  ?assertMatch(#{function := {fairnif_watch_block_fair, spin_normal, 1},
-                                 owner := Pid}, Fair)
-              end)
-      end).
 
 look() ->
     watching(#{}, fun() ->
