@@ -34,14 +34,6 @@ steps_are_counted_for_sizes_and_subjects_test_() ->
 
 %% ---- what only a node can say ----
 
-%% What else is said of a subject: fairnif_check_subject_tests.
-what_does_not_exist_is_a_usage_error_test_() ->
-    {timeout, 60, fun() ->
-        {error, {usage, Text}} = ?C:run("N + nowhere_at_all:f()", short(#{})),
-        ?assertEqual("the expression, column 5: there is no module nowhere_at_all (add its "
-                     "directory with -pa)", unicode:characters_to_list(Text))
-    end}.
-
 an_init_that_does_not_work_is_failed_and_no_verdict_test_() ->
     [{timeout, 60, fun() ->
           {error, {failed, Text}} = ?C:run("Init", short(#{timeout_ms => Ms, init => Init})),
@@ -50,12 +42,6 @@ an_init_that_does_not_work_is_failed_and_no_verdict_test_() ->
      || {Init, Ms, Part} <- [{"receive after infinity -> ok end", 1000,
                               "--init has not returned within 1000"},
                              {"erlang:halt(5)", 10000, "ended with exit status 5"}]].
-
-a_node_that_does_not_start_is_failed_and_says_why_test_() ->
-    {timeout, 60, fun() ->
-        {error, {failed, Text}} = ?C:run("N", short(#{flags => ["+S", "many"]})),
-        ?assertMatch({match, _}, re:run(Text, "did not start.*many"))
-    end}.
 
 %% Nothing is blamed on the function that is the checker's own.
 an_error_of_the_lab_is_failed_and_no_verdict_test_() ->

@@ -29,13 +29,6 @@ a_process_that_sleeps_has_no_slice_meanwhile_test_() ->
         ?assertEqual(0, maps:get(count, D))
     end).
 
-native_code_that_does_not_yield_is_one_slice_test_() ->
-    ok = fairnif_check_zoo:build(),
-    in_peer(native, fun(#{normal := N, elapsed := Elapsed}) ->
-        ?assert(maps:get(longest, N) > Elapsed div 2),
-        ?assert(maps:get(longest, N) =< Elapsed)
-    end).
-
 time_on_a_dirty_scheduler_is_counted_apart_test_() ->
     in_peer(dirty, fun(#{normal := N, dirty := D, elapsed := Elapsed}) ->
         ?assert(Elapsed >= 100 * ?MS),
@@ -112,15 +105,13 @@ summary(Manner) ->
 
 trace(Manner, Opts) ->
     %% The code server is no part of what is measured.
-    [{module, _} = code:ensure_loaded(M) || M <- [timer | [fairnif_zoo || Manner =:= native]]],
+    {module, _} = code:ensure_loaded(timer),
     ?S:trace(fun() -> behave(Manner) end, Opts).
 
 behave(busy) ->
     busy(erlang:monotonic_time(millisecond) + 101);
 behave(sleep) ->
     receive after 101 -> done end;
-behave(native) ->
-    fairnif_zoo:block(101000);
 behave(dirty) ->
     erts_debug:dirty_cpu(wait, 101);
 behave(garbage) ->

@@ -23,26 +23,6 @@ more_than_any_memory_is_enomem_and_not_a_crash_test_() ->
 what_is_no_table_is_badarg_test_() ->
     [?_assertError(badarg, ?T:events(Table)) || Table <- [make_ref(), 1, []]].
 
-every_slice_has_its_begin_and_its_end_in_order_of_time_test() ->
-    Events = events(1000, fun() -> [erlang:yield() || _ <- lists:seq(1, 20)] end),
-    Tags = [Tag || {Tag, _, _, _} <- Events, Tag =:= in orelse Tag =:= out],
-    %% Waiting for `go' was one more; suspended, it ends with `out'.
-    ?assert(length(Tags) >= 2 * 20),
-    ?assertEqual(lists:flatten(lists:duplicate(length(Tags) div 2, [in, out])), Tags),
-    Times = [At || {_, _, At, _} <- Events],
-    ?assertEqual(lists:sort(Times), Times),
-    ?assert(lists:all(fun({_, Kind, _, Waited}) -> Kind =:= normal andalso Waited >= 0 end,
-                      [E || {in, _, _, _} = E <- Events])).
-
-a_collection_of_garbage_is_seen_with_its_end_test() ->
-    Events = events(1000, fun() -> erlang:garbage_collect() end),
-    Gcs = [Tag || {Tag, _, _, _} <- Events, Tag =:= gc_begin orelse Tag =:= gc_end],
-    ?assertMatch([gc_begin, gc_end | _], Gcs).
-
-what_runs_on_a_dirty_scheduler_is_counted_apart_test() ->
-    Events = events(1000, fun() -> erts_debug:dirty_io(wait, 1) end),
-    ?assert(lists:member({in, dirty}, [{Tag, Kind} || {Tag, Kind, _, _} <- Events])).
-
 a_full_table_takes_no_more_test() ->
     Events = events(7, fun() -> [erlang:yield() || _ <- lists:seq(1, 50)] end),
     ?assertEqual(7, length(Events)),
