@@ -13,8 +13,6 @@ bodies_test_() ->
           {timeout, 300, fun() -> in_mode(Mode, true) end}} || Mode <- fairnif_test_nif:all_modes()]
      ++ [{"a pause at every tick pauses at every tick", fun pauses/0},
          {"a body with options is called like any other", fun options/0},
-         {"an object that the caller forgets lives until the task ends", fun object/0},
-         {"a resource object of another type is badarg", fun other_object/0},
          {"more bytes than there are addresses are system_limit", fun too_many_bytes/0},
          {"many tasks at once get their own answers", {timeout, 300, fun at_once/0}},
          {"bodies leave nothing behind", fun nothing_left/0}]}.
@@ -54,19 +52,6 @@ options() ->
     ?assertMatch(#{stack_size := 4194304}, fairnif:info({fairnif_test_nif, deep_enough, 1})),
     ?assertMatch(#{slice_ns := 2000000}, fairnif:info({fairnif_test_nif, long_slices, 3})),
     ?assertMatch(#{max_tasks := 2}, fairnif:info({fairnif_test_nif, limited, 3})).
-
-object() ->
-    Values = fairnif_test:apply_in_fresh_process(
-               fun() ->
-                       [fairnif_test_nif:run(object, Mode, [fairnif_test_nif:new_object(N), 300])
-                        || {N, Mode} <- lists:enumerate(fairnif_test_nif:all_modes())]
-               end),
-    ?assertEqual(lists:seq(1, 8), Values).
-
-other_object() ->
-    {fairnif, 1, Other, _} = fairnif:load_info(),
-    [?assertError(badarg, fairnif_test_nif:run(object, Mode, [Other, 0]))
-     || Mode <- fairnif_test_nif:all_modes()].
 
 %% A small term: all elements are one.
 too_many_bytes() ->

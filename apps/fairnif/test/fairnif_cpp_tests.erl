@@ -29,7 +29,6 @@ tests() ->
      {"destructors run however a call ends", fun ends/0},
      {"they run once, on no normal scheduler, wherever its caller's death finds the body",
       fun killed/0},
-     {"a lock is another's when its holder's caller has died", fun locks/0},
      {"a guard has its lock until its scope ends, though the call is cancelled", fun guards/0},
      {"a body may pause with exceptions caught and in flight, and continue on another thread",
       fun in_flight/0},
@@ -233,18 +232,6 @@ killed(F, How, Made, Swallowed) ->
                   Other -> {F, How, Other}
               end
       end).
-
-locks() ->
-    {Pid, Monitor} = spawn_monitor(fun() -> fairnif:await(?T:endless_normal(<<"hold">>)) end),
-    fairnif_test:eventually(
-      fun() -> lists:any(fun(#{owner := P}) -> P =:= Pid end, fairnif:tasks()) end),
-    timer:sleep(10),
-    Self = self(),
-    spawn_link(fun() -> Self ! {taken, fairnif:await(?T:takes_lock())} end),
-    receive {taken, Early} -> error({taken, Early}) after 50 -> ok end,
-    exit(Pid, kill),
-    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
-    receive {taken, true} -> ok after 240000 -> error(not_taken) end.
 
 %% A second guard deadlocks: the first one keeps the lock. A guard that is made as an exception
 %% unwinds cannot throw: cancelled as it waits, its thread waits on.

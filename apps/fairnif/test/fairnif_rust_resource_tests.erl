@@ -17,8 +17,6 @@ tests() ->
      {"what is of no such type is badarg", fun badarg/0},
      {"each is dropped once, when it is garbage", fun garbage/0},
      {"each is dropped once when its process, or the call that holds it, is killed", fun killed/0},
-     {"made and shared by many threads, each is dropped once", fun threads/0},
-     {"a drop of 100 ms holds no scheduler, as rustler's does", fun slow/0},
      {"an author's function ticks and sleeps, and is seen in info", fun steps/0},
      {"a panic in a drop ends nothing, and is counted", fun panics/0},
      {"what is left at a purge is dropped by its own code, and strange to the new one",
@@ -103,55 +101,7 @@ killed() ->
     dropped(40),
     fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] orelse fairnif:tasks() end).
 
-threads() ->
-    settled(),
-    Shared = ?T:short_of_threads(16, 500),
-    ?assertEqual(16, ?T:number_of(Shared)),
-    fairnif_test:eventually(fun() -> element(2, ?T:resource_counts()) =:= 8000 end),
-    ?assertMatch({8001, 8000, _}, ?T:resource_counts()),
-    ?assertEqual(16, ?T:number_of(Shared)),
-    settled().
-
 %% -- drops that take long ----------------------------------------------------
-
-%% One scheduler, so that what waits for it waits for all of them.
-slow() ->
-    settled(),
-    Online = erlang:system_flag(schedulers_online, 1),
-    try
-        Longest = [{F, longest(fun() -> make(F, [100], 10), Done() end)}
-                   || _ <- [1, 2, 3],
-                      {F, Done} <- [{theirs, fun() -> ok end}, {slow, fun all_dropped/0}]],
-        Least = fun(F) -> lists:min([Ms || {Key, Ms} <- Longest, Key =:= F]) end,
-        ?assert(Least(theirs) >= 900),
-        ?assert(Least(theirs) > 3 * Least(slow)),
-        ?assertEqual({30, 30, 0}, ?T:resource_counts())
-    after
-        erlang:system_flag(schedulers_online, Online)
-    end.
-
-all_dropped() ->
-    {Made, _, _} = ?T:resource_counts(),
-    dropped(Made).
-
-%% The longest that a process of 1 ms sleeps was late meanwhile; ms.
-longest(Fun) ->
-    Self = self(),
-    Sleeper = spawn_link(fun() -> Self ! {self(), late(0)} end),
-    timer:sleep(10),
-    Fun(),
-    timer:sleep(10),
-    Sleeper ! enough,
-    receive {Sleeper, Longest} -> Longest end.
-
-late(Longest) ->
-    Begin = erlang:monotonic_time(millisecond),
-    Enough = receive enough -> true after 1 -> false end,
-    Now = max(Longest, erlang:monotonic_time(millisecond) - Begin),
-    case Enough of
-        true -> Now;
-        false -> late(Now)
-    end.
 
 steps() ->
     settled(),

@@ -268,7 +268,7 @@ void endless(fair::task &t, const std::string &how)
         t.receive(fair::atom("never"), 86400000);
     if (how == "apply")
         t.apply("timer", "sleep", fair::atom("infinity"));
-    if (how == "lock" || how == "hold") {
+    if (how == "hold") {
         fair::lock held(t, shared);
 
         forever(t);
@@ -288,13 +288,6 @@ void endless(fair::task &t, const std::string &how)
             ;
         t.tick();
     }
-}
-
-bool takes_lock(fair::task &t)
-{
-    fair::lock held(t, shared);
-
-    return true;
 }
 
 /* Whether a guard has the lock that it stands for, as seen by a destructor
@@ -679,7 +672,6 @@ ErlNifFunc nifs[] = {
     FAIR_FN("endless_normal", endless, FAIR_NORMAL | FAIR_MAY_WAIT),
     FAIR_FN("endless_dirty", endless, FAIR_DIRTY_CPU | FAIR_MAY_WAIT),
     FAIR_FN("endless_threaded", endless, FAIR_THREADED),
-    FAIR_FN("takes_lock", takes_lock, FAIR_AUTO | FAIR_MAY_WAIT),
     FAIR_FN("twice_locked", twice_locked, FAIR_AUTO | FAIR_MAY_WAIT),
     FAIR_FN("unwinds_to_lock", unwinds_to_lock, FAIR_AUTO | FAIR_MAY_WAIT),
     FAIR_FN("keeper", keeper, FAIR_NORMAL | FAIR_MAY_WAIT),

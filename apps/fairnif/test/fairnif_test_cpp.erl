@@ -8,7 +8,7 @@
        bools/1, strings/1, nested/1, tuple/1, pair/1, optional/1, variant/1, map/1, unordered_map/1,
        copied_strings/1, sized_strings/1, sized_map/1, kept/2, twice/1, atom_name/1, is_ok/1,
        nothing/0, returns_nothing/0, by_hand/1, count_down/1, turned/1, infinite/0, throws/1,
-       counts/0, reset/0, endless_normal/1, endless_dirty/1, endless_threaded/1, takes_lock/0,
+       counts/0, reset/0, endless_normal/1, endless_dirty/1, endless_threaded/1,
        twice_locked/0, unwinds_to_lock/0, keeper/1, keeper_threaded/1, applies/2,
        unwinds_to_receive/0, was_guarded/0, ends/1,
        catches/2, unwinds/1, calls/0, new_cell/1, new_other/0, new_tended/1, tended_aligned/1,

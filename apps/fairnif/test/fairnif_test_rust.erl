@@ -14,7 +14,7 @@
        hears/1, sleeps_many/1, runs_on/1, digs/1, digs_threaded/1,
        offloads_a_panic/0, body/1, enter/1, task/2, args/1,
        resource_counts/0, reset_resource_counts/0, short/1, number_of/1, short_fair/1, all_of/1,
-       holds/1, short_of_threads/2, keep_short/1, drop_shorts/0, theirs/1, aligned/1,
+       holds/1, keep_short/1, drop_shorts/0, theirs/1, aligned/1,
        nothing_at_all/0, slow/1, steps/1, bad/0, kind_of/1]).
 
 -on_load(init/0).

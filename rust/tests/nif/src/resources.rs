@@ -95,20 +95,6 @@ async fn holds(t: Ticker, _short: FairResource<Short>) {
     }
 }
 
-/// What each of some threads makes, shares with the others and drops; all but one.
-#[rustler::nif(schedule = "DirtyIo")]
-fn short_of_threads(threads: u64, each: u64) -> FairResource<Short> {
-    let shared = FairResource::new(Short(Counted::new(threads)));
-    let work = || {
-        for number in 0..each {
-            let (new, again) = (FairResource::new(Short(Counted::new(number))), shared.clone());
-            assert_eq!((new.0 .0, again.0 .0), (number, threads));
-        }
-    };
-    thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
-    shared
-}
-
 /// Outlives every term.
 static KEPT: Mutex<Vec<FairResource<Short>>> = Mutex::new(vec![]);
 
