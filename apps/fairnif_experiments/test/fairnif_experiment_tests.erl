@@ -18,6 +18,10 @@ every_experiment_describes_itself_in_one_line_test() ->
          ?assertNot(lists:member($\n, Line))
      end || M <- ?E:all()].
 
+every_experiment_knows_its_steps_at_each_scale_test() ->
+    [?assertMatch(N when is_integer(N) andalso N > 0, ?E:steps(M, #{scale => Scale}))
+     || M <- ?E:all(), Scale <- [quick, normal, full]].
+
 %% None is in the code path of these tests; that of latency may have been loaded by its own.
 without_its_example_each_says_what_to_build_test_() ->
     [{atom_to_list(Module),
