@@ -491,32 +491,6 @@ drained(Socket) ->
 here() ->
     {length(processes()), length(erlang:ports()), length(ets:all()), lists:sort(registered())}.
 
-%% -- of a cluster -----------------------------------------------------------------------------
-
-a_clusters_nodes_come_change_and_go_test_() ->
-    with(fun({Server, _} = Web) ->
-                 Node = fun(Name, Status, View) ->
-                                #{node => Name, status => Status, since => 5, reason => none,
-                                  view => View}
-                        end,
-                 Tell = fun(Nodes) -> Server ! {fairnif_watch_cluster, #{nodes => Nodes}} end,
-                 Tell([Node(a@b, up, view(1)), Node(c@d, up, view(1))]),
-                 {[{<<"state">>, _, State}], S1} = events(stream(Web), 1),
-                 has(<<"\"a@b\"">>, State),
-                 has(<<"\"c@d\"">>, State),
-                 %% The same again is no news.
-                 Tell([Node(a@b, up, view(1)), Node(c@d, up, view(1))]),
-                 Tell([Node(a@b, hanging, view(1))]),
-                 {[{<<"gone">>, _, Gone}, {<<"status">>, _, Status}], S2} = events(S1, 2),
-                 has(<<"c@d">>, Gone),
-                 has(<<"hanging">>, Status),
-                 %% Another run of it: nothing from before is left.
-                 Tell([Node(a@b, up, (view(9))#{started => 2})]),
-                 {[{<<"status">>, _, _}, {<<"node">>, _, New}], _} = events(S2, 2),
-                 has(<<"\"busy\":[[50]]">>, New),
-                 ?assertEqual(404, code(get(Web, "/metrics")))
-         end).
-
 %% -- of the application -----------------------------------------------------------------------
 
 the_application_serves_its_own_node_when_configured_to_test_() ->
