@@ -38,6 +38,11 @@ what_could_be_seen_is_named_test() ->
     {_, _, Resolution} = ?K:growth(#{memory => rows(flat(8), flat(8))}),
     ?assertEqual(131072.0, Resolution).
 
+growth_beside_falls_of_its_size_may_be_chance_test() ->
+    Falls = [1024 * N || N <- [50, 51, 50, 53, 51, 54, 52, 55]],
+    {_, Total, Resolution} = ?K:growth(#{memory => rows(Falls, flat(8))}),
+    ?assert(Total =< Resolution).
+
 %% ---- kills ----
 
 who_waits_stops_at_once_test_() ->

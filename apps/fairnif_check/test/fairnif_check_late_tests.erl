@@ -83,15 +83,6 @@ a_call_after_the_limit_without_a_long_slice_is_seen_test_() ->
         ?assert(Calls >= 3)
     end).
 
-%% The zoo's function works for 20 ms in its first call and for 20 us in later ones.
-the_first_call_is_reported_apart_test_() ->
-    in_peer({?MODULE, blocks, [block_first, 20000]}, fun({ok, Result}) ->
-        #{first := #{block := Block, elapsed := Elapsed}, block := #{longest := Later}} = Result,
-        ?assert(Block > 19 * ?MS),
-        ?assert(Elapsed >= Block),
-        ?assert(Later < Block)
-    end).
-
 a_first_call_that_is_as_all_others_is_no_longer_test_() ->
     in_peer({?MODULE, blocks, [slices_fair, 5000]},
             fun({ok, #{first := #{block := Block}}}) -> ?assert(Block < 5 * ?MS) end).

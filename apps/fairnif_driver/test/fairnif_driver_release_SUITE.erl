@@ -45,16 +45,6 @@ a_release_with_drivers_boots_and_loads_the_library_at_first_use(Config) ->
     ok = call(Peer, fairnif_driver, load, [fairnif_test_driver:dir(), "fairnif_test_driver"]),
     true = is_mapped(Peer, ?LIBRARY),
     <<1>> = call(Peer, fairnif_test_driver, once, [1]),
-    %% It is never unloaded, whatever comes of the module.
-    [begin
-         _ = call(Peer, code, purge, [fairnif_driver]),
-         _ = call(Peer, code, delete, [fairnif_driver]),
-         _ = call(Peer, code, purge, [fairnif_driver]),
-         true = is_mapped(Peer, ?LIBRARY),
-         {module, _} = call(Peer, code, load_file, [fairnif_driver]),
-         {<<0>>, <<1>>} = {call(Peer, fairnif_test_driver, once, [0]),
-                           call(Peer, fairnif_test_driver, once, [2])}
-     end || _ <- [1, 2]],
     fairnif_test:stop(Peer).
 
 %% Another file is another copy of the library, with no port in it.
