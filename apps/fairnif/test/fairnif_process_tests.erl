@@ -15,9 +15,8 @@ all_test_() ->
      {inorder,
       [{lists:concat([Mode, ": ", Name]), {timeout, 60, fun() -> with(Mode, Test) end}}
        || Mode <- [normal, auto, dirty_cpu, dirty_io, no_yield, unwinds, threaded],
-          {Name, Test} <- [{"answers", fun answers/1}, {"receives by tag", fun tags/1},
-                           {"sends", fun sends/1}, {"links and monitors", fun links/1},
-                           {"returns", fun returns/1}]]
+          {Name, Test} <- [{"answers", fun answers/1}, {"sends", fun sends/1},
+                           {"links and monitors", fun links/1}, {"returns", fun returns/1}]]
       ++ [{timeout, 60, Test}
           || Test <- [fun returns_before_it_receives/0, fun raises/0, fun plain_await/0,
                       fun forged_values_do_nothing/0, fun bad_options/0, fun hibernates/0,
@@ -40,22 +39,6 @@ answers(P) ->
     [?assertEqual(Term, call(P, {echo, Term})) || Term <- Terms],
     ?assertEqual(P, call(P, {self, x})),
     ?assertEqual(what, call(P, what)).
-
-%% The others stay where they are, in their order: the loop gets them afterwards.
-tags(P) ->
-    Ref = make_ref(),
-    [begin
-         Answer = asked(P, {tagged, Tag, 10000}),
-         [P ! M || M <- [{N, 1}, {N, x, Ref}, Wanted, {N, 2}, Wanted]],
-         ?assertEqual({ok, Wanted}, answer(Answer)),
-         ?assertEqual([Wanted, {N, 2}, {N, x, Ref}, {N, 1}],
-                      lists:sublist(call(P, {get, kept}), 4))
-     end || {N, Tag, Wanted} <- [{1, Ref, {'DOWN', Ref, process, self(), gone}},
-                                 {2, Ref, {Ref, reply}}, {3, [alias | Ref], {[alias | Ref], y}},
-                                 {4, stop, stop}, {5, stop, {stop, now}}, {6, <<"t">>, {<<"t">>}},
-                                 {7, Ref, Ref}]],
-    ?assertEqual({nothing, timeout}, call(P, {tagged, no_such, 0})),
-    ?assertEqual({nothing, timeout}, call(P, {tagged, x, 10})).
 
 sends(P) ->
     Self = self(),
@@ -104,20 +87,6 @@ returns(P) ->
     M = monitor(process, P),
     ok = call(P, {return, {shutdown, [with, "reason"]}}),
     receive {'DOWN', M, process, P, {shutdown, [with, "reason"]}} -> ok end.
-
-asked(P, Request) ->
-    Self = self(),
-    {Pid, _} = spawn_monitor(fun() ->
-                                     Self ! {self(), try call(P, Request)
-                                                     catch exit:Reason -> {exit, Reason} end}
-                             end),
-    fairnif_test:eventually(
-      fun() -> process_info(Pid, status) =:= {status, waiting}
-                   orelse not is_process_alive(Pid) end),
-    Pid.
-
-answer(Pid) ->
-    receive {Pid, Answer} -> receive {'DOWN', _, process, Pid, _} -> Answer end end.
 
 %% -- of any -----------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([a_release_boots_in_embedded_mode_with_an_authors_on_load/1,
-         the_environment_is_in_force_when_the_application_has_started/1,
          an_application_is_upgraded_under_its_suspended_tasks/1,
          a_library_of_another_interface_does_not_load_and_says_why/1,
          a_library_works_with_the_next_minor_version_of_the_runtime/1,
@@ -37,10 +36,6 @@ a_release_boots_in_embedded_mode_with_an_authors_on_load(Config) ->
     true = Yields > 0,
     {1, _} = call(Peer, fairrel, count_dirty, [20000]),
     #{calls := 1} = call(Peer, fairnif, info, [{fairrel, count, 1}]),
-    fairnif_test:stop(Peer).
-
-the_environment_is_in_force_when_the_application_has_started(Config) ->
-    Peer = boot(Config),
     #{slice_ns := 123000, dirty_slice_ns := 2345000} = call(Peer, fairnif, info, []),
     fairnif_test:stop(Peer).
 

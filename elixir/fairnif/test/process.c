@@ -1,5 +1,5 @@
-/* process.c - the library of the tests of Fairnif.Process: a counter, and bodies
- * that end at once.  PROBE_MODULE: the module it is for. */
+/* process.c - the library of the tests of Fairnif.Process: a counter.
+ * PROBE_MODULE: the module it is for. */
 #include <fairnif.h>
 
 static int is_atom(fair_task *t, ERL_NIF_TERM term, const char *name)
@@ -32,14 +32,8 @@ static ERL_NIF_TERM counter(fair_task *t)
     }
 }
 
-static ERL_NIF_TERM returns(fair_task *t)
-{
-    return fair_arg(t, 0);
-}
-
 static ErlNifFunc nifs[] = {
-    FAIR_NIF("counter", 1, counter, FAIR_NORMAL | FAIR_MAY_WAIT),
-    FAIR_NIF("returns", 1, returns, FAIR_NORMAL | FAIR_MAY_WAIT)
+    FAIR_NIF("counter", 1, counter, FAIR_NORMAL | FAIR_MAY_WAIT)
 };
 
 FAIR_NIF_INIT(PROBE_MODULE, nifs, NULL, NULL, NULL)

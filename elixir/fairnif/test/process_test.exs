@@ -14,7 +14,6 @@ defmodule Fairnif.ProcessTest do
       use Fairnif.Process, restart: :transient, shutdown: 100
       def start_link(options), do: Fairnif.Process.start_link(&__MODULE__.counter/1, [5], options)
       defnif counter(first)
-      defnif returns(term)
     end
     """)
 
@@ -23,7 +22,6 @@ defmodule Fairnif.ProcessTest do
 
   # Compiled as the tests run: the compiler of this file cannot know them.
   defp counter, do: Function.capture(@module, :counter, 1)
-  defp returns, do: Function.capture(@module, :returns, 1)
 
   test "is linked and serves calls and casts" do
     {:ok, pid} = Fairnif.Process.start_link(counter(), [41])
@@ -54,15 +52,6 @@ defmodule Fairnif.ProcessTest do
 
     assert {:ok, pid} = Fairnif.Process.start_link(counter(), [0], name: nil)
     assert {:registered_name, []} = Process.info(pid, :registered_name)
-  end
-
-  test "that ends before it receives was not started" do
-    Fairnif.Probe.hear_log()
-    assert Fairnif.Process.start(returns(), [:ignore]) == :ignore
-    assert Fairnif.Process.start(returns(), [{:no, "luck"}]) == {:error, {:no, "luck"}}
-    assert_receive {:logged, _}
-    assert {:error, {:badarg, [_ | _]}} = Fairnif.Process.start(counter(), [:no_number])
-    assert_receive {:logged, _}
   end
 
   test "what is wrong in a call is an exception that says so" do

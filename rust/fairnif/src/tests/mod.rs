@@ -192,31 +192,6 @@ fn what_waits_is_dropped_when_it_is_cancelled() {
 }
 
 #[test]
-fn a_destructor_that_panics_is_a_panic() {
-    struct Bad;
-    impl Drop for Bad {
-        fn drop(&mut self) {
-            std::panic::resume_unwind(Box::new("quietly"));
-        }
-    }
-    struct ReadyWith(#[allow(dead_code)] Bad);
-    impl Future for ReadyWith {
-        type Output = ();
-        fn poll(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<()> {
-            Poll::Ready(())
-        }
-    }
-    assert!(matches!(Fake::new().drive(ReadyWith(Bad)), End::Panicked(_)));
-    let mut fake = Fake::new();
-    fake.cancel_at_wait = 1;
-    let end = fake.drive(async {
-        let _bad = Bad;
-        pending::<()>().await;
-    });
-    assert!(matches!(end, End::Cancelled));
-}
-
-#[test]
 fn a_cancelled_tick_here_unwinds_and_one_that_was_swallowed_is_raised_again() {
     let mut fake = Fake::new();
     fake.cancel_at_tick = 1;
@@ -338,20 +313,6 @@ fn a_future_that_wakes_itself_ticks() {
         }
     }));
     assert_eq!((fake.units, fake.waits), (2000, 0));
-}
-
-#[test]
-fn a_sleep_continues_in_another_call() {
-    let mut future = Some(Box::pin(sleep(SHORT)));
-    let (sender, receiver) = mpsc::channel();
-    let mut fake = Fake::new();
-    fake.run(poll_fn(move |cx| {
-        let mut future = future.take().unwrap();
-        assert!(future.as_mut().poll(cx).is_pending());
-        sender.send(future).unwrap();
-        Poll::Ready(())
-    }));
-    run(receiver.recv().unwrap());
 }
 
 #[test]
