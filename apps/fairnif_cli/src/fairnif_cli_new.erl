@@ -26,7 +26,8 @@
 %% @doc The command.
 -spec command() -> fairnif_check_cli:command().
 command() ->
-    #{name => "new", args => "NAME [--elixir] [--cpp|--rust] [--precompiled] [--fairnif git|hex|DIR]",
+    #{name => "new",
+      args => "NAME [--elixir] [--cpp|--rust] [--precompiled] [--fairnif git|hex|DIR]",
       about => "writes a new project with a NIF on fairnif",
       options =>
           [{"--elixir", template, {flag, elixir}, "", "a Mix project instead of one for rebar3"},
@@ -210,8 +211,8 @@ precompiled(true, Kind, Name) ->
      {"{{before}}", "sh -c 'test -f c_src/precompiled.config && escript c_src/precompiled || "},
      {"{{after}}", "'"},
      {"{{precompiled}}",
-      ["\n# Archives for users without a compiler, and precompiled.config, which says that they are at URL, in\n"
-       "# _build/precompiled. Needs Zig (pip install ziglang).\n"
+      ["\n# Archives for users without a compiler, and precompiled.config, which says that they\n"
+       "# are at URL, in _build/precompiled. Needs Zig (pip install ziglang).\n"
        ".PHONY: precompiled\n"
        "precompiled: compile\n"
        "\t", Environment, " \\\n"

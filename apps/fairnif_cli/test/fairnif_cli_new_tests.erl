@@ -34,13 +34,15 @@ a_project_is_written_with_its_name_everywhere_test_() ->
                ?assertEqual([], Named -- Files),
                [?assertEqual({File, nomatch}, {File, binary:match(read(File), Left)})
                 || File <- Files, Left <- [<<"my_nif">>, <<"MyNif">>
-                                           | [<<"{{", C>> || C <- "cflmnrsv"]]]
+                                           | [<<"{{", C>> || C <- "abcflmnprsv"]]]
        end)
      || {Flags, Named} <-
             [{Kind ++ Language, Files ++ Sources ++ common()}
              || {Language, Sources} <-
                     [{[], ["c_src/Makefile", "c_src/two_beans.c"]},
                      {["--cpp"], ["c_src/Makefile", "c_src/two_beans.cpp"]},
+                     {["--cpp", "--precompiled"],
+                      ["c_src/precompiled", ".github/workflows/release.yml"]},
                      {["--rust"], ["native/Makefile", "native/Cargo.toml", "native/src/lib.rs"]}],
                 {Kind, Files} <-
                     [{[], ["rebar.config", "src/two_beans.app.src", "src/two_beans.erl",
@@ -216,7 +218,7 @@ a_wrong_command_line_is_exit_code_2_and_writes_nothing_test_() ->
                              end)
       end}
      || Args <- [[], ["a", "b"], ["Beans"], ["beans", "--fairnif", "/nowhere"],
-                 ["beans", "--fairnif"], ["beans", "--size", "1k"]]].
+                 ["beans", "--rust", "--precompiled"], ["beans", "--fairnif"], ["beans", "--size", "1k"]]].
 
 %% ---- help ----
 
