@@ -15,7 +15,8 @@ defmodule Mix.Tasks.Compile.FairnifCheck do
     script = "c_src/precompiled"
 
     installed? =
-      File.exists?(script <> ".config") and match?({_, 0}, System.cmd("escript", [script], options))
+      File.exists?(script <> ".config") and
+        match?({_, 0}, System.cmd("escript", [script], options))
 
     unless installed? do
       {_, status} = System.cmd("make", ["-s", "-C", "c_src", "all", "PRIV_DIR=#{priv}"], options)

@@ -207,8 +207,7 @@ precompiled(true, Kind, Name) ->
                       elixir -> "FAIRNIF_INCLUDE_DIR=\"$$($(MIX) run --no-start -e "
                                     "'IO.write(:fairnif.include_dir())')\""
                   end,
-    [{"{{versions}}", versions(Kind)},
-     {"{{before}}", "sh -c 'test -f c_src/precompiled.config && escript c_src/precompiled || "},
+    [{"{{before}}", "sh -c 'test -f c_src/precompiled.config && escript c_src/precompiled || "},
      {"{{after}}", "'"},
      {"{{precompiled}}",
       ["\n# Archives for users without a compiler, and precompiled.config, which says that they\n"
@@ -217,11 +216,6 @@ precompiled(true, Kind, Name) ->
        "precompiled: compile\n"
        "\t", Environment, " \\\n"
        "\t\tescript c_src/precompiled build ", Name, " $(VERSION) $(URL) $(TARGETS)\n"]}].
-
-versions(rebar3) ->
-    "          otp-version: \"25\"\n          rebar3-version: \"3.23.0\"";
-versions(elixir) ->
-    "          otp-version: \"25\"\n          elixir-version: \"1.14\"".
 
 %% That the library belongs to.
 module(rebar3) -> ?PLACEHOLDER;

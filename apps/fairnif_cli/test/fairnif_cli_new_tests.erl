@@ -218,7 +218,8 @@ a_wrong_command_line_is_exit_code_2_and_writes_nothing_test_() ->
                              end)
       end}
      || Args <- [[], ["a", "b"], ["Beans"], ["beans", "--fairnif", "/nowhere"],
-                 ["beans", "--rust", "--precompiled"], ["beans", "--fairnif"], ["beans", "--size", "1k"]]].
+                 ["beans", "--rust", "--precompiled"], ["beans", "--fairnif"],
+                 ["beans", "--size", "1k"]]].
 
 %% ---- help ----
 

@@ -218,7 +218,7 @@ static ERL_NIF_TERM tells(fair_task *t)
     return fair_arg(t, 0);
 }
 
-struct sched_attr {             /* as sched_setattr(2) has it */
+struct attributes {             /* as sched_setattr(2) has it */
     unsigned size, policy;
     unsigned long long flags;
     int nice;
@@ -230,7 +230,7 @@ struct sched_attr {             /* as sched_setattr(2) has it */
  * say: before 6.12. */
 static unsigned long long slice_of(int tid)
 {
-    struct sched_attr a = {0};
+    struct attributes a = {0};
 
     return syscall(SYS_sched_getattr, tid, &a, sizeof a, 0) == 0 ? a.slice : 0;
 }
@@ -243,7 +243,7 @@ static void slice_here(void *ns)
 /* slice_away(Ns): with such a slice itself, which a thread that it starts has */
 static ERL_NIF_TERM slice_away(fair_task *t)
 {
-    struct sched_attr a = {0};
+    struct attributes a = {0};
     unsigned long away;
     unsigned long long ns;
 

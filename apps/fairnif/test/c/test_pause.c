@@ -153,7 +153,7 @@ static unsigned long nested(fair_task *t, unsigned n)
                                                                  n)));
     const ERL_NIF_TERM *elems;
     unsigned long sum;
-    unsigned own;
+    unsigned own = 0;
     int arity;
 
     fair_root_new(t, fair_arg(t, 0));
