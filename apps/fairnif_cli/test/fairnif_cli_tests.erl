@@ -58,7 +58,7 @@ every_command_explains_itself_and_each_of_its_options_test_() ->
              {"check", [Option || {Option, _, _, _, _} <- options(fairnif_check_command)]},
              {"experiment", ["--quick", "--full", "--size", "--json", "--html"]},
              {"report", ["--html"]},
-             {"new", ["--elixir", "--cpp", "--rust", "--fairnif"]},
+             {"new", ["--elixir", "--cpp", "--rust", "--precompiled", "--fairnif"]},
              {"watch", [Option || {Option, _, _, _, _} <- options(fairnif_cli_watch)]},
              {"stacks", []}, {"record", []}, {"bench", ["--json"]}, {"help", []}, {"version", []}]].
 
