@@ -165,8 +165,9 @@ sanitize:       ## the C unit tests under ASan+UBSan, TSan and valgrind, longer 
 coverage: deps-test deps-http all  ## which lines the C tests and EUnit run, by folder and application
 	@tools/coverage
 
+# The hooks of rebar3 run make, for the C: on all processors.
 compile: deps   ## the applications
-	@$(REBAR) compile >&2
+	@MAKEFLAGS=$${MAKEFLAGS:--j$$(nproc 2>/dev/null || echo 1)} $(REBAR) compile >&2
 
 examples: compile  ## the examples, which some experiments call [EXAMPLES=names]
 	@tools/setup examples

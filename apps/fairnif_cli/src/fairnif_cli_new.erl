@@ -79,7 +79,7 @@ run(Name, Opts) ->
                          || {File, Template} <- files(templates(Kind, Language, Precompiled))],
                 Links = [L || Kind =:= rebar3, L <- links(Source)],
                 [symlink(filename:join([Name, "_checkouts", App]), To) || {App, To} <- Links],
-                io:format("~ts~n", [done(Name, Files, Links)]),
+                io:format("~ts~n", [done(Name, Files, Links, missing(Kind, Language))]),
                 0
             catch
                 throw:{cannot_write, File, Reason} ->
@@ -306,11 +306,21 @@ symlink(Link, To) ->
 
 %% ---- what is said ----
 
-done(Name, Files, Links) ->
+done(Name, Files, Links, Missing) ->
     ["Written:\n", [["  ", File, $\n] || File <- lists:sort(Files)],
      [["  ", Name, "/_checkouts/", atom_to_list(App), " -> ", To, $\n] || {App, To} <- Links],
      "\nTo build it, test it, and see whether its NIF is well-behaved:\n"
-     "  cd ", Name, "\n  make\n  make test\n  make check"].
+     "  cd ", Name, "\n  make\n  make test\n  make check",
+     [["\nIt needs ", Tool, ", which is not in PATH."] || Tool <- Missing]].
+
+%% What builds it and is not here.
+missing(Kind, Language) ->
+    [Tool || Tool <- tools(Kind, Language), os:find_executable(Tool) =:= false].
+
+tools(rebar3, c) -> ["rebar3"];
+tools(elixir, c) -> ["mix"];
+tools(Kind, cpp) -> tools(Kind, c);
+tools(Kind, rust) -> tools(Kind, c) ++ ["cargo"].
 
 must(_, ok) -> ok;
 must(File, {error, Reason}) -> throw({cannot_write, File, Reason}).

@@ -60,6 +60,22 @@ a_mix_project_has_the_name_of_its_module_test() ->
                                    {"mix.exs", <<"@fairnif :hex">>}]]
       end).
 
+what_builds_it_and_is_not_in_path_is_named_test_() ->
+    [{Part, fun() ->
+                    Path = os:getenv("PATH"),
+                    in_a_directory(
+                      fun() ->
+                              os:putenv("PATH", "/nowhere"),
+                              try fairnif_check_said:said(fairnif_cli, ["new", "two_beans" | Args]) of
+                                  Said -> ?assertNotEqual(nomatch, string:find(Said, Part))
+                              after os:putenv("PATH", Path)
+                              end
+                      end)
+            end}
+     || {Args, Part} <- [{[], "needs rebar3, which is not in PATH"},
+                         {["--elixir", "--rust"], "needs mix, which is not in PATH"},
+                         {["--rust"], "needs cargo, which is not in PATH"}]].
+
 %% Libraries come after the objects that need them: a linker with --as-needed drops them otherwise.
 ldlibs_end_the_link_line_test_() ->
     [in_a_project(

@@ -7,6 +7,9 @@ what_cannot_be_understood_is_exit_2_and_says_why_test_() ->
      || {Args, Part} <-
             [{[], "Usage"},
              {["frobnicate"], "no command `frobnicate'"},
+             {["frobnicate"], "`fairnif help' lists"},
+             {["demo", "--colour"], "`fairnif demo --help' lists its options"},
+             {["version", "more"], "`fairnif help' lists"},
              {["demo", "--size"], "needs a value"},
              {["demo", "--size", "12x"], "`12x' is not a size"},
              {["demo", "--size", "-5"], "`-5' is not a size"},

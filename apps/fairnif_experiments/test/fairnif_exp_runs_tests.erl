@@ -89,7 +89,8 @@ progress_has_a_step_for_each_run_mode_and_length_test() ->
                             || Scale <- [quick, normal, full]]})
      || {Module, Steps} <- [{?C, [10, 28, 63]}, {?M, [16, 36, 42]},
                             {fairnif_exp_share, [6, 17, 17]}, {fairnif_exp_wakeup, [6, 24, 24]},
-                            {fairnif_exp_exor, [16, 16, 16]}]].
+                            {fairnif_exp_exor, [16, 16, 16]}]],
+    ?assertEqual(4, fairnif_experiment:steps(fairnif_exp_exor, #{forms => [exor_bad, exor]})).
 
 %% ---- matrix ----
 

@@ -45,9 +45,17 @@ run(Commands, Args) ->
     try dispatch(Commands, Args)
     catch
         throw:{usage, Text} ->
-            fairnif_check_cli_text:complain([Text, "\n`fairnif help' lists the commands."]),
+            fairnif_check_cli_text:complain([Text, $\n, where_to_look(Commands, Args)]),
             2
     end.
+
+where_to_look(Commands, [Name | _]) ->
+    case [N || #{name := N, options := [_ | _]} <- Commands, N =:= Name] of
+        [_] -> ["`fairnif ", Name, " --help' lists its options."];
+        [] -> where_to_look(Commands, [])
+    end;
+where_to_look(_, []) ->
+    "`fairnif help' lists the commands.".
 
 dispatch(Commands, []) ->
     io:put_chars(standard_error, help(Commands)),

@@ -25,10 +25,14 @@
 %% Bytes of binaries beside the input that a run need not wait for.
 -define(SLACK, 67108864).
 
-%% In the order of the table.  Steve Vinoski, "Tackling dirty jobs with Erlang's schedulers":
-%% seconds, yields and reductions on his slides, measured on his machine with a binary of
-%% 2,000,000,000 bytes.
-forms() ->
+%% In the order of the table; all, if the option `forms' does not name some.  Steve Vinoski,
+%% "Tackling dirty jobs with Erlang's schedulers": seconds, yields and reductions on his slides,
+%% measured on his machine with a binary of 2,000,000,000 bytes.
+forms(Opts) ->
+    [Row || {Form, _, _} = Row <- all_forms(),
+            lists:member(Form, maps:get(forms, Opts, [Form]))].
+
+all_forms() ->
     [{exor_bad, "plain NIF", {5.86, 0, 4}},
      {exor_chunks, "plain NIF, 4 MiB at a time", {7.87, 476, 1445}},
      {exor_dirty, "dirty CPU scheduler", {5.95, 0, 8}},
@@ -51,15 +55,15 @@ scale(normal) ->
 scale(full) ->
     (scale(normal))#{size := 2000000000}.
 
-%% @doc Runs all forms; half a minute at the default size, `quick' with 16 MiB, `full' with the
-%% 2,000,000,000 bytes of the talk.  `unsure' before anything is started when memory does not
+%% @doc Runs the forms; all take half a minute at the default size, `quick' with 16 MiB, `full' with
+%% the 2,000,000,000 bytes of the talk.  `unsure' before anything is started when memory does not
 %% suffice.
 -spec experiment() -> fairnif_experiment:experiment().
 experiment() ->
     #{name => exor, options => [size, scale],
       description => "a large binary XORed by each form of the example bitwise (Vinoski's talk)",
       %% Two per form: alone, and beside a neighbour.
-      steps => 2 * length(forms()),
+      steps => fun(Opts) -> 2 * length(forms(Opts)) end,
       measure => fun measure/3, peer => fun peer/1, format => fun format/1}.
 
 %% @doc The size of the binary in bytes when none is given.
@@ -83,7 +87,7 @@ measure(Name, Opts, Step) ->
                   "~ts of input need ~ts of memory, and ~ts are available; give a smaller size",
                   [shown(bytes, N) || N <- [Size, Needed, Available]])}),
     fairnif_exp:needs([example()]),
-    Rows = [row(Form, Scale#{size := Size}, Step) || Form <- forms()],
+    Rows = [row(Form, Scale#{size := Size}, Step) || Form <- forms(Opts)],
     fairnif_exp:result(Rows, #{size => Size, rows => Rows,
                                units => <<"elapsed: us; slices, blocks: ns; share: 1 is all">>}).
 

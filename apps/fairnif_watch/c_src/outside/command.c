@@ -27,8 +27,8 @@ static int pid_of(const struct watch__whom *whom, char why[WATCH__WHY])
         return watch__target_contained(whom->container, why);
     pid = watch__command_number(whom->pid, 1 << 30);
     if (!pid)
-        snprintf(why, WATCH__WHY, "%s is no number of a process; a node's "
-                 "name goes behind --name", whom->pid);
+        snprintf(why, WATCH__WHY, "%s is no number of a process; if it is a "
+                 "node's name: --name %s", whom->pid, whom->pid);
     return (int)pid;
 }
 
