@@ -66,7 +66,8 @@ what_builds_it_and_is_not_in_path_is_named_test_() ->
                     in_a_directory(
                       fun() ->
                               os:putenv("PATH", "/nowhere"),
-                              try fairnif_check_said:said(fairnif_cli, ["new", "two_beans" | Args]) of
+                              try fairnif_check_said:said(fairnif_cli,
+                                                          ["new", "two_beans" | Args]) of
                                   Said -> ?assertNotEqual(nomatch, string:find(Said, Part))
                               after os:putenv("PATH", Path)
                               end
