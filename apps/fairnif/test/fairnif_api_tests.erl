@@ -87,7 +87,7 @@ info() ->
                 threads_failed, jobs_queued, jobs_waiting_for_room, jobs_without_room, jobs_done,
                 jobs_wait_ns, jobs_longest_wait_ns, cleaning_up, resources]],
     Ours = [F || #{function := {fairnif_test_nif, F, _}} <- Functions],
-    ?assertEqual(9 + 6 * 18, length(Ours)),
+    ?assertEqual(9 + 2 + 6 * 18, length(Ours)),
     ?assertEqual(lists:usort(Ours), lists:sort(Ours)),
     ?assertEqual([{echo_auto, auto, []},
                   {echo_dirty_cpu, dirty_cpu, [no_yield]},

@@ -1,6 +1,6 @@
-%% Bounds: of a slice, of memory, of the time a kill takes, of a stack. Each in a fresh node. Times
-%% are ratios with room, tried again when they are over. (What is said when a body breaks the rules:
-%% test_debug.c, in the real emulator too.)
+%% Bounds: of a slice, of memory, of the time a kill takes, of tasks at once, of a stack; and what
+%% is said when a body breaks the rules. Each in a fresh node. Times are ratios with room, tried
+%% again when they are over.
 -module(fairnif_limits_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
@@ -10,8 +10,10 @@
          garbage_on_dirty_slices_takes_no_more_memory_than_on_normal_ones/1,
          a_kill_stops_a_task_within_a_slice/1,
          the_time_used_is_charged/1,
+         a_body_that_never_ticks_is_named_with_its_gap/1,
          auto_moves_a_body_that_never_ticks_and_takes_it_back/1,
-         a_stack_overflow_says_so_and_ends_the_node/1]).
+         a_stack_overflow_says_so_and_ends_the_node/1,
+         a_mutex_held_and_a_term_kept_across_a_tick_are_reported/1]).
 
 suite() ->
     [{timetrap, {minutes, 15}}].
@@ -131,6 +133,22 @@ the_time_used_is_charged(_) ->
      || Mode <- [yielding, auto]],
     fairnif_test:stop(Peer).
 
+a_body_that_never_ticks_is_named_with_its_gap(_) ->
+    fairnif_test:retry(3, fun() -> never_tick(fairnif_test_nif:modes()) end).
+
+never_tick(Modes) ->
+    Peer = peer(),
+    Names = [fairnif_test_nif:name(never_tick, Mode) || Mode <- Modes],
+    [ok = fairnif_test:call(Peer, fairnif_test_nif, Name, [100000]) || Name <- Names],
+    #{functions := Functions} = fairnif_test:call(Peer, fairnif, info, []),
+    fairnif_test:stop(Peer),
+    Long = [{F, Gap} || #{function := F, longest_gap_ns := Gap} <- Functions, Gap > 80000000],
+    case {lists:sort([F || {F, Gap} <- Long, Gap < 200000000]),
+          lists:sort([{fairnif_test_nif, Name, 1} || Name <- Names])} of
+        {Named, Named} when length(Long) =:= length(Named) -> ok;
+        _ -> Long
+    end.
+
 auto_moves_a_body_that_never_ticks_and_takes_it_back(_) ->
     Peer = peer(),
     MFA = {fairnif_test_nif, never_tick_auto, 1},
@@ -176,6 +194,27 @@ overflow(Call) ->
     Erl = lists:flatten(lists:join($ , ["erl", "-noshell" | fairnif_test:erl_args()])),
     os:cmd("ulimit -c 0; " ++ Erl ++ " -eval '" ++ Call
            ++ "' -s erlang halt 2>&1; echo status: $?").
+
+a_mutex_held_and_a_term_kept_across_a_tick_are_reported(_) ->
+    Peer = fairnif_test:peer(["+S", "2:2"]),
+    Misuses = fun(Call) ->
+                      fairnif_test:call(Peer, fairnif_test_limits, rule_violations, [Call])
+              end,
+    0 = Misuses({holds_mutex, []}),             % not compiled with FAIR_DEBUG
+    ok = fairnif_test:call(Peer, fairnif_test_nif, use, [fairnif_test_nif_debug]),
+    {module, _} = fairnif_test:call(Peer, code, load_file, [fairnif_test_nif]),
+    true = Misuses({holds_mutex, []}) >= 1,
+    true = Misuses({holds_mutex, []}) >= 1,
+    0 = Misuses({keeps_term, [{a, b}]}),
+    ok = fairnif_test:call(Peer, fairnif, debug,
+                           [#{check_terms => true, pause_every_tick => true}]),
+    1 = Misuses({keeps_term, [{a, b}]}),
+    0 = Misuses({keeps_term, [a]}),             % an atom does not move
+    0 = Misuses({echo_yielding, [{a, b}]}),
+    [0 = Misuses({list_to_atom(Body ++ "_yielding"), [Arg]})
+     || {Body, Arg} <- [{"walk", lists:seq(1, 1000)}, {"reverse", lists:seq(1, 1000)},
+                        {"bytes", [<<"text">>, "text"]}, {"text", "text"}, {"kinds", {a}}]],
+    fairnif_test:stop(Peer).
 
 peer() ->
     fairnif_test:peer(["+S", "2:2", "+SDcpu", "2:2"]).

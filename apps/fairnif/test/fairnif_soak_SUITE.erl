@@ -8,7 +8,6 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([a_long_storm_leaves_nothing/1,
-         a_storm_that_pauses_at_every_tick_leaves_nothing/1,
          kills_at_any_moment_in_any_state_leave_nothing/1,
          a_long_storm_of_waits_leaves_nothing/1,
          very_many_suspended_tasks_take_little_memory_and_leave_none/1,
@@ -17,7 +16,7 @@
 %% Seconds; and growth that is none: a share of what is resident, and bytes at least.
 -define(ROUND, 20).
 %% Upgrades in a round: few, since the VM keeps 12 to 25 KB of each module that it loads (OTP 25; as
-%% much of one without a NIF), which is not the growth that is looked for. The storm that pauses has
+%% much of one without a NIF), which is not the growth that is looked for. fairnif_storm_SUITE has
 %% as many as there is time for.
 -define(UPGRADES, 2).
 -define(GROWTH, 0.05).
@@ -38,13 +37,6 @@ end_per_suite(_Config) ->
 
 a_long_storm_leaves_nothing(_) ->
     in_peer(fun(Peer) -> rounds(fun(Left) -> blow(Peer, Left) end, Peer, "s", seconds()) end).
-
-a_storm_that_pauses_at_every_tick_leaves_nothing(_) ->
-    in_peer(fun(Peer) ->
-                    ok = fairnif_test:call(Peer, fairnif, debug, [#{pause_every_tick => true}]),
-                    [_ = fairnif_test:call(Peer, fairnif_test_storm, blow, [Seconds, infinity])
-                     || Seconds <- [1, seconds()]]
-            end).
 
 kills_at_any_moment_in_any_state_leave_nothing(_) ->
     in_peer(fun(Peer) -> rounds(fun(Left) -> kill(Peer, Left) end, Peer, "kills", kills()) end).

@@ -31,6 +31,37 @@ threads_busy(N) ->
 counted(Things) ->
     [{T, length([X || X <- Things, X =:= T])} || T <- lists:usort(Things)].
 
+%% -- large arguments ---------------------------------------------------------------
+
+%% @doc The counters of one threaded call with this argument, and how long its caller blocked a
+%% normal scheduler at most, us: by a trace of its slices.
+large_argument(Length) ->
+    List = lists:seq(1, Length),
+    {Pid, Monitor} = spawn_monitor(
+                       fun() ->
+                               receive go -> ok end,
+                               _ = ?MOD:run(ticks_threaded, [1, 1]),
+                               {Length, Sum} = ?MOD:run(walk_threaded, [List]),
+                               Sum = Length * (Length + 1) div 2,
+                               exit(done)
+                       end),
+    erlang:trace(Pid, true, [running, scheduler_id, monotonic_timestamp]),
+    Pid ! go,
+    done = fairnif_test:down(Monitor),
+    Events = events(Pid),
+    lists:max([0 | slices(Events)]).
+
+events(Pid) ->
+    receive
+        {trace_ts, Pid, What, _MFA, Scheduler, At} -> [{What, Scheduler, At} | events(Pid)]
+    after 100 -> []
+    end.
+
+slices([{in, Scheduler, From}, {out, _, To} | Events]) when Scheduler > 0 ->
+    [erlang:convert_time_unit(To - From, native, microsecond) | slices(Events)];
+slices([_ | Events]) -> slices(Events);
+slices([]) -> [].
+
 %% -- the library's own life ------------------------------------------------------------
 
 %% @doc The module is purged while calls of it are queued, on a thread, and waiting. Callers with a
@@ -112,6 +143,30 @@ threads_leave() ->
     fairnif_test:eventually(fun() -> Started() =< 1 end),
     {x, _} = ?MOD:run(offload, [Slot, 1, x]),
     ok.
+
+%% @doc How late a process that sleeps 1 ms is, us, in 99 of 100 cases: alone, and beside Jobs
+%% processes whose jobs of 100 ms follow each other on the pool's threads.
+late(Jobs) ->
+    Alone = late_p99(),
+    Slot = ?PROBE:new_slot(),
+    Pids = [spawn(fun() -> offload_for_ever(Slot) end) || _ <- lists:seq(1, Jobs)],
+    fairnif_test:eventually(fun() -> maps:get(jobs_queued, fairnif:info()) > Jobs div 2 end),
+    Beside = late_p99(),
+    [exit(Pid, kill) || Pid <- Pids],
+    fairnif_test:eventually(fun() -> fairnif:tasks() =:= [] end),
+    {Alone, Beside}.
+
+offload_for_ever(Slot) ->
+    _ = ?MOD:run(offload, [Slot, 100, x]),
+    offload_for_ever(Slot).
+
+late_p99() ->
+    Late = [begin
+                T0 = erlang:monotonic_time(microsecond),
+                receive after 1 -> ok end,
+                erlang:monotonic_time(microsecond) - T0 - 1000
+            end || _ <- lists:seq(1, 500)],
+    lists:nth(495, lists:sort(Late)).
 
 %% -- a storm ---------------------------------------------------------------------------------
 

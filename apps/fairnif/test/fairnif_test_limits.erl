@@ -2,7 +2,7 @@
 -module(fairnif_test_limits).
 
 -export([slices/2, big_calls/0, peak_of_garbage/1, kill_to_stop_ns/2,
-         reductions_of_a_slice/1]).
+         reductions_of_a_slice/1, rule_violations/1]).
 
 -define(MOD, fairnif_test_nif).
 -define(PROBE, fairnif_test_probe).
@@ -95,3 +95,11 @@ reductions_of_a_slice(Mode) ->
                    end),
     #{slices := S1} = fairnif:info(MFA),
     Reductions / (S1 - S0).
+
+%% @doc How many reports a body causes.
+rule_violations({Function, Args}) ->
+    MFA = {?MOD, Function, length(Args)},
+    #{rule_violations := Before} = fairnif:info(MFA),
+    _ = apply(?MOD, Function, Args),
+    #{rule_violations := After} = fairnif:info(MFA),
+    After - Before.

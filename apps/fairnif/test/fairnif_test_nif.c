@@ -11,6 +11,7 @@
 
 struct priv {
     long loads;                 /* load and upgrades in a row */
+    ErlNifMutex *mutex;
 };
 
 /* version() -> {Version, Loads} */
@@ -109,6 +110,7 @@ static int open_all(ErlNifEnv *env, struct priv **priv, ERL_NIF_TERM info)
     if (!probe->object_type || !*priv)
         return 2;
     (*priv)->loads = 1;
+    (*priv)->mutex = mutex = enif_mutex_create((char *)"fairnif_test_nif");
     probe->privs++;
     return 0;
 }
@@ -132,6 +134,7 @@ static int upgrade(ErlNifEnv *env, void **priv, void **old_priv,
 static void unload(ErlNifEnv *env, void *priv)
 {
     (void)env;
+    enif_mutex_destroy(((struct priv *)priv)->mutex);
     enif_free(priv);
     probe->privs--;
 }
@@ -173,6 +176,8 @@ static ErlNifFunc nifs[] = {
     FAIR_NIF("deep_dirty", 1, deep, FAIR_DIRTY_CPU),
     FAIR_NIF("deep_called", 2, deep_called, FAIR_AUTO),
     FAIR_NIF_OPTIONS("deep_called_enough", 2, &large_called, FAIR_AUTO),
+    FAIR_NIF("keeps_term", 1, keeps_term, FAIR_NORMAL),
+    FAIR_NIF("holds_mutex", 0, holds_mutex, FAIR_NORMAL),
 };
 
 FAIR_NIF_INIT(fairnif_test_nif, nifs, load, upgrade, unload)

@@ -7,7 +7,7 @@
 -compile({parse_transform, fairnif_test_stubs}).
 -nifs([version/0, new_object/1, pretend/1, nothing/0, nothing_dirty/0, limited/3,
        deep_enough/1, long_slices/3, deep/1, deep_dirty/1, deep_called/2, deep_called_enough/2,
-       spin_unwinding/3, spin_unwinding_dirty/3]).
+       keeps_term/1, holds_mutex/0, spin_unwinding/3, spin_unwinding_dirty/3]).
 -define(BODIES,
         [{spin, 3}, {never_tick, 1}, {ticks, 2}, {echo, 1}, {kinds, 1}, {walk, 1}, {build, 1},
          {reverse, 1}, {bytes, 1}, {text, 1}, {flip, 1}, {garbage, 2}, {fail, 1}, {object, 2},

@@ -1,6 +1,7 @@
 /*
  * fairnif_test_wait.c - fair_wait and descriptors as the Erlang tests see them:
  * bodies that wait, and plain NIFs that make descriptors and use them.
+ * VERSION 1 and 2 are two files of one library, for upgrades.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +91,12 @@ static ERL_NIF_TERM shut(fair_task *t)
 static ERL_NIF_TERM error_or(ErlNifEnv *env, long value)
 {
     return value < 0 ? enif_make_int(env, -errno) : enif_make_long(env, value);
+}
+
+static ERL_NIF_TERM version(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return enif_make_int(env, VERSION);
 }
 
 static ERL_NIF_TERM event(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -190,9 +197,11 @@ static ErlNifFunc nifs[] = {
              FAIR_DIRTY_IO | FAIR_NO_YIELD | FAIR_MAY_WAIT),
     FAIR_NIF("nif_wait_threaded", 3, wait_body, FAIR_THREADED),
     FAIR_NIF("nif_take", 2, take, FAIR_AUTO | FAIR_MAY_WAIT),
+    FAIR_NIF("nif_take_threaded", 2, take, FAIR_THREADED),
     FAIR_NIF("term", 1, term, FAIR_AUTO),
     FAIR_NIF("number", 1, number, FAIR_AUTO),
     FAIR_NIF("shut", 1, shut, FAIR_AUTO),
+    {"version", 0, version, 0},
     {"event", 1, event, 0},
     {"pair", 0, pair, 0},
     {"add", 2, add, 0},

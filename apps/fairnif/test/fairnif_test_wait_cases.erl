@@ -2,7 +2,7 @@
 %% answers what is to be shown.
 -module(fairnif_test_wait_cases).
 
--export([killed/1, races/1, no_descriptors/0, mass/1]).
+-export([killed/1, races/1, reloaded/0, purged/0, no_descriptors/0, threaded/0, mass/1]).
 
 -define(T, fairnif_test_wait).
 -define(READ, 1).
@@ -86,6 +86,54 @@ yield_until(Time) ->
     erlang:yield(),
     erlang:monotonic_time(microsecond) >= Time orelse yield_until(Time).
 
+%% -- code ----------------------------------------------------------------------
+
+%% The module fairnif is loaded again while processes wait in its code.
+reloaded() ->
+    E = ?T:event(0),
+    T = ?T:term(E),
+    Waits = [waits(fun() -> ?T:Mode(T, ?READ, -1) end) || Mode <- [wait]]
+        ++ [waits(fun() ->
+                          ?T:take(?T:event(1), 1),
+                          ?T:wait_threaded(?T:event(0), ?READ, 1000)
+                  end)],
+    false = code:purge(fairnif),
+    {module, fairnif} = code:load_file(fairnif),
+    0 = length(fairnif:tasks()) - 2,
+    _ = ?T:add(E, 1),
+    [{answer, ?READ}, {answer, 0}] =
+        [fairnif_test:down(Monitor) || {waits, _, Monitor} <- Waits],
+    %% Descriptors of before are known to what is loaded now.
+    E = ?T:number(T),
+    ?READ = ?T:wait(T, ?READ, -1),
+    true = ?T:shut(T),
+    closed_soon(E).
+
+%% The library is upgraded and purged while its bodies wait: they continue in the old code.
+purged() ->
+    1 = ?T:version(),
+    Old = fairnif_test:library(?T) ++ ".so",
+    true = is_mapped(Old),
+    E = ?T:event(0),
+    T = ?T:term(?T:event(0)),
+    Waits = [waits(fun() -> ?T:Mode(Fd, ?READ, -1) end)
+             || {Mode, Fd} <- [{wait, E}, {wait_threaded, T}]],
+    Dead = [waits(fun() -> ?T:wait(?T:event(0), ?READ, -1) end) || _ <- lists:seq(1, 10)],
+    ok = application:set_env(fairnif_test, wait_library, fairnif_test_wait_2),
+    {module, ?T} = code:load_file(?T),
+    2 = ?T:version(),
+    false = code:purge(?T),
+    lists:foreach(fun kill/1, Dead),
+    true = is_mapped(Old),
+    _ = ?T:add(E, 1),
+    _ = ?T:add(?T:number(T), 1),
+    [{answer, ?READ} = fairnif_test:down(Monitor) || {waits, _, Monitor} <- Waits],
+    fairnif_test:eventually(fun() -> not is_mapped(Old) end).
+
+is_mapped(File) ->
+    {ok, Maps} = file:read_file("/proc/self/maps"),
+    binary:match(Maps, iolist_to_binary(filename:basename(File))) =/= nomatch.
+
 %% -- limits --------------------------------------------------------------------
 
 no_descriptors() ->
@@ -105,6 +153,19 @@ use_up(Fds) ->
         ?EMFILE -> Fds;
         Fd when Fd >= 0 -> use_up([Fd | Fds])
     end.
+
+%% One thread of the pool has many bodies that wait.
+threaded() ->
+    ok = application:set_env(fairnif, threads, 1),
+    ok = fairnif:configure(),
+    Fds = [?T:event(0) || _ <- lists:seq(1, 200)],
+    Waits = [waits(fun() -> ?T:take_threaded(Fd, 3) end) || Fd <- Fds],
+    fairnif_test:eventually(fun() -> #{threads_busy := B} = fairnif:info(), B =:= 0 end),
+    [?T:add(Fd, 1) || _ <- [1, 2, 3], Fd <- Fds],
+    [{answer, 3} = fairnif_test:down(Monitor) || {waits, _, Monitor} <- Waits],
+    close(Fds),
+    #{threads_started := 1} = fairnif:info(),
+    ok.
 
 %% -- very many -----------------------------------------------------------------
 
@@ -191,6 +252,10 @@ no_messages() ->
 count_fds() ->
     {ok, Names} = file:list_dir("/proc/self/fd"),
     length(Names).
+
+closed_soon(Number) ->
+    Link = "/proc/self/fd/" ++ integer_to_list(Number),
+    fairnif_test:eventually(fun() -> element(1, file:read_link(Link)) =:= error end).
 
 close(Fds) ->
     [0 = ?T:close_fd(Fd) || Fd <- Fds],

@@ -1,5 +1,5 @@
-%% fair_wait and descriptors, where it takes the system's limits or thousands of waits; test_wait.c
-%% and test_descriptor.c have the rest, in the real emulator too.
+%% fair_wait and descriptors, where it takes code loading, the system's limits or thousands of
+%% waits; test_wait.c and test_descriptor.c have the rest, in the real emulator too.
 -module(fairnif_wait_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
@@ -13,7 +13,10 @@ suite() ->
 all() ->
     [callers_killed_at_any_moment_leave_nothing,
      events_time_outs_and_closing_at_once_leave_nothing,
+     bodies_wait_while_the_module_fairnif_is_reloaded,
+     bodies_wait_while_their_library_is_upgraded_and_purged,
      with_no_descriptor_left_only_those_without_term_fail,
+     two_hundred_threaded_bodies_wait_with_one_thread,
      ten_thousand_tasks_wait_with_16_kib_each_and_hold_nothing].
 
 init_per_suite(Config) ->
@@ -31,8 +34,13 @@ events_time_outs_and_closing_at_once_leave_nothing(_) ->
     true = lists:all(fun(Answer) -> maps:is_key(Answer, Answers) end, [0, 1, 2, -9]),
     {comment, io_lib:format("~p", [Answers])}.
 
+bodies_wait_while_the_module_fairnif_is_reloaded(_) -> ok = in_peer(reloaded, []).
+bodies_wait_while_their_library_is_upgraded_and_purged(_) -> ok = in_peer(purged, []).
+
 with_no_descriptor_left_only_those_without_term_fail(_) ->
     0 = in_peer(no_descriptors, [], "ulimit -n 256").
+
+two_hundred_threaded_bodies_wait_with_one_thread(_) -> ok = in_peer(threaded, []).
 
 %% The process and its term are in the figure. At rest the node uses no more of a second than timers
 %% and the pool's look around do.

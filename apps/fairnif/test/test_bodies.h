@@ -15,6 +15,7 @@
 
 /* Not static: the compiler then believes that it is set elsewhere. */
 __attribute__((visibility("hidden"))) struct probe *probe;
+__attribute__((unused)) static ErlNifMutex *mutex;
 
 struct object {
     long value;
@@ -504,6 +505,29 @@ static ERL_NIF_TERM deep_called(fair_task *t)
         return fair_badarg(t);
     fair_offload(t, (enum fair_mode)mode, 1, burrow, &depth);
     return enif_make_uint(fair_env(t), depth);
+}
+
+/* -- bodies that break the rules ------------------------------------------- */
+
+/* keeps_term(Term) -> Term: from a C variable; harmless only because nothing
+ * is collected when nothing is made */
+static ERL_NIF_TERM keeps_term(fair_task *t)
+{
+    ERL_NIF_TERM term = fair_arg(t, 0);
+
+    fair_tick(t, 1);
+    return term;
+}
+
+/* holds_mutex() */
+static ERL_NIF_TERM holds_mutex(fair_task *t)
+{
+    enif_mutex_lock(mutex);
+    fair_tick(t, 1);
+    fair_tick(t, (size_t)-1);
+    enif_mutex_unlock(mutex);
+    fair_tick(t, 1);
+    return ok(t);
 }
 
 #endif
