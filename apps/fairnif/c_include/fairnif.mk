@@ -49,7 +49,7 @@ FAIRNIF_DARWIN := $(findstring darwin,$(shell $(CC) -dumpmachine))
 FAIRNIF_FLAGS = -Wall -Wextra -fPIC -fvisibility=hidden -fno-omit-frame-pointer \
 	$(if $(FAIRNIF_DARWIN),,-fstack-clash-protection) $(if $(FAIR_DEBUG),-DFAIR_DEBUG) \
 	$(addprefix -I,$(FAIRNIF_INCLUDE_DIR) $(FAIRNIF_DRIVER)) -isystem $(ERTS_INCLUDE_DIR) -MMD -MP
-FAIRNIF_LINK := $(if $(FAIRNIF_DARWIN),-shared -undefined dynamic_lookup,-shared)
+FAIRNIF_LINK := $(strip -shared $(if $(FAIRNIF_DARWIN),-undefined dynamic_lookup))
 
 .PHONY: all clean
 
