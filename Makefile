@@ -313,9 +313,9 @@ test-zig: deps-test compile  ## what the guide shows in Zig; skipped, aloud, whe
 test-package: deps-test
 	@tools/install_test packages packages-mix
 
-# Six systems' libraries, and users without a compiler.
+# Six systems' libraries, users without a compiler, and other systems' nodes.
 test-precompiled: deps-test
-	@tools/install_test precompiled
+	@tools/install_test precompiled loaded
 
 test-demo: deps-test
 	@tools/install_test demo
