@@ -324,7 +324,7 @@ test-mix: deps-test
 	@tools/install_test mix
 
 test-install: deps-test
-	@tools/install_test example watch languages git
+	@tools/install_test example watch languages git crate
 
 # Their `make check' judges a NIF.
 test-new-projects: deps-test

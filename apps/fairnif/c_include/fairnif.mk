@@ -42,6 +42,12 @@ BUILT   := $(NAME:%=$(BUILD)/%.so)
 SOURCES ?= $(wildcard $(if $(word 2,$(NAME)),$(NAME:%=%.c) $(NAME:%=%.cpp),*.c *.cpp))
 OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(SOURCES)))
 
+FAIRNIF_COMPILER := $(firstword $(if $(filter %.cpp,$(SOURCES)),$(CXX),$(CC)))
+ifeq ($(filter clean,$(MAKECMDGOALS))$(shell command -v $(FAIRNIF_COMPILER) 2>/dev/null),)
+$(error $(FAIRNIF_COMPILER), the compiler, is not in PATH: on Debian install gcc and libc6-dev, or g++; \
+	on Alpine build-base; on macOS run xcode-select --install)
+endif
+
 # -fstack-clash-protection: a too large frame meets the guard below the task's stack and is
 # reported, instead of reaching past it. -fno-omit-frame-pointer: perf sees who called.
 # -MMD: what includes a header that changed, fairnif.h too, is compiled again.

@@ -317,9 +317,9 @@ done(Name, Files, Links, Missing) ->
 missing(Kind, Language) ->
     [Tool || Tool <- tools(Kind, Language), os:find_executable(Tool) =:= false].
 
-tools(rebar3, c) -> ["rebar3"];
-tools(elixir, c) -> ["mix"];
-tools(Kind, cpp) -> tools(Kind, c);
+tools(rebar3, c) -> ["rebar3", "make", "cc"];
+tools(elixir, c) -> ["mix", "make", "cc"];
+tools(Kind, cpp) -> tools(Kind, c) ++ ["g++"];
 tools(Kind, rust) -> tools(Kind, c) ++ ["cargo"].
 
 must(_, ok) -> ok;
