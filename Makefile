@@ -37,7 +37,7 @@ export MIX_HOME ?= $(CURDIR)/_build/mix
 	test-platforms test-platforms-link test-rust test-loom test-zig test-page test-page-live \
 	test-page-nodes test-examples test-spinsleep test-example-projects test-elixir \
 	test-elixir-check test-package test-precompiled test-demo test-mix test-install test-new-projects \
-	bench bench-json bench-rust test-verdicts survey-otp soak sanitize coverage lint lint-fast dialyzer \
+	demo-built bench bench-json bench-rust test-verdicts survey-otp soak sanitize coverage lint lint-fast dialyzer \
 	docs site clean
 
 # Warnings are errors here, and not where these are somebody's (fairnif.mk).
@@ -49,9 +49,26 @@ examples packages tests test-example-% test-package-%: export CPPFLAGS += -Werro
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: compile   ## a large NIF call beside Erlang work, fair and unfair [SIZE=bytes]
-	@(cd examples && EXAMPLES=bitwise $(REBAR) compile) >&2
-	@bin/fairnif demo --size $(SIZE)
+demo:           ## a large NIF call beside Erlang work, fair and unfair [SIZE=bytes]
+	@tools/setup demo
+	@if command -v $(REBAR) >/dev/null; then \
+		$(MAKE) -s compile && (cd examples && EXAMPLES=bitwise $(REBAR) compile) >&2 \
+			&& bin/fairnif demo --size $(SIZE); \
+	else \
+		$(MAKE) -s -j$$(nproc) demo-built >&2 && FAIRNIF_BUILT=demo bin/fairnif demo --size $(SIZE); \
+	fi
+
+# Without rebar3, as Debian's brings a graphical toolkit of 640 MB.
+demo-built:
+	@for app in apps/fairnif apps/fairnif_check apps/fairnif_experiments apps/fairnif_cli examples/bitwise; do \
+		to=_build/demo/lib/$${app##*/}; mkdir -p $$to/ebin $$app/priv; \
+		for dir in priv include; do ln -sfn ../../../../$$app/$$dir $$to/$$dir; done; \
+		[ ! -d $$app/c_src ] || $(MAKE) -s -C $$app/c_src \
+			FAIRNIF_INCLUDE_DIR=$(CURDIR)/apps/fairnif/c_include || exit 1; \
+		ERL_LIBS=_build/demo/lib erlc +debug_info -I $$app/include -pa $$to/ebin -o $$to/ebin \
+			$$(find $$app/src -name '*.erl' | sort) || exit 1; \
+		cp $$app/src/*.app.src $$to/ebin/$${app##*/}.app; \
+	done
 
 http: deps-http examples  ## a web server under load beside native code, six minutes
 	@bin/fairnif experiment http
