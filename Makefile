@@ -36,7 +36,7 @@ export MIX_HOME ?= $(CURDIR)/_build/mix
 	test-c-runtime test-c-real test-c-watch test-c-watch-vm test-c-watch-plain \
 	test-platforms test-platforms-link test-rust test-loom test-zig test-page test-page-live \
 	test-page-nodes test-examples test-spinsleep test-example-projects test-elixir \
-	test-elixir-check test-package test-precompiled test-demo test-mix test-install test-new-projects \
+	test-elixir-check test-package test-precompiled test-demo test-mix test-install test-container test-new-projects \
 	demo-built bench bench-json bench-rust test-verdicts survey-otp soak sanitize coverage lint lint-fast dialyzer \
 	docs site clean
 
@@ -339,6 +339,9 @@ test-demo: deps-test
 
 test-mix: deps-test
 	@tools/install_test mix
+
+test-container: # a node in a container, scraped by Prometheus: as root
+	@tools/container_test
 
 test-install: deps-test
 	@tools/install_test example watch languages git crate
