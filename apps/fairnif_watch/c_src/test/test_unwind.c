@@ -232,6 +232,74 @@ static void *leave_main(void *arg)
     return f;
 }
 
+/* As OpenSSL's AES-GCM: the frame is in rax while one of its own is called. */
+void keeping(struct flags *f);
+__asm__(".text\n"
+        ".type kept, @function\n"
+        "kept:\n"
+        "    .cfi_startproc\n"
+        "    movb $1, (%rdi)\n"
+        "1:  cmpb $0, 1(%rdi)\n"
+        "    je 1b\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size kept, . - kept\n"
+        ".type keeping, @function\n"
+        "keeping:\n"
+        "    .cfi_startproc\n"
+        "    lea (%rsp), %rax\n"
+        "    .cfi_def_cfa_register rax\n"
+        "    push %rbx\n"
+        "    .cfi_offset rbx, -16\n"
+        "    and $-128, %rsp\n"
+        "    call kept\n"
+        "    mov -8(%rax), %rbx\n"
+        "    lea (%rax), %rsp\n"
+        "    .cfi_def_cfa_register rsp\n"
+        "    .cfi_restore rbx\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size keeping, . - keeping\n");
+
+static void *keep_main(void *arg)
+{
+    struct flags *f = arg;
+
+    f->tid = (int)syscall(SYS_gettid);
+    keeping(f);
+    return f;
+}
+
+TEST(keeps, "a frame in a register that its calls need not keep is found; "
+     "not where that leads to no call of the function")
+{
+    struct flags f = {.there = false};
+    struct watch__maps *maps = watch__maps_new();
+    struct runner r = {.tid = 0};
+    struct watch__regs last;
+    enum watch__end end;
+
+    CHECK_NUMBERS(watch__stack_start(true), ==, 0);
+    CHECK_NUMBERS(pthread_create(&r.thread, NULL, keep_main, &f), ==, 0);
+    while (!__atomic_load_n(&f.there, __ATOMIC_ACQUIRE))
+        sched_yield();
+    r.tid = f.tid;
+    CHECK_NUMBERS(take(&snapshot, &r), ==, TAKEN);
+    CHECK_NUMBERS(watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end,
+                                &last), >=, 4);
+    CHECK_NUMBERS(end, ==, END_WHOLE);
+    CHECK_NUMBERS(frames[1].start, ==, (uintptr_t)keeping);
+    CHECK_NUMBERS(frames[2].start, ==, (uintptr_t)keep_main);
+    snapshot.regs.value[0] -= 8;
+    CHECK_NUMBERS(watch__unwind(maps, &snapshot, frames, WATCH__FRAMES, &end,
+                                &last), ==, 2);
+    CHECK_NUMBERS(end, ==, END_NO_REGISTER);
+    __atomic_store_n(&f.leave, true, __ATOMIC_RELEASE);
+    pthread_join(r.thread, NULL);
+    CHECK(watch__stack_stop());
+    watch__maps_free(maps);
+}
+
 TEST(leaves, "a thread that leaves a function, its registers back already, "
      "has the same frames")
 {

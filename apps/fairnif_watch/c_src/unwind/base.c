@@ -87,13 +87,19 @@ static bool called_from(uint64_t address, uint64_t function)
     return false;
 }
 
-static bool fits(const struct watch__snapshot *s, uint64_t base,
-                 uint64_t function)
+bool watch__frame_fits(const struct watch__snapshot *s, uint64_t at,
+                       uint64_t function)
 {
     uint64_t address;
 
-    return watch__stack_word(s, base + 8, &address)
+    return watch__stack_word(s, at, &address)
         && called_from(address, function);
+}
+
+static bool fits(const struct watch__snapshot *s, uint64_t base,
+                 uint64_t function)
+{
+    return watch__frame_fits(s, base + 8, function);
 }
 
 /* How much of the stack the function's saved registers take below its base. */
@@ -151,6 +157,13 @@ bool watch__frame_base(const struct watch__snapshot *s,
 #else
 
 /* Elsewhere tables go by the stack pointer. */
+bool watch__frame_fits(const struct watch__snapshot *s, uint64_t at,
+                       uint64_t function)
+{
+    (void)s, (void)at, (void)function;
+    return false;
+}
+
 bool watch__frame_base(const struct watch__snapshot *s,
                        const struct watch__row *row, uint64_t sp, uint64_t pc,
                        uint64_t *base)

@@ -30,6 +30,8 @@ enum {
 struct watch__regs {
     uint64_t value[WATCH__REGS];
     uint64_t known;             /* bit: value[] is what the thread has */
+    uint64_t left;              /* bit: what functions called since may have
+                                   changed, and need not keep */
     uint64_t pc, sp;
 };
 

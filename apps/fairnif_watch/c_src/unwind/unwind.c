@@ -74,7 +74,11 @@ static bool caller_register(const struct watch__snapshot *s,
 
     switch (rule->kind) {
     case RULE_UNSAID:
-        is = is && (row->signal || !(lost >> reg & 1));
+        if (!row->signal && lost >> reg & 1) {
+            caller->value[reg] = value;
+            caller->left |= ((regs->known | regs->left) >> reg & 1) << reg;
+            return true;
+        }
         break;
     case RULE_SAME: break;
     case RULE_UNDEFINED: is = false; break;
@@ -102,6 +106,24 @@ static bool caller_register(const struct watch__snapshot *s,
     return true;
 }
 
+/* Assembly (OpenSSL's) has its frame in a register that a call need not keep,
+ * since the functions that it calls are its own.  What these left there is
+ * believed if it leads to a return address behind a call of this function. */
+static bool left_base(const struct watch__snapshot *s,
+                      const struct watch__row *row,
+                      const struct watch__regs *regs, uint64_t *base)
+{
+    const struct watch__rule *ra = &row->reg[row->ra];
+    uint64_t at;
+
+    if (row->cfa.base >= WATCH__REGS || !(regs->left >> row->cfa.base & 1)
+        || ra->kind != RULE_OFFSET)
+        return false;
+    *base = regs->value[row->cfa.base];
+    at = *base + (uint64_t)row->cfa.n + (uint64_t)ra->n;
+    return at >= regs->sp && watch__frame_fits(s, at, row->start);
+}
+
 static bool find_cfa(const struct watch__snapshot *s,
                      const struct watch__row *row,
                      struct watch__regs *regs, uint64_t *cfa)
@@ -113,7 +135,8 @@ static bool find_cfa(const struct watch__snapshot *s,
     if (row->cfa.kind != RULE_OFFSET)
         return false;
     if (!known(regs, row->cfa.base)) {
-        if (!watch__frame_base(s, row, regs->sp, regs->pc, &base))
+        if (!left_base(s, row, regs, &base)
+            && !watch__frame_base(s, row, regs->sp, regs->pc, &base))
             return false;
         regs->value[row->cfa.base] = base;
         regs->known |= UINT64_C(1) << row->cfa.base;

@@ -1,5 +1,5 @@
 %% GET /metrics: for Prometheus. GET /order/MB: encrypts so many megabytes in one call, which blocks its
-%% scheduler. The port is 8080, else SHOP_PORT; the address is any, else SHOP_ADDRESS.
+%% scheduler. GET /key: makes an RSA key, on a dirty scheduler. The port is 8080, else SHOP_PORT; the address is any, else SHOP_ADDRESS.
 -module(shop).
 
 -behaviour(application).
@@ -10,7 +10,8 @@
 start(_, _) ->
     {ok, Address} = inet:parse_address(os:getenv("SHOP_ADDRESS", "0.0.0.0")),
     Port = list_to_integer(os:getenv("SHOP_PORT", "8080")),
-    Routes = [{"/metrics", ?MODULE, metrics}, {"/order/:mb", [{mb, int}], ?MODULE, order}],
+    Routes = [{"/metrics", ?MODULE, metrics}, {"/order/:mb", [{mb, int}], ?MODULE, order},
+              {"/key", ?MODULE, key}],
     {ok, _} = cowboy:start_clear(?MODULE, [{ip, Address}, {port, Port}],
                                  #{env => #{dispatch => cowboy_router:compile([{'_', Routes}])}}),
     supervisor:start_link(?MODULE, []).
@@ -28,4 +29,7 @@ init(Request, metrics) ->
 init(Request, order) ->
     Order = binary:copy(<<0>>, cowboy_req:binding(mb, Request) * 1000000),
     {_, Tag} = crypto:crypto_one_time_aead(aes_256_gcm, <<0:256>>, <<0:96>>, Order, <<>>, true),
-    {ok, cowboy_req:reply(200, #{}, binary:encode_hex(Tag), Request), order}.
+    {ok, cowboy_req:reply(200, #{}, binary:encode_hex(Tag), Request), order};
+init(Request, key) ->
+    {[_, Modulus], _} = crypto:generate_key(rsa, {4096, 65537}),
+    {ok, cowboy_req:reply(200, #{}, binary:encode_hex(Modulus), Request), key}.
