@@ -1,5 +1,6 @@
-%% GET /metrics: for Prometheus. GET /order/MB: encrypts so many megabytes in one call, which blocks its
-%% scheduler. GET /key: makes an RSA key, on a dirty scheduler. The port is 8080, else SHOP_PORT; the address is any, else SHOP_ADDRESS.
+%% GET /metrics: for Prometheus. GET /order/MB: encrypts MB megabytes in one call, which blocks its
+%% scheduler. GET /key: makes an RSA key, on a dirty scheduler. The port is 8080, else SHOP_PORT; the
+%% address is any, else SHOP_ADDRESS.
 -module(shop).
 
 -behaviour(application).

@@ -179,9 +179,10 @@ findings() ->
       end},
      {<<"fairnif_watch_detector_findings_total">>, counter,
       <<"Findings, by detector and the severity that they began with">>,
-      fun(#{totals := #{findings := Made}}) ->
-              [{[{detector, Detector}, {severity, Severity}], N}
-               || {{Detector, Severity}, N} <- lists:sort(maps:to_list(Made))]
+      %% From 0 on: increase() does not see what a series begins with.
+      fun(#{totals := #{findings := Made}, view := #{detectors := Detectors}}) ->
+              [{[{detector, Name}, {severity, Severity}], maps:get({Name, Severity}, Made, 0)}
+               || #{name := Name} <- Detectors, Severity <- [error, unconfirmed, warning]]
       end}].
 
 verdict(ok) -> 0;
