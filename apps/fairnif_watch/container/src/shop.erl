@@ -1,6 +1,6 @@
 %% GET /metrics: for Prometheus. GET /order/MB: encrypts MB megabytes in one call, which blocks its
-%% scheduler. GET /key: makes an RSA key, on a dirty scheduler. The port is 8080, else SHOP_PORT; the
-%% address is any, else SHOP_ADDRESS.
+%% scheduler. GET /key: makes an RSA key, on a dirty scheduler. It listens on SHOP_ADDRESS, or on
+%% all addresses, and on SHOP_PORT, or 8080.
 -module(shop).
 
 -behaviour(application).
