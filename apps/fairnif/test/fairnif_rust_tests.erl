@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([built/0, sleep_forever/1]).
+-export([built/0, sleep_forever/1, call_with_large_tag/0]).
 
 -define(T, fairnif_test_rust).
 -define(BANANAS, binary:copy(<<"banana">>, 200000)).
@@ -28,6 +28,7 @@ tests() ->
      {"a crate that knows its thread's stack recurses on it, and on more", fun deep_recursion/0},
      {"a function that is not awaited cannot wait, and drops what it has", fun not_awaited/0},
      {"a body is a process that serves calls and casts", fun process/0},
+     {"a reply survives that its receiver's tag is copied elsewhere", fun large_tag/0},
      {"the process that the guide shows", fun of_the_guide/0},
      {"a library that is loaded without load_info says what to call", fun forgotten/0},
      {"messages come by tag and in order, or not in time", fun receives/0},
@@ -231,6 +232,25 @@ process(Nif) ->
     {ok, Third} = fairnif_process:start(Nif, [[<<"a">>]], []),
     exit(Third, kill),
     fairnif_test:eventually(fun() -> {B, D, _} = ?T:guards(), {3, 3} =:= {B, D} orelse {B, D} end).
+
+%% What a process does not own any more is unmapped in this node. The reply was copied when its
+%% tag is, on another scheduler.
+large_tag() ->
+    Peer = fairnif_test:peer(["+MHsbct", "1", "+MHrsbcst", "0", "+MHsmbcs", "0", "+MMmcs", "0"],
+                             [?T, ?MODULE]),
+    ?assertEqual(ok, fairnif_test:call(Peer, ?MODULE, call_with_large_tag, [])),
+    fairnif_test:stop(Peer).
+
+call_with_large_tag() ->
+    All = [binary:copy(<<I:16>>, 50) || I <- lists:seq(1, 450)],
+    {ok, Pid} = fairnif_process:start_link(fun ?T:keeper/1, [All], []),
+    Numbers = lists:seq(1, 30000),
+    Tag = fun() -> Numbers end,
+    [begin
+         Pid ! {'$gen_call', {self(), Tag}, all},
+         receive {Tag, Reply} -> All = Reply end
+     end || _ <- lists:seq(1, 20)],
+    ok.
 
 of_the_guide() ->
     [{ok, Page}, {ok, Source}] =

@@ -74,7 +74,8 @@ structs! {
     }
     "struct fair__ops" = Ops {
         "size" = size, "abi_major" = abi_major, "abi_minor" = abi_minor, "enter" = enter,
-        "tick" = tick, "offload" = offload, "wait" = wait, "caller" = caller, "raise" = raise,
+        "tick" = tick, "offload" = offload, "wait" = wait, "caller" = caller,
+        "root_new" = root_new, "root_drop" = root_drop, "root_get" = root_get, "raise" = raise,
         "loaded" = loaded, "resource_open" = resource_open, "resource_new" = resource_new,
         "post" = post, "ask" = ask, "copy" = copy,
     }

@@ -285,9 +285,12 @@ impl Outbox {
             if (*task).cancelled != 0 {
                 return;
             }
-            // Of a large message it pauses: the pid or name, which is small, comes after it.
+            // Each copy may pause: a caller's tag is what it likes, a fun too.
             let message = copied(task, &posted.message);
+            let root = ((*(*task).ops).root_new)(task, message);
             let to = copied(task, &posted.to);
+            let message = ((*(*task).ops).root_get)(task, root);
+            ((*(*task).ops).root_drop)(task, root);
             ((*(*task).ops).post)(task, to, message, posted.is_reply.into());
         }
     }

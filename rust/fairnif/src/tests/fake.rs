@@ -18,6 +18,7 @@ pub(super) struct Fake {
     pub(super) cancel_at_tick: usize,
     pub(super) cancel_at_wait: usize,
     pub(super) calls: Vec<c_uint>,
+    root: usize,
     /// There is none left for a wait's duplicate.
     pub(super) no_descriptor: bool,
     /// How many waits find no memory.
@@ -109,6 +110,18 @@ unsafe extern "C" fn post(task: *mut Task, _: usize, _: usize, _: c_int) {
     fake(task).posted += 1;
 }
 
+// One at a time, and nothing moves here.
+unsafe extern "C" fn root_new(task: *mut Task, term: usize) -> c_uint {
+    fake(task).root = term;
+    1
+}
+
+unsafe extern "C" fn root_get(task: *mut Task, _root: c_uint) -> usize {
+    fake(task).root
+}
+
+unsafe extern "C" fn root_drop(_task: *mut Task, _root: c_uint) {}
+
 unsafe extern "C" fn call(
     task: *mut Task,
     place: c_uint,
@@ -133,6 +146,7 @@ fn ops() -> &'static Ops {
     let mut ops: Ops = unsafe { transmute(table) };
     (ops.tick, ops.wait, ops.offload) = (tick, wait, call);
     (ops.ask, ops.post, ops.copy) = (ask, post, copy);
+    (ops.root_new, ops.root_get, ops.root_drop) = (root_new, root_get, root_drop);
     Box::leak(Box::new(ops))
 }
 
@@ -158,6 +172,7 @@ impl Fake {
             cancel_at_tick: 0,
             cancel_at_wait: 0,
             calls: vec![],
+            root: 0,
             no_descriptor: false,
             no_memory: 0,
             ask: None,
