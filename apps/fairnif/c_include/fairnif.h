@@ -73,9 +73,9 @@
  *
  * When the caller dies, the body is not resumed.  Its C stack is dropped where
  * it paused: C++ destructors and cleanup attributes do not run.  The functions
- * passed to fair_defer run, and memory from fair_alloc is freed.  What only the
- * stack points to is leaked, so register it.  The body of a function with
- * FAIR_CLEANUP is resumed instead, to clean up.
+ * passed to fair_defer run, and memory from fair_alloc is freed.  Anything that
+ * only the stack points to is leaked, so register it.  The body of a function
+ * with FAIR_CLEANUP is resumed instead, to clean up.
  *
  * -- Return values -----------------------------------------------------------
  *
@@ -111,11 +111,11 @@ extern "C" {
 
 /* -- Versions ---------------------------------------------------------------
  *
- * The version of the binary interface for which a library is compiled.
- * `interface` of fairnif:info/0 is the runtime's version.  A library loads when
- * the major versions are equal and its minor version is not newer than the
- * runtime's.  Within a major version functions are only appended.  All
- * promises: docs/reference/versions.md. */
+ * A library is compiled for this version of the binary interface.  `interface`
+ * of fairnif:info/0 is the runtime's version.  A library loads when the major
+ * versions are equal and its minor version is not newer than the runtime's.
+ * Within a major version functions are only appended.  See
+ * docs/reference/versions.md for all promises. */
 #define FAIR_ABI_MAJOR 3
 #define FAIR_ABI_MINOR 0
 
@@ -164,10 +164,10 @@ enum fair_mode {
 #define FAIR_NO_YIELD 0x40u
 
 /* Or-ed to a mode: an Erlang wrapper passes the NIF's return value to
- * fairnif:await/1, so calls may wait without a scheduler.  All that waits
- * needs this flag: fair_offload in FAIR_THREADED, fair_wait, fair_mutex_lock,
- * the functions of section Messages, and a call that is to wait its turn under
- * `max_tasks` instead of raising `overloaded`.  FAIR_THREADED implies it.
+ * fairnif:await/1, so calls may wait without occupying a scheduler.  These need
+ * the flag: fair_offload in FAIR_THREADED, fair_wait, fair_mutex_lock, the
+ * functions of section Messages, and calls that should queue under `max_tasks`
+ * instead of raising `overloaded`.  FAIR_THREADED implies it.
  *
  *     FAIR_NIF("nif_fetch", 1, fetch, FAIR_AUTO | FAIR_MAY_WAIT)
  *
@@ -175,16 +175,16 @@ enum fair_mode {
  */
 #define FAIR_MAY_WAIT 0x80u
 
-/* Or-ed to a mode: what the function computes on threads of the pool (as
- * FAIR_THREADED, or in fair_offload) has the priority of a scheduler.  Without
- * this flag code that computes there for long has a lower one (`pool_nice`;
- * Linux).  Then idle schedulers wake up in time, but beside schedulers that are
- * all busy the code gets a tenth of the processors.  With this flag it gets
- * half, and idle schedulers wake up to 12 ms late. */
+/* Or-ed to a mode: the function's code on threads of the pool (as
+ * FAIR_THREADED, or in fair_offload) runs at the priority of a scheduler.
+ * Without this flag, code that computes there for long runs at a lower one
+ * (`pool_nice`; Linux).  Idle schedulers then wake up in time, but while all
+ * schedulers are busy the code gets a tenth of the processors.  With this flag
+ * it gets half, and idle schedulers wake up to 12 ms late. */
 #define FAIR_PROMPT 0x100u
 
-/* Or-ed to a mode: the body's stack owns things, and the body cleans up by
- * itself.  C++ and Rust need it for their destructors.  C may use it, for
+/* Or-ed to a mode: the body's stack owns resources, which the body itself
+ * releases.  C++ and Rust need it for their destructors.  C may use it, for
  * instance around a library that must be allowed to finish.
  *
  * When the caller of such a function dies, the body is cancelled: it is resumed
@@ -218,8 +218,8 @@ enum fair_mode {
 
 /* -- Types ----------------------------------------------------------------- */
 
-/* A call that is under way: the first argument of almost every function.  Its
- * fields are for the inline functions. */
+/* A call in progress: the first argument of almost every function.  Its fields
+ * are for the inline functions. */
 typedef struct fair_task fair_task;
 
 /* The body of a fair function.  It gets the task, and returns a term of the
@@ -281,8 +281,8 @@ typedef struct {
  *
  *     {error, {load, "Library load-call unsuccessful (N)."}}
  *
- * or the same with `upgrade`.  A line on standard error says why, for all but
- * the first two also one in the log.  Other numbers come from the
+ * or the same with `upgrade`.  A line on standard error says why; for all but
+ * the first two, a line in the log does too.  Other numbers come from the
  * author's own load function. */
 #define FAIR_E_LOAD_INFO 4701   /* the second argument of load_nif is not what
                                    fairnif:load_info/0,1 returned */
@@ -337,9 +337,9 @@ static inline uint64_t fair_yields(const fair_task *t)
 
 /* Whether the call was cancelled: 1 once the body must clean up and return.
  * Only in functions with FAIR_CLEANUP.  Call it after each function that may
- * pause or end the call and has no -ECANCELED to return.  In a callback of a
- * library, then return what makes the library give up; the body returns after
- * it.  Cost: a field access. */
+ * pause or end the call but cannot return -ECANCELED.  If it returns 1 in a
+ * callback of a library, return what makes the library give up, and let the
+ * body return after that.  Cost: a field access. */
 static inline int fair_cancelled(const fair_task *t)
 {
     return t->cancelled != 0;
@@ -382,10 +382,10 @@ static inline enum fair_mode fair_where(const fair_task *t)
  * An overflow ends the node; a line on standard error names the function and
  * the stack.  `where` says where `fn` runs:
  *
- *   FAIR_AUTO       For code that computes.  In place, if this many units are
- *                   known to cost less than ten dirty round trips; else on a
- *                   dirty CPU scheduler.  On a dirty scheduler, and in a
- *                   function that does not yield, always in place.
+ *   FAIR_AUTO       For code that computes.  In place if `units` are known to
+ *                   cost less than ten dirty round trips, if the body is on a
+ *                   dirty scheduler, or if the function does not yield;
+ *                   otherwise on a dirty CPU scheduler.
  *   FAIR_DIRTY_CPU  On a dirty CPU scheduler: for code that is never short.
  *   FAIR_DIRTY_IO   On a dirty I/O scheduler: for short or rare waits.
  *   FAIR_THREADED   On a thread of the runtime's pool: for code that waits, or
@@ -495,9 +495,9 @@ static inline uint64_t fair_alarm(fair_task *t, void (*ring)(void *), void *arg)
  *   -ETIMEDOUT  The time is up.
  *   -ECANCELED  The call was cancelled.
  *   -EBUSY    Another task waits for the same event of this descriptor.
- *   -EBADF    It is not open, or it came from fair_get_fd and was closed before
- *             or during the wait.
- *   -EINVAL   Other events than these.
+ *   -EBADF    The descriptor is not open, or it came from fair_get_fd and was
+ *             closed before or during the wait.
+ *   -EINVAL   Events other than these.
  *   -EDEADLK  This is a function passed to fair_offload or the like, which must
  *             not use the task.
  *   -ENOMEM, -EMFILE, -ENFILE  No memory, or no descriptor for the duplicate.
@@ -536,9 +536,9 @@ static inline int fair_sleep(fair_task *t, int ms)
 /* Hands an open descriptor over to the runtime, and returns a term (a resource
  * object) that stands for it.  The runtime makes the descriptor non-blocking.
  * It closes it when fair_close_fd is called, when its owner (the calling
- * process) dies, or when the term is garbage, whichever is first; but not while
- * a task has it from fair_get_fd.  Returns 0 if it is no open descriptor, was
- * passed before, or if out of memory: the author still owns it then. */
+ * process) dies, or when the term is garbage, whichever comes first, but never
+ * while a task has it from fair_get_fd.  Returns 0 if `fd` is not open or was
+ * passed before, or if out of memory: the author then still owns it. */
 static inline ERL_NIF_TERM fair_adopt_fd(fair_task *t, int fd)
 {
     return t->ops->adopt_fd(t, fd);
@@ -564,23 +564,23 @@ static inline int fair_close_fd(fair_task *t, ERL_NIF_TERM term)
  *
  * A task that ends, however it ends, releases the locks that it holds.  If its
  * caller was killed, the data that they protect may be half written.  A
- * deferred function, or one passed to fair_offload, cannot yield: if it asks
- * for a lock that another task holds, it gets -EDEADLK and not the lock, which
- * is reported and counted in `rule_violations`.  Use fair_mutex_trylock in a
- * deferred function; lock around a fair_offload. */
+ * deferred function, or one passed to fair_offload, cannot yield.  If it asks
+ * for a lock that another task holds, it gets -EDEADLK instead of the lock;
+ * this is reported and counted in `rule_violations`.  Use fair_mutex_trylock in
+ * a deferred function; lock around a fair_offload. */
 
 /* Takes a lock; waiters get it in the order in which they came.  It may be held
- * across pauses and waits.  A task that takes a lock which it already holds
+ * across pauses and waits.  A task that takes a lock that it already holds
  * raises `error:{fairnif, {deadlock, MFA}}`.  So does an awaited task that
- * needs a lock of another call of its caller, which cannot continue unawaited.
- * May pause: if another task holds the lock, and the caller waits in
- * fairnif:await/1; on a thread of the pool also if the lock is free.  Returns 1
- * when the task has the lock, -ECANCELED or -EDEADLK when it does not.
+ * needs a lock held by another call of its caller, since that call cannot
+ * continue until it is awaited.  May pause: if another task holds the lock, and
+ * the caller waits in fairnif:await/1; on a thread of the pool also if the lock
+ * is free.  Returns 1 when it has the lock, else -ECANCELED or -EDEADLK.
  *
  * On a thread of the pool a body computes at a lower priority than the
- * schedulers do, but not while it holds a lock: others may wait for it.  It is
- * lowered again at a tick, since only there a body may change its thread.  So
- * tick after fair_mutex_unlock. */
+ * schedulers do, but not while it holds a lock, since others may wait for it.
+ * The priority is lowered again at a tick, the only place where the body may
+ * change threads.  So tick after fair_mutex_unlock. */
 static inline int fair_mutex_lock(fair_task *t, fair_mutex *m)
 {
     return t->ops->lock(t, m, 1);
@@ -609,10 +609,10 @@ static inline int fair_mutex_unlock(fair_task *t, fair_mutex *m)
  * enif_time_offset has no replacement: it fails there.
  *
  * On a thread of the pool these functions run at the body's lower priority, and
- * some take locks of the VM's: enif_send the receiver's, enif_make_atom that of
- * all atoms.  A scheduler that needs one may have to wait until a busy machine
- * lets the thread continue: for milliseconds, seldom.  So make atoms in `load`,
- * and send with fair_send, for which the caller does it. */
+ * some take locks of the VM: enif_send the receiver's, enif_make_atom that of
+ * the atom table.  On a busy machine, a scheduler that needs such a lock may in
+ * rare cases wait milliseconds for the thread.  So make atoms in `load`, and
+ * use fair_send: the caller then sends the message. */
 static inline void *fair_enif_priv_data(ErlNifEnv *env)
 {
     return fair__lib_ops ? fair__lib_ops->priv_data(env)
@@ -682,8 +682,8 @@ static inline unsigned fair_argc(const fair_task *t)
     return t->argc;
 }
 
-/* Argument `i`, counted from 0; valid until the next pause.  The atom `badarg`
- * if there is no such argument. */
+/* Argument `i`, counted from 0; valid until the next pause.  Returns the atom
+ * `badarg` if there is no such argument. */
 static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
 {
     ERL_NIF_TERM arg = i < t->argc ? t->argv[i]
@@ -695,7 +695,7 @@ static inline ERL_NIF_TERM fair_arg(fair_task *t, unsigned i)
 #endif
 }
 
-/* The process that called, in every mode. */
+/* The pid of the calling process, in every mode. */
 static inline void fair_caller(fair_task *t, ErlNifPid *pid)
 {
     t->ops->caller(t, pid);
@@ -704,13 +704,13 @@ static inline void fair_caller(fair_task *t, ErlNifPid *pid)
 /* -- Roots ------------------------------------------------------------------
  *
  * A root holds a term that survives pauses.  The garbage collector knows it,
- * and the term is not copied.  A function that makes roots drops its first one
- * before it returns: so helpers nest, and may call themselves.  An invalid root
- * number, here and in the list functions, raises `error:{fairnif, {bad_root,
- * MFA}}`: pass the value that fair_root_new returned.  Memory is the only
- * limit.  Cost: a word is copied at each pause, two from the twelfth root on.
- * Thousands of roots cost little; a million block the scheduler for 1 to 2 ms
- * at each pause, so keep that many terms in one list. */
+ * and the term is not copied.  A helper that makes roots should drop its first
+ * one before it returns, so that helpers can be nested and recursive.  An
+ * invalid root number, here and in the list functions, raises `error:{fairnif,
+ * {bad_root, MFA}}`: pass the value that fair_root_new returned.  Memory is the
+ * only limit.  Cost: a word is copied at each pause, two from the twelfth root
+ * on.  Thousands of roots cost little; a million block the scheduler for 1 to 2
+ * ms at each pause, so keep that many terms in one list. */
 
 /* Makes a root of a term of the current slice, and returns its number, 1 or
  * more.  It lives until fair_root_drop, or as long as the task.  Raises
@@ -721,7 +721,7 @@ static inline unsigned fair_root_new(fair_task *t, ERL_NIF_TERM term)
     return t->ops->root_new(t, FAIR__TERM(term));
 }
 
-/* Drops a root, and all that were made after it. */
+/* Drops a root and all roots that were made after it. */
 static inline void fair_root_drop(fair_task *t, unsigned root)
 {
     t->ops->root_drop(t, root);
@@ -739,7 +739,7 @@ static inline ERL_NIF_TERM fair_root_get(fair_task *t, unsigned root)
     return t->ops->root_get(t, root);
 }
 
-/* Copies a term of the task into the author's environment `to`; if `to` is
+/* Copies a term of the task into the author's environment `to`, or, if `to` is
  * NULL, a term of an author's environment into the task's.  The VM copies a
  * term in one go (2 million words take 10 ms).  So a term of more than 4,000
  * words, or of unknown size (a fun, a long integer), is copied on a dirty
@@ -755,8 +755,8 @@ static inline ERL_NIF_TERM fair_copy(fair_task *t, ErlNifEnv *to,
  * These functions are for native processes (docs/guide/processes.md), and for
  * any other awaited call.  The caller, in fairnif:await/1, does for the task
  * what only Erlang can do.  The terms that they return are valid until the next
- * pause, as all terms are: a root keeps them.  Only for a FAIR_THREADED body
- * are they copied.
+ * pause, as all terms are: keep them in a root.  They are copied only for a
+ * FAIR_THREADED body.
  *
  * In a function without FAIR_MAY_WAIT they raise `error:{fairnif, {not_awaited,
  * MFA}}` and do not return.  In a callback of a resource and on a platform
@@ -782,11 +782,11 @@ static inline int fair_receive(fair_task *t, int timeout_ms,
     return t->ops->ask(t, &timeout, 1, message);
 }
 
-/* The same for the first message with a tag, which may be any term.  The
- * message is the tag, or a tuple whose first element is the tag.  If the tag is
- * a reference, it may also be the second element, as in `{'DOWN', Ref, process,
- * Pid, Reason}`.  Other messages stay in the mailbox, in their order.  Cost: it
- * looks at each message before that one, as a receive in Erlang does.
+/* As fair_receive, for the first message with a tag, which may be any term.
+ * The message is the tag, or a tuple whose first element is the tag.  If the
+ * tag is a reference, it may also be the second element, as in `{'DOWN', Ref,
+ * process, Pid, Reason}`.  Other messages stay in the mailbox, in their order.
+ * Cost: it looks at each message before that one, as a receive in Erlang does.
  * Pauses. */
 static inline int fair_receive_tagged(fair_task *t, ERL_NIF_TERM tag,
                                       int timeout_ms, ERL_NIF_TERM *message)
@@ -824,12 +824,12 @@ static inline ERL_NIF_TERM fair_self(fair_task *t)
 
 /* `to ! message`: to a pid, a registered name, {Name, Node} or an alias, here
  * or on another node.  It does not pause: the caller sends the message at the
- * end of this slice, or at the body's next pause.  Such messages arrive in
- * their order; one sent by enif_send overtakes them.  One to an unregistered
- * name is lost.  A pause in a list function (fair_get_iolist,
- * fair_list_reverse) sends none yet.  Messages of a slice are lost if the slice
- * ends with the caller's death, an error of the runtime, or an exception that
- * fair_raise did not raise. */
+ * end of this slice, or at the body's next pause.  Such messages arrive in the
+ * order of the calls; a message sent by enif_send overtakes them.  A message to
+ * an unregistered name is lost.  A pause in a list function (fair_get_iolist,
+ * fair_list_reverse) does not send them.  Messages of a slice are lost if the
+ * slice ends with the caller's death, an error of the runtime, or an exception
+ * that fair_raise did not raise. */
 static inline void fair_send(fair_task *t, ERL_NIF_TERM to,
                              ERL_NIF_TERM message)
 {
@@ -872,7 +872,7 @@ static inline int fair_match_call(fair_task *t, ERL_NIF_TERM message,
     return 1;
 }
 
-/* The same for gen_server:cast: `{'$gen_cast', Request}`. */
+/* Whether a message was sent by gen_server:cast: `{'$gen_cast', Request}`. */
 static inline int fair_match_cast(fair_task *t, ERL_NIF_TERM message,
                                   ERL_NIF_TERM *request)
 {
@@ -898,14 +898,14 @@ static inline void fair_reply(fair_task *t, ERL_NIF_TERM from,
 /* -- Reading terms ----------------------------------------------------------
  *
  * These functions read any term that is valid in the current slice:
- * `fair_arg(t, 0)`, an element of a list or of a tuple.  They return 1, or 0
- * and set nothing if the term is something else or does not fit.  A number in
- * place of a term (`fair_get_bytes(t, 0, &in)`) does not compile with
+ * `fair_arg(t, 0)`, an element of a list or of a tuple.  They return 1.  If the
+ * term has another type or does not fit, they return 0 and set nothing.  A
+ * number in place of a term (`fair_get_bytes(t, 0, &in)`) does not compile with
  * optimisation.  Read other terms (tuples, maps, references, local pids) with
  * the enif_ functions and fair_env, between two pauses.
  *
- * After a 0 write `return fair_badarg(t);`.  If the reason was lack of
- * memory, it raises `enomem`. */
+ * After a 0, write `return fair_badarg(t);`.  It raises `enomem` if memory was
+ * short. */
 
 /* A number, read by the enif_ function of the same name, at its cost.  On a
  * dirty scheduler use these instead: a body that calls fair_env there counts as
@@ -925,8 +925,8 @@ FAIR__GETTER(uint64, ErlNifUInt64, enif_get_uint64)
 FAIR__GETTER(double, double, enif_get_double)
 #undef FAIR__GETTER
 
-/* The name of an atom, zero-terminated.  Returns 0 also if the encoding lacks
- * one of its characters, or `size` bytes are too few: 1021 are enough for any
+/* The name of an atom, zero-terminated.  Also returns 0 if a character is not
+ * in the encoding, or if `size` is too small: 1021 bytes are enough for any
  * atom in UTF-8. */
 static inline int fair_get_atom(fair_task *t, ERL_NIF_TERM term, char *buf,
                                 size_t size, enum fair_encoding encoding)
@@ -935,14 +935,14 @@ static inline int fair_get_atom(fair_task *t, ERL_NIF_TERM term, char *buf,
 }
 
 /* A resource object, kept alive until the task ends, however it ends.
- * Returns 0 also if out of memory.  Cost: a small allocation. */
+ * Also returns 0 if out of memory.  Cost: a small allocation. */
 static inline int fair_get_resource(fair_task *t, ERL_NIF_TERM term,
                                     ErlNifResourceType *type, void **obj)
 {
     return t->ops->get_resource(t, FAIR__TERM(term), type, obj);
 }
 
-/* The bytes of a binary.  Returns 0 also if out of memory.
+/* The bytes of a binary.  Also returns 0 if out of memory.
  *
  * Binaries of up to 64 bytes (which the VM keeps on heaps) are copied.  Longer
  * ones are not; the first pause adds a reference (0.2 us).  The exception is a
@@ -957,7 +957,7 @@ static inline int fair_get_bytes(fair_task *t, ERL_NIF_TERM term,
 
 /* The bytes of an iolist in one piece, made in slices.  One pass counts the
  * bytes, a second copies them.  A binary is read as by fair_get_bytes.  Nesting
- * may be as deep as memory allows.  Returns 0 also if out of memory.  May
+ * may be as deep as memory allows.  Also returns 0 if out of memory.  May
  * pause: long input. */
 static inline int fair_get_iolist(fair_task *t, ERL_NIF_TERM term,
                                   fair_bytes *bytes)
@@ -966,9 +966,9 @@ static inline int fair_get_iolist(fair_task *t, ERL_NIF_TERM term,
 }
 
 /* A list of characters as zero-terminated text, made in slices.  `*length` does
- * not count the zero.  The memory comes from fair_alloc.  Returns 0 also if a
- * number is no character of the encoding (over 255 in FAIR_LATIN1), or if out
- * of memory.  May pause: long input. */
+ * not count the zero.  The memory comes from fair_alloc.  Also returns 0 if a
+ * number is not a character of the encoding (over 255 in FAIR_LATIN1), or if
+ * out of memory.  May pause: long input. */
 static inline int fair_get_string(fair_task *t, ERL_NIF_TERM term,
                                   char **chars, size_t *length,
                                   enum fair_encoding encoding)
@@ -995,10 +995,10 @@ static inline int fair_new_bin(fair_task *t, size_t size, fair_bin *bin)
     return t->ops->new_bin(t, size, bin);
 }
 
-/* Changes the size of a binary from fair_new_bin that is no term yet.  `data`
- * may move.  Returns 0 if out of memory: the binary is unchanged then.  A
- * binary that the allocator cannot grow in place is copied in one go.  To build
- * a result of unknown size, grow by factors, or collect parts. */
+/* Changes the size of a binary that is not yet a term.  `data` may
+ * move.  Returns 0 if out of memory: the binary is unchanged then.  A binary
+ * that the allocator cannot grow in place is copied in one go.  To build a
+ * result of unknown size, grow by factors, or collect parts. */
 static inline int fair_resize_bin(fair_task *t, fair_bin *bin, size_t size)
 {
     return t->ops->resize_bin(t, bin, size);
@@ -1019,8 +1019,8 @@ static inline ERL_NIF_TERM fair_make_bytes(fair_task *t, fair_bytes *bytes)
 }
 
 /* Releases a binary before the task ends, for bodies that read very many.
- * `data` and the struct must not be used any more: a function that gets it
- * raises `error:{fairnif, {released_bin, MFA}}`. */
+ * Afterwards, do not use `data` or the struct: a function that gets it raises
+ * `error:{fairnif, {released_bin, MFA}}`. */
 static inline void fair_release_bin(fair_task *t, fair_bin *bin)
 {
     t->ops->release_bin(t, bin);
@@ -1051,7 +1051,7 @@ static inline void fair_list_push(fair_task *t, unsigned root,
 }
 
 /* Reverses the proper list in the root, in slices.  Returns 0, and puts `[]`
- * into the root, if it is no proper list.  May pause: long input. */
+ * into the root, if it is not a proper list.  May pause: long input. */
 static inline int fair_list_reverse(fair_task *t, unsigned root)
 {
     return t->ops->list_reverse(t, root);
@@ -1086,12 +1086,12 @@ static inline void fair_free(fair_task *t, void *ptr)
 
 /* Registers `fn(ptr)`, which runs exactly once when the task ends: after the
  * body has returned, or when the caller has died.  The last registered runs
- * first.  It runs on any thread, also on one that is no scheduler; it must not
- * use the task nor an environment, and should be quick.  The caller gets the
- * result when all have run.  It may get an exception earlier: if the task owns
- * very much, a thread of the pool frees it, as when the caller has died.
- * If out of memory, fair_defer calls `fn(ptr)` at once and returns 0.  The
- * first four need no allocation. */
+ * first.  It may run on any thread, not only a scheduler's; it must not use the
+ * task or an environment, and should be quick.  The caller gets the result when
+ * all have run.  It may get an exception earlier: if the task owns a lot, a
+ * thread of the pool frees it, as when the caller has died.  If out of memory,
+ * fair_defer calls `fn(ptr)` at once and returns 0.  The first four need no
+ * allocation. */
 static inline int fair_defer(fair_task *t, void (*fn)(void *), void *ptr)
 {
     return t->ops->defer(t, fn, ptr);
@@ -1122,11 +1122,11 @@ static inline int fair_undefer(fair_task *t, void (*fn)(void *), void *ptr)
  *       function is not FAIR_MAY_WAIT.
  *   error:{fairnif, {bad_root, MFA}}  An invalid root number.
  *   error:{fairnif, {bad_mode, MFA}}  fair_move or fair_offload got a value
- *       that is none of its modes.
+ *       that is not one of its modes.
  *   error:{fairnif, {released_bin, MFA}}  Use of a fair_bin or of fair_bytes
  *       after they were released.
- *   error:{fairnif, {deadlock, MFA}}  fair_mutex_lock of a lock that the task
- *       holds, or another call of its caller's.
+ *   error:{fairnif, {deadlock, MFA}}  fair_mutex_lock of a lock that is held
+ *       by the task, or by another call of its caller.
  *   error:enomem  No memory for the stack, a thread's counters, a root or a
  *       pause.  If raised at a pause, the task has been cleaned up.
  *   error:badreturn  The body returned no term (zero) and raised nothing.
@@ -1201,7 +1201,7 @@ static inline ERL_NIF_TERM fair_enomem(fair_task *t)
  * Compile a library with FAIR_DEBUG defined (`cc -DFAIR_DEBUG`) to find broken
  * rules.  Macros then replace the functions for enif_mutex_ and enif_rwlock_
  * locks and count the locks that are held, so a tick or a pause under a lock is
- * reported.  In C++ so is one in the initialiser of a static variable.  With
+ * reported; in C++, so is one in the initialiser of a static variable.  With
  * `check_terms` of fairnif:debug/1 fair_arg remembers the terms it returns, and
  * enif_ functions that read a term check if it was kept over a pause; those
  * that put terms into a tuple or list do not.  enif_port_command is reported
