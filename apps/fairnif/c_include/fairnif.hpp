@@ -41,7 +41,7 @@
  *   - It is not thrown while another exception unwinds the stack, so a
  *     destructor that runs then may pause.
  *   - A noexcept function, and so every destructor, must not call what may
- *     throw it while no exception is under way: std::terminate would end the
+ *     throw it unless an exception is in flight: std::terminate would end the
  *     node.  There, and in callbacks of C libraries, tick with `try_tick`.
  *   - Members that pause (tick, move, offload, wait, receive, apply, lock, the
  *     codecs) may be called in a catch block.  The fair_ functions that pause
@@ -131,7 +131,7 @@ public:
 
 /* -- The task ----------------------------------------------------------------
  *
- * The call under way: the fair_task of C with member functions.
+ * The call in progress: the fair_task of C with member functions.
  * `fair_caller(&t, &pid)` is the same as `t.caller()`. */
 struct task : fair_task {
     task() = delete;
@@ -163,7 +163,7 @@ struct task : fair_task {
         return going > 0;
     }
 
-    /* Throws cancelled if the call was cancelled and no exception is under way.
+    /* Throws cancelled if the call was cancelled and no exception is in flight.
      * Call it after a fair_ function that may pause. */
     void check()
     {
@@ -178,8 +178,8 @@ struct task : fair_task {
     }
 
     /* Runs `fn()`, code that cannot tick, elsewhere, and returns what it
-     * returns, or throws what it throws (fair_offload).  In `fn` no exception
-     * of the body's is to be seen: `throw;` has nothing to throw on. */
+     * returns, or throws what it throws (fair_offload).  The body's
+     * exceptions are not visible in `fn`: `throw;` has nothing to rethrow. */
     template <class F>
     std::invoke_result_t<F &> offload(fair_mode where, size_t units, F &&fn);
 
@@ -215,7 +215,7 @@ struct task : fair_task {
     template <class T> T decode(ERL_NIF_TERM term);
     template <class T> T decode(const term &any);
 
-    /* The same, but returns nothing if the term is something else. */
+    /* The same, but returns nothing if the term has another type. */
     template <class T> std::optional<T> try_decode(ERL_NIF_TERM term);
     template <class T> std::optional<T> try_decode(const term &any);
 

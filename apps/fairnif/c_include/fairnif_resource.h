@@ -57,7 +57,7 @@
  *     grown, and `size` says so, older objects are refused: for
  *     fair_resource_peek and fair_resource_get they are not of the type, and no
  *     callback gets them.  Their memory is freed; what they own is not.
- *   - If memory is out, they wait until there is some.
+ *   - If out of memory, they wait until there is some.
  *
  * Releasing the last reference may run `cleanup` at once, as with any
  * destructor: do not hold a lock then that `cleanup` takes.
@@ -103,14 +103,14 @@ static inline fair_resource_type *fair_resource_open(
 }
 
 /* A new object of `size` bytes, zeroed, with one reference, which the caller
- * must release.  NULL if memory is out.  On any thread. */
+ * must release.  NULL if out of memory.  Any thread may call it. */
 static inline void *fair_resource_new(fair_resource_type *type, size_t size)
 {
     return fair__lib_ops->resource_new(type, size);
 }
 
 /* The VM's own object, for enif_monitor_process, enif_select and the like.  It
- * does not exist any more in `cleanup`. */
+ * no longer exists in `cleanup`. */
 static inline void *fair_resource_vm(void *obj)
 {
     return ((struct fair__object_head *)obj)[-1].vm;
@@ -144,7 +144,7 @@ static inline int fair__of_size(fair_resource_type *type, void *obj)
 }
 
 /* The object of a term, in a plain NIF, without a reference.  Returns 0 if the
- * term is none of this type, or its object is smaller than the options'
+ * term is not of this type, or if its object is smaller than the options'
  * `size`. */
 static inline int fair_resource_peek(ErlNifEnv *env, ERL_NIF_TERM term,
                                      fair_resource_type *type, void **obj)

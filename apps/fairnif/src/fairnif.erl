@@ -21,14 +21,14 @@
 %%   default 1000</dd>
 %% <dt>`auto_gap_us'</dt><dd>a function in mode AUTO whose ticks are further
 %%   apart than this, in us, begins on dirty schedulers; default 1000</dd>
-%% <dt>`max_tasks'</dt><dd>how many calls of all fair functions may be under
-%%   way at once.  The next call waits its turn, or raises `error:overloaded' if it
-%%   is not awaited; default 0, no limit</dd>
+%% <dt>`max_tasks'</dt><dd>the largest number of calls of all fair functions
+%%   in progress at once.  A further call waits its turn, or raises `error:overloaded'
+%%   if it is not awaited; default 0, no limit</dd>
 %% <dt>`threads'</dt><dd>largest size of the pool, 1 to 1024.  Threads start when
 %%   there is work, and all but one end after 10 s without any; default 16</dd>
-%% <dt>`pool_nice'</dt><dd>by how much the priority of what computes on these threads
-%%   is lower than the schedulers', 0 to 19 (Linux).  With 10 it has 9 to 12 % of the
-%%   processors while the schedulers want them all; default 10</dd>
+%% <dt>`pool_nice'</dt><dd>how much lower than the schedulers' the priority of code that
+%%   computes on these threads is, 0 to 19 (Linux).  With 10 it gets 9 to 12 % of the
+%%   processors while all schedulers are busy; default 10</dd>
 %% <dt>`scheduler_slice_us'</dt><dd>how long the kernel lets a scheduler's thread run
 %%   before another thread, 0 to 100000 (Linux from 6.12 on, at least 100): a scheduler
 %%   that looks for work waits in proportion to it.  0 leaves it alone; default 100</dd>
@@ -64,7 +64,7 @@
                   calibration := fairnif_calibration:result(),
                   functions := [function_info()],
                   atom() => term()}.
-%% What {@link info/0} returns: the settings in force, in ns, the calibration that
+%% The result of {@link info/0}: the settings in force, in ns, the calibration that
 %% they come from (`measured' is false while they are defaults), stacks, and every
 %% function.
 
@@ -73,7 +73,7 @@
                            flags := [no_yield | may_wait | cleanup | prompt],
                            atom() => term()}.
 %% One function: its counters (docs/reference/info.md lists them with their
-%% units), what the runtime has learned of it, and the histogram of its slices
+%% units), what the runtime has learned about it, and the histogram of its slices
 %% on normal schedulers as `[{UpToNs, Count}]'.
 
 -type mode() :: normal | dirty_cpu | dirty_io | threaded | auto.
@@ -85,7 +85,7 @@
                   yields := non_neg_integer(),
                   where := place() | {place(), Scheduler :: non_neg_integer()}
                          | turn | pool | lock | descriptor | time | caller | await}.
-%% A call under way.  `suspended': it has yielded, and its next slice is queued on a
+%% A call in progress.  `suspended': it has yielded, and its next slice is queued on a
 %% normal scheduler.  `queued': it waits for a dirty scheduler.  `running': it executes
 %% now, on the scheduler or thread of the pool that `where' names.  `waiting': it occupies
 %% no scheduler while its caller is in {@link await/1}, and `where' says what it waits for
@@ -204,7 +204,7 @@ with_error_info(Fun, Args) ->
 %% grows by a fifth each time it is full, and everything on it is copied each time.
 %%
 %% It pays from some 100,000 words on.  It asks for up to 2^28 words, and for none in a process with
-%% a `max_heap_size', which could be killed for room that it may not need.  The caller's
+%% a `max_heap_size', which could be killed for memory that it may not need.  The caller's
 %% `min_heap_size' is restored when `Fun' has returned or raised.
 %%
 %% ```
@@ -251,7 +251,7 @@ info(MFA) ->
         [] -> error({fairnif, {no_function, MFA}})
     end.
 
-%% @doc Returns the calls under way now.  It takes about a microsecond for each call.  More
+%% @doc Returns the calls in progress.  It takes about a microsecond for each call.  More
 %% than 64 are listed on a dirty I/O scheduler, for which the caller may have to wait.
 -spec tasks() -> [task()].
 tasks() ->
@@ -272,7 +272,7 @@ debug(Switches) ->
     _ = fairnif_load:set_up(),
     fairnif_settings:debug(Switches).
 
-%% @doc Reads the application environment again.  At a value out of bounds it stops and
+%% @doc Reads the application environment again.  If a value is out of bounds, it stops and
 %% raises `error:{fairnif, {bad_env, {Name, Value}}}'.
 -spec configure() -> ok.
 configure() ->

@@ -1,7 +1,7 @@
 /*
- * callbacks.c - what the VM calls of a port driver: each callback goes to the
- * author's at once when nothing of the port's waits or runs, and else behind
- * that.
+ * callbacks.c - the callbacks that the VM calls.  Each calls the author's
+ * callback at once if no job of the port waits or runs; otherwise it is queued
+ * behind those.
  *
  * Must never be done here: wait for a callback that runs on a thread.
  */

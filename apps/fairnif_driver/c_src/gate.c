@@ -1,6 +1,6 @@
 /*
- * gate.c - which jobs that compute may be on threads at once: as many as there
- * are dirty CPU schedulers, the others wait in their order.
+ * gate.c - limits the jobs that compute on threads at once to the number of
+ * dirty CPU schedulers.  Further jobs wait in order.
  *
  * The pool's own gate lets more begin where those who compute sleep; a driver's
  * author is promised a number.

@@ -1,6 +1,6 @@
 /*
- * job.c - work of a port driver that was put off: where it runs, in which
- * order, and what becomes of it.
+ * job.c - deferred work of a port driver: where it runs, in which order,
+ * and how it ends.
  *
  *     push --> settle --> NORMAL: wake the port --> drv__work --> slice
  *                |                                   ^    |---> paused

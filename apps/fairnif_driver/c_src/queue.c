@@ -1,5 +1,5 @@
 /*
- * queue.c - jobs: made, put behind what a port has to do, taken, cancelled.
+ * queue.c - creates, queues, takes and cancels the jobs of a port.
  */
 #include "queue.h"
 

@@ -1,6 +1,6 @@
 /*
- * request.c - fairnif_driver:control/3 and call/3: the waiting caller, and how
- * the answer comes.
+ * request.c - fairnif_driver:control/3 and call/3: the waiting caller, and the
+ * delivery of the answer.
  *
  * The caller registers a request with the port, in C, and then calls the port
  * as anybody does.  The port's control finds the request by its caller, so

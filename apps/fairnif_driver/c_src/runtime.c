@@ -1,5 +1,5 @@
 /*
- * runtime.c - how this library gets at fairnif's runtime.
+ * runtime.c - finds fairnif's runtime for this library.
  */
 #include "runtime.h"
 

@@ -1,10 +1,10 @@
-%% @doc Port drivers that put work off, and hold no scheduler meanwhile.
+%% @doc Port drivers that defer work instead of blocking a scheduler.
 %%
-%% Such a driver is written with `fairdrv.h', loaded by {@link load/2} in the place of
-%% `erl_ddll:load/2', and called by {@link control/3} and {@link call/3} in that of
+%% Such a driver is written with `fairdrv.h'.  Load it with {@link load/2} instead of
+%% `erl_ddll:load/2', and call it with {@link control/3} and {@link call/3} instead of
 %% `erlang:port_control/3' and `erlang:port_call/3'.
 %%
-%% The first call that needs it loads this application's library, which is handed fairnif's
+%% The first call that needs this application's library loads it and passes it fairnif's
 %% runtime. There is no `-on_load': in a release in embedded mode that may run before fairnif
 %% can be called.
 -module(fairnif_driver).
@@ -15,11 +15,11 @@
        nif_counts/0]).
 
 %% @doc Loads a port driver made with `FAIR_DRIVER_INIT' (`fairdrv.h'), as
-%% `erl_ddll:load(Dir, Name)' does, and hands the runtime over to it: its callbacks
-%% can then put work off.  What erl_ddll says of who has loaded a driver holds: when
-%% the caller dies, it is unloaded, if no other process has loaded it and no port is open.
+%% `erl_ddll:load(Dir, Name)' does, and passes it the runtime, so that its callbacks
+%% can defer work.  The driver belongs to the caller as with erl_ddll: when the caller
+%% dies, it is unloaded if no other process has loaded it and no port is open.
 %%
-%% Returns what `erl_ddll:load/2' does, and with the driver not left loaded
+%% Returns what `erl_ddll:load/2' does, or one of these, without leaving the driver loaded:
 %% <dl>
 %% <dt>`{error, no_fair_driver}'</dt><dd>it was not made with
 %%   `FAIR_DRIVER_INIT'</dd>
@@ -27,8 +27,8 @@
 %%   of another interface version: compile it with the header of this
 %%   application</dd>
 %% </dl>
-%% Costs a `dlopen' on a dirty I/O scheduler more than erl_ddll.  A driver that is
-%% loaded, and bound, stays as it is.
+%% Costs one `dlopen' on a dirty I/O scheduler more than erl_ddll.  A driver that is
+%% already loaded and bound is left as it is.
 %%
 %% Raises `error:{fairnif_driver, Reason}' when this application's own library cannot be
 %% loaded.
@@ -55,14 +55,14 @@ library(Dir, Name) ->
     unicode:characters_to_binary(filename:join(Dir, Name) ++ ".so", unicode,
                                  file:native_name_encoding()).
 
-%% @doc Answers as `erlang:port_control(Port, Operation, Data)', also where the driver
-%% puts the work off: the caller then waits in a receive that looks at no other
-%% message and holds no scheduler.  For a driver that puts nothing off, or knows
-%% nothing of fairnif, it is `erlang:port_control/3' after a look at the port.
+%% @doc Does what `erlang:port_control(Port, Operation, Data)' does, also if the driver
+%% defers the work: the caller then waits in a receive that matches one message only,
+%% and occupies no scheduler.  If a driver defers nothing or does not use fairnif, this
+%% is `erlang:port_control/3' after a look-up of the port.
 %%
-%% Raises `error:badarg' as that does: for what is no open port of this node, when the
-%% driver answers with an error, and when the port closes before it has answered.  The
-%% caller's death cancels what has not begun; what has begun learns it from its tick.
+%% Raises `error:badarg' as that does: if `Port' is not an open port of this node, if the
+%% driver answers with an error, or if the port closes before it has answered.  If the
+%% caller dies, a job that has not begun is cancelled; one that has begun is told by its tick.
 -spec control(port() | atom(), Operation :: 0..16#ffffffff, Data :: iodata()) ->
           string() | binary().
 control(Port, Operation, Data) ->
@@ -75,8 +75,8 @@ call(Port, Operation, Data) ->
     request(Port, fun(P) -> erlang:port_call(P, Operation, Data) end,
             [Port, Operation, Data]).
 
-%% @doc What there is of drivers' things now: open ports of drivers that were given
-%% the runtime, callbacks put off, callers that wait for one, libraries kept mapped.
+%% @doc Returns the current numbers of open ports of drivers that use the runtime,
+%% deferred callbacks, callers that wait for one, and libraries kept mapped.
 %% For tests of leaks; costs a microsecond.
 -spec counts() -> #{ports | jobs | requests | libraries => non_neg_integer()}.
 counts() ->

@@ -50,7 +50,7 @@ view() ->
 subscribe(Pid) when is_pid(Pid) ->
     fairnif_watch_collector:subscribe(Pid).
 
-%% @doc Ends a subscription. An unknown one is no error.
+%% @doc Ends a subscription. It is not an error if there is none.
 -spec unsubscribe(reference()) -> ok.
 unsubscribe(Ref) ->
     fairnif_watch_collector:unsubscribe(Ref).

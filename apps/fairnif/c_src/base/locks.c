@@ -1,5 +1,5 @@
 /*
- * locks.c - in which order a thread takes locks, where that is checked.
+ * locks.c - checks the order in which a thread takes locks.
  */
 #include "base/locks.h"
 

@@ -1,6 +1,6 @@
 /*
- * os.c - what differs between operating systems: clocks, what a thread is
- * called, how a library stays, descriptors.
+ * os.c - what differs between operating systems: clocks, thread names,
+ * keeping a library loaded, descriptors.
  */
 #define _GNU_SOURCE
 #include <errno.h>

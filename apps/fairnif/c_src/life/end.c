@@ -1,5 +1,5 @@
 /*
- * end.c - the end of a task: what it holds is released.
+ * end.c - ends a task and releases what it owns.
  *
  * On any thread: a task ends where it ran, where its caller's arguments are
  * freed, or where a pending value is.

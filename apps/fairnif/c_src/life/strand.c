@@ -1,6 +1,6 @@
 /*
- * strand.c - work in slices on a stack of its own that is no call of a NIF: of
- * no process, with no terms, charged to whom its owner likes.
+ * strand.c - runs work in slices on its own stack, outside a NIF call: without
+ * process or terms.  The owner decides whom to charge.
  *
  * A strand has a task's record, which task/slice.c and task/switch.c treat as
  * any other; what tells it is that it has no environment.  All strands have one

@@ -1,6 +1,6 @@
 /*
- * ops.c - what authors' libraries call, and how bodies that clean up themselves
- * (FAIR_CLEANUP) come to do so.
+ * ops.c - the functions that authors' libraries call, and the cancelling of
+ * bodies that clean up themselves (FAIR_CLEANUP).
  *
  * Any other body is left behind on its stack (its caller is dead, or the
  * runtime ends the call).  This one sees it when the function of the runtime

@@ -1,6 +1,6 @@
 /*
- * private.c - the table for applications of the runtime's own: what
- * fairnif_private.h says, made of what is here.
+ * private.c - the function table for the runtime's own applications, as
+ * declared in fairnif_private.h.
  */
 #include "nif/private.h"
 

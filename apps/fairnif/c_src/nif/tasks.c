@@ -1,5 +1,5 @@
 /*
- * tasks.c - what fairnif:tasks/0 shows.
+ * tasks.c - makes the result of fairnif:tasks/0.
  */
 #include "nif/info.h"
 

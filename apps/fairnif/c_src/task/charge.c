@@ -1,5 +1,5 @@
 /*
- * charge.c - what a caller is charged: reductions, for time.
+ * charge.c - charges reductions to callers for the time that they used.
  */
 #include "task/charge.h"
 

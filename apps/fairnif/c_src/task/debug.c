@@ -1,5 +1,5 @@
 /*
- * debug.c - catches bodies that break the rules, as far as that can be seen.
+ * debug.c - detects bodies that break the rules, as far as that is possible.
  *
  * check_terms: every term that the runtime hands to a body is remembered with
  * the number of pauses so far.  A body that gives one back after a pause,

@@ -1,5 +1,5 @@
 /*
- * env.c - what the environment of a task's slice does not know.
+ * env.c - what the environment of a task's slice cannot tell.
  *
  * A slice that follows a wait runs in a NIF of module fairnif, one of a
  * FAIR_THREADED call in an environment of no process.  fairnif.h sends the

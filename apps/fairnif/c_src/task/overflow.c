@@ -1,5 +1,5 @@
 /*
- * overflow.c - says whose C stack was too small, before the node ends.
+ * overflow.c - reports whose C stack overflowed, before the node ends.
  *
  * An access to the guard of the stack that this thread is on is an overflow:
  * a task's own, or, in a function given to fair_offload or fair_defer, the

@@ -1,5 +1,5 @@
 /*
- * slice.c - time: when a task yields.
+ * slice.c - decides when a task yields.
  *
  * A tick only counts down; window.c says how far.
  */

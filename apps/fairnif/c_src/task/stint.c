@@ -1,5 +1,5 @@
 /*
- * stint.c - authors' code on a thread of the pool: at which priority it runs.
+ * stint.c - the priority of authors' code on a thread of the pool.
  */
 #include "task/stint.h"
 

@@ -1,5 +1,5 @@
 /*
- * switch.c - onto a task's stack, and back.
+ * switch.c - switches to a task's stack and back.
  *
  * fair__switch_to runs on the stack of a scheduler or of a thread of the pool,
  * everything else here on a task's, but for run_outside.

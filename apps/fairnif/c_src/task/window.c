@@ -1,5 +1,5 @@
 /*
- * window.c - when the clock is read, and what is seen then.
+ * window.c - decides when the clock is read, and evaluates it.
  *
  * A tick only counts down.  The clock is read when the count is used up: at
  * an eighth of a slice, by what the slowest units of late cost, and near its

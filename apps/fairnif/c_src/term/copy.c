@@ -1,6 +1,6 @@
 /*
- * copy.c - terms that are copied, which the VM does in one go: how large is one,
- * and where may that be done?
+ * copy.c - copies terms, which the VM does in one go: estimates the size of a
+ * term, and chooses the scheduler that copies it.
  */
 #include "term/copy.h"
 

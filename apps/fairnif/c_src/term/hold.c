@@ -1,6 +1,6 @@
 /*
- * hold.c - what goes with a task: roots, memory, deferred functions, resource
- * objects.  All of it is released on whatever thread the task ends.
+ * hold.c - what a task owns: roots, memory, deferred functions, resource
+ * objects.  All of it is released on the thread where the task ends.
  */
 #include "term/hold.h"
 

@@ -1,5 +1,5 @@
 /*
- * gate.c - who of the pool's threads may compute.
+ * gate.c - decides which threads of the pool may compute.
  *
  * No more threads compute at a time than there are processors for it
  * (`dirty_cpus`).  No author says of a function whether it computes or waits:

@@ -1,6 +1,6 @@
 /*
- * await.c - fairnif:await/1: it continues a task that waited, or answers what
- * a threaded call came to.  See park.c.
+ * await.c - fairnif:await/1: continues a task that waited, or returns the
+ * outcome of a threaded call.  See park.c.
  */
 #include "wait/await.h"
 

@@ -1,5 +1,5 @@
 /*
- * fd.c - descriptors: what Erlang holds of one, who uses it, when it is closed.
+ * fd.c - descriptors: their terms in Erlang, their users, and their closing.
  *
  * Two resource objects:
  *   - what fair_adopt_fd makes is a small one that Erlang's terms hold.  When

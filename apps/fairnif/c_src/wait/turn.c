@@ -1,5 +1,5 @@
 /*
- * turn.c - the limit on how many calls are under way at once.
+ * turn.c - limits the number of calls in progress at once.
  *
  * Counted only where a limit is set.  A call of a function whose caller awaits
  * it waits its turn, in the order of the calls of that function; any other one

@@ -1,5 +1,5 @@
 /*
- * wait.c - fair_wait: for descriptors, and for time.
+ * wait.c - fair_wait: waits for descriptors and for time.
  *
  * A task that waits for a descriptor is in its number's place (waiters.c) from
  * the begin of fair_wait to its end, which makes it busy for others.  The VM is

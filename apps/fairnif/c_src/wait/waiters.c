@@ -1,5 +1,5 @@
 /*
- * waiters.c - descriptors by number, and which tasks wait for which.
+ * waiters.c - maps descriptors to the tasks that wait for them.
  */
 #include "wait/waiters.h"
 

@@ -1,5 +1,5 @@
 /*
- * wake.c - how a task begins to wait, and how it is made ready.
+ * wake.c - suspends a task that waits, and makes it ready again.
  *
  * What is decided about a task is decided under the waiting lock; messages are
  * sent and memory is freed without it.  After the lock was released a task that
